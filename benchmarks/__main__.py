@@ -102,6 +102,7 @@ def main() -> int:
         ("memory", lambda: processes.memory((samples, 10 * samples))),
         ("mechanics", lambda: cases.mechanics(samples, repeats)),
         ("latency", lambda: latency(repeats)),
+        ("a long log", lambda: cases.long_log(10 * samples)),
         ("identification", lambda: cases.identification(samples, repeats)),
         ("loops", lambda: loops.loops(samples, repeats)),
         ("symbolic", lambda: symbolic.cases(samples // 2, repeats)),

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 import dynident as di
 from benchmarks.arms import URDF, Data, arm, record
 from benchmarks.peers import OUR_ORDER, Figaroh, Pinocchio
-from benchmarks.timing import interleaved, one_core
-from dynident.identify.regression.factor import Workspace, tile_length
+from benchmarks.timing import interleaved, one_core, peak_extra
+from dynident.identify.regression.factor import CACHE, Workspace
 from dynident.identify.regression.rows import Rows
 
 Array = NDArray[np.float64]
@@ -116,6 +116,26 @@ def identification(samples: int, repeats: int) -> list[Result]:
     return [*results, default_fit(robot, data, samples, few)]
 
 
+def long_log(samples: int) -> list[Result]:
+    """Preparing, choosing the band, compressing and fitting a long log: processor time, and memory beyond its arrays."""
+    robot = arm()
+
+    def recorded(count: int) -> di.Log:
+        data, noise = record(robot, count), np.random.default_rng(2).standard_normal((count, robot.dof))
+        return di.Log(data.motion.t, robot.coordinate_names, data.motion.q + 1e-5 * noise, data.effort, "joint_torque")
+
+    def work(log: di.Log) -> float:
+        start = process_time()
+        di.MAP().fit(di.Regression.from_logs(robot, [log]))
+        return process_time() - start
+
+    work(recorded(10_000))  # compiles
+    log, seconds = recorded(samples), list[float]()
+    memory = peak_extra(lambda: seconds.append(work(log)))
+    label, detail = f"from_logs + MAP, {samples} samples", f"{log.position.nbytes / 1e6:.0f} MB of positions"
+    return [Result(label, seconds[0], "s", 4.0, detail), Result(f"{label}: memory beyond the log", memory, "MB", 60.0, detail)]
+
+
 def default_fit(robot: di.Mechanism, data: Data, samples: int, repeats: int) -> Result:
     """The default estimator against plain WLS, both from motion and torque on; what it adds does not depend on the samples."""
 
@@ -132,7 +152,7 @@ def base_rows(robot: di.Mechanism, peer: Pinocchio, data: Data, repeats: int) ->
     rows, base = Rows(robot), di.base_parameters(robot)
     compiled = rows.compiled(base.columns)
     samples, motion = len(data.motion), data.motion
-    length = tile_length(compiled.height, 1, loops=False)
+    length = CACHE // (8 * compiled.height) // 32 * 32
     tile = Workspace().rows("rows", compiled.height, length)
     out = np.zeros((length, robot.dof, 10 * robot.dof))
 

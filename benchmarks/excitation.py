@@ -17,12 +17,13 @@ from benchmarks.cases import Result
 from benchmarks.hand import by_hand, random_motions
 from dynident.excitation import MotionLimits, design
 from dynident.excitation.designs import relative_sizes
-from dynident.excitation.objective import Criterion, FunctionEquations, Objective, RobotEquations, expected_deviations
+from dynident.excitation.objective import Criterion, Objective, RobotEquations, expected_deviations
 from dynident.excitation.optimise import Problem, feasible_start, optimise
 from dynident.parallel import one_blas_thread
-from dynident.trajectory import Fourier, Trajectory, harmonic_sines, sample
+from dynident.trajectory import Fourier, Trajectory, sample
 from dynident.trajectory.family import Curve
 from dynident_papers.robots import er3a_c60
+from dynident_papers.trajectories.sines import harmonic_sines
 
 Array = NDArray[np.float64]
 SAMPLES = 1000
@@ -102,13 +103,14 @@ def cft(budget: float = 8.0) -> list[Result]:
     """Document 0: Cartesian Fourier series, four harmonics, inside Table 5; 277.33 with the published coefficients."""
     from dynident_papers.robots import cft as robot
 
-    def rows(x: Array, v: Array, a: Array) -> Array:
-        return np.asarray(robot.regressor(*robot.joint_motion(x, v, a)).transpose(1, 2, 0))
+    def columns(x: Array, v: Array, a: Array) -> Array:
+        return np.asarray(robot.regressor(*robot.joint_motion(x, v, a)))
 
     t = np.arange(100) / 10.0
-    equations = FunctionEquations(rows, 4, tuple(robot.THETA_NAMES[:12]), 4)
+    names = tuple(f"own {name}" for name in robot.THETA_NAMES[:12])
+    equations = RobotEquations(di.base_parameters(di.Mechanism.from_regressor(names, columns, robot.CARTESIAN)))
     x, v, a = robot.excitation(np.arange(400) / 40.0)
-    published = np.linalg.cond(rows(x, v, a).transpose(2, 0, 1).reshape(-1, 12))
+    published = np.linalg.cond(columns(x, v, a).reshape(-1, 12))
     speed, push = np.abs(v).max(axis=0), np.abs(a).max(axis=0)
     box = robot.LIMITS.T
     objective = Objective(equations, Fourier(0.1, 4, rest=False, convention="position"), Criterion.parse("cond"), t)

@@ -25,14 +25,24 @@ author = "The dynident developers"
 copyright = "2026, The dynident developers"
 release = version = dynident.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "sphinx_copybutton",
+]
 exclude_patterns = ["_build"]
 html_math_renderer = "mathml"
 root_doc = "index"
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 90
+autosummary_generate = False  # make_reference writes the page of each name
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
@@ -70,14 +80,18 @@ def _mathml(self: Any, node: Any) -> None:
 def _write(folder: str, name: str, text: str) -> None:
     """Write a page where it has changed, so that Sphinx does not read it again for nothing."""
     page = HERE / folder / f"{name}.md"
-    page.parent.mkdir(exist_ok=True)
+    page.parent.mkdir(parents=True, exist_ok=True)
     if not page.exists() or page.read_text(encoding="utf-8") != text:
         page.write_text(text, encoding="utf-8")
 
 
 def _reference(app: Any) -> None:
-    """Write reference/<name>.md for every subpackage."""
-    for name, text in pages().items():
+    """Write reference/<name>.md for every subpackage and reference/names/<name>.md for every class and function."""
+    current = pages()
+    for page in (HERE / "reference").rglob("*.md"):
+        if str(page.relative_to(HERE / "reference")).removesuffix(".md") not in current:
+            page.unlink()  # of a name that is gone
+    for name, text in current.items():
         _write("reference", name, text)
 
 
@@ -91,6 +105,7 @@ TOPICS = {
     "derive": "symbolic",
     "gains": "payload",
     "ik": "describe",
+    "live": "link",
     "record": "link",
     "simulate-campaign": "campaign",
     "track": "simulate",

@@ -1,9 +1,10 @@
-"""The reference: one page per subpackage, from the names in its ``__all__``; `conf.py` makes it with every build."""
+"""The reference: one page per subpackage with a table of its names, and one page per name of the core and of lab."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+from types import ModuleType
 
 SUBPACKAGES = {
     "Robots": "dynident.mechanism",
@@ -39,9 +40,13 @@ SUBPACKAGES = {
 }
 
 
-def section(title: str, place: str, seen: set[int]) -> str:
-    """Return the page of one subpackage; names that another page has are only listed."""
+def section(title: str, place: str, seen: set[int]) -> dict[str, str]:
+    """Return the page of one subpackage and the pages of its names; names that another page has are only listed.
+
+    Pages of names are orphans, because the theme repeats the whole table of contents on every page.
+    """
     module = importlib.import_module(place)
+    page = place.removeprefix("dynident.").removeprefix("dynident_papers.robots.")
     names = list(module.__all__)
     again = [name for name in names if id(getattr(module, name)) in seen and callable(getattr(module, name))]
     names = [name for name in names if name not in again]
@@ -54,22 +59,34 @@ def section(title: str, place: str, seen: set[int]) -> str:
         lines += ["Constants: " + ", ".join(f"`{name}`" for name in others) + ".", ""]
     if again:
         lines += ["Also here: " + ", ".join(f"`{name}`" for name in again) + ".", ""]
-    lines += ["```{eval-rst}", f".. currentmodule:: {place}", ""]
-    for name in classes:
-        lines += [f".. autoclass:: {name}"]
-        if not issubclass(getattr(module, name), tuple):  # the members of a tuple tell no more than its docstring
-            lines += ["   :members:", "   :inherited-members:", "   :exclude-members: __init__"]
-        lines += [""]
-    for name in functions:
-        lines += [f".. autofunction:: {name}", ""]
-    return "\n".join([*lines, "```", ""])
+    texts = {
+        name: class_text(module, name) if name in classes else f".. autofunction:: {name}\n" for name in classes + functions
+    }
+    start = f"```{{eval-rst}}\n.. currentmodule:: {place}\n\n"
+    if place.startswith("dynident_papers"):  # read together with their paper
+        return {page: "\n".join([*lines, start, *texts.values(), "```", ""])}
+    rows = "".join(f"   {name}\n" for name in texts)
+    found = {page: "\n".join([*lines, f"{start}.. autosummary::\n   :nosignatures:\n\n{rows}```", ""])}
+    for name, text in texts.items():
+        up = f"Part of [{place}](../{page}.md).\n"
+        found[f"names/{place}.{name}"] = f"---\norphan: true\n---\n\n# {name}\n\n{up}\n{start}{text}```\n"
+    return found
+
+
+def class_text(module: ModuleType, name: str) -> str:
+    """Return the directive of one class."""
+    if issubclass(getattr(module, name), tuple):  # the members of a tuple tell no more than its docstring
+        return f".. autoclass:: {name}\n"
+    return f".. autoclass:: {name}\n   :members:\n   :inherited-members:\n   :exclude-members: __init__\n"
 
 
 def pages() -> dict[str, str]:
     """Return the text of every page by its name."""
     seen: set[int] = set()
-    found = {place.removeprefix("dynident."): section(title, place, seen) for title, place in SUBPACKAGES.items()}
+    found: dict[str, str] = {}
+    for title, place in SUBPACKAGES.items():
+        found |= section(title, place, seen)
     for name in importlib.import_module("dynident_papers.robots").ROBOTS:
-        found[f"robots.{name}"] = section(f"Robot {name}", f"dynident_papers.robots.{name}", seen)
+        found |= {f"robots.{name}": text for text in section(f"Robot {name}", f"dynident_papers.robots.{name}", seen).values()}
     found["errors"] = "# Errors: `dynident.errors`\n\n```{eval-rst}\n.. automodule:: dynident.errors\n   :members:\n```\n"
     return found

@@ -67,7 +67,7 @@ def _robot() -> di.Mechanism:
 
 
 TORQUE = ("--effort", "joint_torque")
-CHECK = cli("validate", "robot.urdf", "fit.json", "other.csv", *TORQUE)
+CHECK = cli("validate", "fit.json", "other.csv", *TORQUE)
 IDENTIFYING = ("identify", "robot.urdf", "run.csv", *TORQUE, "-o", "out")
 IDENTIFY = cli(*IDENTIFYING, "--recovery", "prior")
 EXCITING = ("excite", "robot.urdf", "--limits", "limits.toml", "--iterations", "1", "--starts", "1", "-o", "out")
@@ -80,9 +80,7 @@ FORMATS = (
     Format("SDF", "arm.sdf", TEXT, (cli("describe", "arm.sdf"),), 2),
     Format("loops", "loops.toml", TEXT, (cli("describe", "linkage.urdf", "--sidecar", "loops.toml"),), 2),
     Format("sidecar", "sidecar.toml", TEXT, (cli("describe", "robot.urdf", "--sidecar", "sidecar.toml"),), 3),
-    Format(
-        "schema", "schema.toml", TEXT, (cli("validate", "robot.urdf", "fit.json", "other.csv", "--schema", "schema.toml"),), 3
-    ),
+    Format("schema", "schema.toml", TEXT, (cli("validate", "fit.json", "other.csv", "--schema", "schema.toml"),), 3),
     Format("limits", "limits.toml", TEXT, (read(lambda: read_limits("limits.toml", _robot())),), 4),
     Format("limits, excite", "limits.toml", TEXT, (EXCITE,)),
     Format("limits of MoveIt", "joint_limits.yaml", TEXT, (read(lambda: read_limits("joint_limits.yaml", _robot())),), 2),

@@ -54,15 +54,13 @@ def test_the_readme_example_runs(example: Path, monkeypatch: pytest.MonkeyPatch,
     assert len(blocks) == 1
     assert len([line for line in blocks[0].splitlines() if line.strip()]) <= 15
     space = _run(blocks[0], example, "README.md", monkeypatch)
-    score = space["score"]
-    assert isinstance(score, di.Score)
-    assert score.metrics.relative < 0.05
-    assert not score.training
-    written = di.Mechanism.from_urdf(example / "identified.urdf")
-    fit = space["fit"]
-    assert isinstance(fit, di.Fit)
-    assert all(check.ok for check in fit.consistency())
-    np.testing.assert_allclose(written.parameters.values, fit.standard.values, rtol=1e-9, atol=1e-12)
+    result = space["result"]
+    assert isinstance(result, di.report.Identification)
+    assert result.scores[0].metrics.relative < 0.05
+    assert not result.scores[0].training
+    written = di.Mechanism.from_urdf(example / "out" / "identified.urdf")
+    assert all(check.ok for check in result.fit.consistency())
+    np.testing.assert_allclose(written.parameters.values, result.fit.standard.values, rtol=1e-9, atol=1e-12)
     assert "verdict" in capsys.readouterr().out
 
 

@@ -31,6 +31,7 @@ MOVED = {
 
 def test_the_three_packages_have_one_version() -> None:
     assert {project["project"]["version"] for project in PROJECTS.values()} == {dynident.__version__}
+    assert f"\nversion: {dynident.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_the_packages_require_each_other_exactly() -> None:
@@ -99,7 +100,8 @@ def test_hooks_are_local_tools_of_the_environment() -> None:
 def test_the_continuous_integration_runs_make_targets_on_the_supported_versions() -> None:
     jobs = _yaml(".github/workflows/ci.yml")["jobs"]
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
-    commands = [step["run"].split() for job in jobs.values() for step in job["steps"] if "run" in step]
+    ours = [job for job in jobs.values() if not job.get("continue-on-error")]  # the Makefile needs a POSIX environment
+    commands = [step["run"].split() for job in ours for step in job["steps"] if "run" in step]
     assert all(command[0] == "make" and command[1] in targets for command in commands)
     assert {command[1] for command in commands} == {"test", "docs", "wheel"}
     classifiers = PROJECTS["dynident"]["project"]["classifiers"]

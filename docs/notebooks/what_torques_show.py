@@ -34,7 +34,7 @@ print(f"parameters changed by up to {np.abs(hidden).max():.2f}, torques by up to
 # How sharply a log shows each of them is another question: the standard deviations of a fit answer it.
 
 arm = di.examples.arm6()
-fit = di.identify(arm.robot, arm.run).fit
+fit = di.identify(arm.robot, arm.run, validate=0).fit
 fit.plot()
 
 # What the data leave open rests on the description, and is listed as such:

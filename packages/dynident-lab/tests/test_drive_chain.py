@@ -120,7 +120,7 @@ def test_polynomials_are_the_sum_of_modes(chain: Chain) -> None:
     f = np.geomspace(0.1, 3000.0, 60)
     shown = modes(chain)
     assert shown.coupling < 1e-9
-    np.testing.assert_allclose(shown.shapes @ chain.inertia_matrix @ shown.shapes.T, np.eye(len(chain)), atol=1e-12)
+    np.testing.assert_allclose(shown.shapes @ np.diag(chain.inertias) @ shown.shapes.T, np.eye(len(chain)), atol=1e-12)
     assert shown.omega[0] == 0.0
     for i, j in ((0, 0), (-1, -1), (-1, 0)):
         exact, terms = receptance(chain, i, j).response(f), shown.response(f, i, j)
@@ -162,7 +162,7 @@ def test_limits_reciprocity_and_frequencies(chain: Chain) -> None:
 def test_zero_order_hold_is_exact_where_integration_is_not() -> None:
     """c_t = 3e-8 [Roldan2017, Table 4.2]: the mode decays by 1e-6 per step; any step length gives the pole's own decay."""
     pole, shapes = receptance(MAST).poles[-1], modes(MAST).shapes
-    modal = np.kron(np.eye(2), shapes @ MAST.inertia_matrix)  # modal angles and speeds of the masses' ones
+    modal = np.kron(np.eye(2), shapes @ np.diag(MAST.inertias))  # modal angles and speeds of the masses' ones
     for cycle in (1e-5, 1.25e-4, 5e-3):
         held = state_space(MAST).discretise(cycle)
         steps = (modal @ held.A @ np.linalg.inv(modal)).reshape(2, 2, 2, 2)

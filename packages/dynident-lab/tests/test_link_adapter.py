@@ -1,10 +1,15 @@
-"""Another protocol is one file: the adapter that the documentation shows runs a campaign on a stand-in of ros2_control."""
+"""Another protocol is one file: the adapters of the documentation run campaigns, over TCP and on a stand-in of ROS 2."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import queue
 import re
+import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -70,12 +75,58 @@ class Node:
                 self.goal_accepted = None
 
 
-def adapter(node: Node):
-    """Return the controller that the page shows."""
+def source(name: str) -> str:
+    """Return the code of a class that the page shows."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return next(block for block in blocks if f"class {name}" in block)
+
+
+def adapter(node: Node):
+    """Return the controller of ROS 2 that the page shows."""
     namespace: dict = {}
-    exec(next(block for block in blocks if "class Ros2Control" in block), namespace)
+    exec(source("Ros2Control"), namespace)
     return namespace["Ros2Control"](node)
+
+
+class LineServer:
+    """The other side of the page's adapter: a robot of lines of JSON that does exactly what it is sent."""
+
+    def __init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                sock = self.listener.accept()[0]
+                with contextlib.suppress(OSError), sock:
+                    self._talk(sock)
+
+    def _talk(self, sock: socket.socket) -> None:
+        got: queue.SimpleQueue[dict] = queue.SimpleQueue()
+        threading.Thread(target=self._hear, args=(sock, got), daemon=True).start()
+        sock.sendall(b'{"robot": "my arm", "joints": ["shoulder", "elbow"], "period": 0.01}\n')
+        q, v, points, began, index = np.zeros(2), np.zeros(2), None, None, 0
+        while True:
+            while not got.empty():
+                message = got.get()
+                points = np.array(message["points"]) if "points" in message else points
+                began = index if "run" in message else None if "stop" in message else began
+            now = None if began is None else (index - began) * 0.01
+            if now is not None:
+                state = np.array([np.interp(now, points[:, 0], x) for x in points[:, 1:].T])
+                q, v = state[:2], state[2:]
+                began = None if now >= points[-1, 0] else began
+            row = {"index": index, "t": 0.01 * index, "motion": now, "q": list(q), "v": list(v), "effort": list(3.0 * v)}
+            sock.sendall(json.dumps(row).encode() + b"\n")
+            index += 1
+            time.sleep(0.001)  # ten times as fast as it says
+
+    def _hear(self, sock: socket.socket, got: queue.SimpleQueue[dict]) -> None:
+        with contextlib.suppress(OSError, ValueError), sock.makefile("r") as lines:
+            for line in lines:
+                got.put(json.loads(line))
 
 
 def plan() -> Plan:
@@ -90,6 +141,25 @@ def test_the_adapter_of_the_documentation_runs_a_campaign(tmp_path) -> None:
     assert len(logs) == 2
     np.testing.assert_allclose(logs[1].position.max(axis=0), [0.3, 0.0], atol=1e-3)
     np.testing.assert_allclose(logs[1].effort, 2.0 * logs[1].velocity)
+
+
+def test_the_tcp_adapter_of_the_documentation_is_a_protocol_of_its_package(tmp_path, monkeypatch) -> None:
+    (tmp_path / "my_package.py").write_text(source("LineController"), encoding="utf-8")
+    install(tmp_path, "my-package", "1.0", "[dynident.controllers]\nlines = my_package:LineController\n")
+    code = [line for line in source("LineController").splitlines() if line.strip() and not line.startswith(("import", "from"))]
+    assert len(code) <= 45
+    server = LineServer()
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(str(tmp_path))
+        plugins.forget()
+        controller = open_controller(f"lines://127.0.0.1:{server.port}")
+        assert Campaign.create(tmp_path / "c", plan(), Settings(), controller, yes=True).run() == 2
+    server.listener.close()
+    sys.modules.pop("my_package")
+    plugins.forget()
+    logs = di.Log.read(tmp_path / "c").stages()["move"]
+    np.testing.assert_allclose(logs[1].position.max(axis=0), [0.3, 0.0], atol=1e-3)
+    np.testing.assert_allclose(logs[1].effort, 3.0 * logs[1].velocity)
 
 
 @pytest.fixture

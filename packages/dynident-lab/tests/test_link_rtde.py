@@ -204,6 +204,16 @@ def test_streams_that_are_not_rtde_are_dropped(server):
         open_controller("rtde://robot?rate=9999")
 
 
+def test_idle_connections_do_not_keep_the_owner_out(server, tmp_path):
+    idle = [socket.create_connection(("127.0.0.1", port), timeout=60.0) for port in (server.port, server.script_port) * 100]
+    campaign = Campaign.create(tmp_path / "c", plan(), Settings(), client_of(server))
+    idle += [socket.create_connection(("127.0.0.1", port), timeout=60.0) for port in (server.port, server.script_port) * 50]
+    assert campaign.run() == 1
+    assert server.ignored["too many clients: the one that was silent for longest is dropped"] >= 200
+    for sock in idle:
+        sock.close()
+
+
 def test_unknown_fields_are_answered_with_not_found(server):
     with socket.create_connection(("127.0.0.1", server.port)) as client:
         client.settimeout(10.0)

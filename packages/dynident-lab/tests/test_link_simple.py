@@ -446,7 +446,7 @@ def test_wrong_settings_are_one_sentence(machine) -> None:
     emulator = Emulator(machine)
     with pytest.raises(LinkError, match="alarm 4000"):
         SimpleServer(emulator, host="nowhere", motion_port=0, state_port=0)
-    with pytest.raises(LinkError, match="name who may speak"):
+    with pytest.raises(LinkError, match="name who may connect"):
         SimpleServer(emulator, host="0.0.0.0", motion_port=0, state_port=0)
     with pytest.raises(LinkError, match="'robot' is no IP address of a peer"):
         SimpleServer(emulator, host="0.0.0.0", motion_port=0, state_port=0, peers=("robot",))

@@ -235,6 +235,26 @@ def test_warm_up_recovers_the_time_constants_of_axis_4():
     assert best.warmup_time(0.1) < wait
 
 
+@pytest.mark.parametrize("cycles", [8, 24])
+def test_short_campaigns_recommend_a_warm_up_that_is_right_within_its_deviation(cycles: int) -> None:
+    """A sum of two exponentials with 0.2 % noise; AICc alone takes one of 6 min and recommends a third of the true time."""
+
+    def true(t: np.ndarray) -> np.ndarray:
+        return 20.0 * (1.0 + 0.35 * np.exp(-t / 1620.0) + 0.6 * np.exp(-t / 132.0))
+
+    wait = 1620.0 * np.log(0.35 / 0.02)  # the fast one is gone by then
+    t = 300.0 * np.arange(cycles) + 90.0
+    std = np.full(cycles, 0.04)
+    found = [fit_warmup(t, true(t) + rng.normal(size=cycles) * std, std=std) for rng in map(np.random.default_rng, range(20))]
+    assert all(fit.order == 2 for fit in found)
+    z = [(fit.warmup_time() - wait) / fit.warmup_time_std() for fit in found]
+    assert np.sqrt(np.mean(np.square(z))) < 1.5
+    if cycles == 8:
+        t = t[:8]
+        blind = fit_warmup(t, true(t) + 0.04 * np.random.default_rng(0).normal(size=8))
+        assert blind.warmup_time() < 0.5 * wait
+
+
 def test_a_constant_has_no_warm_up_and_bad_points_are_refused():
     rng = np.random.default_rng(0)
     flat = fit_warmup(np.arange(20.0) * 60, 5.0 + 0.01 * rng.standard_normal(20))

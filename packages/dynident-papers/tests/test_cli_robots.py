@@ -25,7 +25,6 @@ from dynident.trajectory import random_motion, sample, to_csv
 from dynident_papers import robots
 from dynident_papers.identify import reduction
 from dynident_papers.robots import five_bar, rrr
-from dynident_papers.robots.published import published
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
@@ -69,7 +68,7 @@ def test_robots_of_the_literature_by_name(monkeypatch, capsys, tmp_path):
     data = json.loads(capsys.readouterr().out)
     assert data["after"]["cond"] < data["before"]["cond"] and data["worst_margin"] >= 0.0
     assert "[Roldan2017, chapter 6]" in data["limits"]
-    assert {"plan.json", "motion.csv", "design.json", "motions.png"} <= {path.name for path in Path("plan").iterdir()}
+    assert {"plan.json", "motion.csv", "design.json", "plan.html"} <= {path.name for path in Path("plan").iterdir()}
     assert run(monkeypatch, "excite", "prr2", "--criterion", "beauty", "--time-budget", "1") == 1
     assert "beauty" in capsys.readouterr().err
 
@@ -98,19 +97,65 @@ def test_an_unknown_name_lists_the_known_ones(monkeypatch, capsys, tmp_path):
     assert "there is no robot 'prr3'" in said and all(name in said for name in known_robots())
 
 
+def test_terms_of_joints_and_constants_of_couplings_are_described(monkeypatch, capsys):
+    """q7 = pi - q4 (54) in the report of CFT."""
+    assert run(monkeypatch, "describe", "dualv") == 0
+    assert "40 base parameters (with ia, fv, fc)" in capsys.readouterr().out
+    assert run(monkeypatch, "describe", "cft_published") == 0
+    assert "-1 q4 + 3.14159" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", robots.ROBOTS)
-def test_every_robot_has_limits_or_says_what_to_give(name):
-    mechanism = getattr(robots, name).mechanism()
-    try:
-        known = published(name, mechanism)
-    except DynidentError as error:
-        assert "--limits" in str(error) and all(c in str(error) for c in mechanism.coordinate_names)
-        assert name in ("rrr", "five_bar", "mast", "prs3")
-        return
-    assert known.limits.coordinates == mechanism.coordinate_names and known.source
+def test_commands_share_coordinates_parameters_limits_and_the_name(name):
+    """`excite`, `simulate`, `identify` and `track` take these four."""
+    known = find_robot(name)
+    mechanism, machine = known.mechanism(), known.machine()
+    assert mechanism.name == machine.mechanism.name == name
+    assert mechanism.coordinate_names == machine.mechanism.coordinate_names
+    assert {actuator.name for actuator in mechanism.actuators} == {drive.actuator for drive in machine.drives}
+    found = known.published(mechanism)
+    assert found.limits.coordinates == mechanism.coordinate_names and found.source
+    assert np.min(machine.sensors.effort_noise) > 0.0
     if name == "cft":
-        assert {f"position of xc{i}" for i in range(1, 5)} <= set(known.limits.others[-1].names)
-        assert robots.cft.cartesian_from_joint(0.5 * (known.limits.lower + known.limits.upper)).shape == (1, 4)
+        assert {f"position of xc{i}" for i in range(1, 5)} <= set(found.limits.others[-1].names)
+
+
+@pytest.mark.parametrize(
+    ("name", "pose", "rpy"),
+    [
+        ("five_bar", "0.1,0.9,0", "0,0,0"),
+        ("dualv", "0.05,0.02,0", "0,0,0.1"),
+        ("prr2", "0.3,-0.2,0", "0,0,0"),
+        ("replalink", "0.2,0.5,0", "0,0,0"),
+        ("mast", "0,0,0.9", "0.05,0.1,0"),
+        ("prs3", "0,0,0.08", "0.002,0.001,0"),
+    ],
+)
+def test_ik_of_robots_with_loops_has_all_branches_in_closed_form(monkeypatch, capsys, name, pose, rpy):
+    """One of the branches puts the platform of the mechanism at the target."""
+    assert run(monkeypatch, "ik", name, "--position", pose, "--rpy", rpy, "--json") == 0
+    data = json.loads(capsys.readouterr().out)
+    robot = find_robot(name).mechanism()
+    assert len(data["branches"]) in (2, 4)
+    assert data["joints"] == [joint for actuator in robot.actuators for joint in actuator.coupling]
+    assert any(values is not None for values in data["branches"].values())
+    if set(robot.coordinate_names) == {"x", "y"} or "platform.x" in robot.coordinate_names or "z" in robot.coordinate_names:
+        place, turn = (np.array([float(x) for x in text.split(",")]) for text in (pose, rpy))
+        wanted = {"five_bar": place[:2], "dualv": np.array([*place[:2], turn[2]])}.get(name, np.array([place[2], *turn[:2]]))
+        tree = di.mechanics.closure.close_positions(robot, wanted[None])[0]
+        q = [tree[robot.tree.coordinates.index(joint)] for joint in data["joints"]]
+        away = [
+            np.abs((np.subtract(values, q) + np.pi) % (2 * np.pi) - np.pi).max()
+            for values in data["branches"].values()
+            if values
+        ]
+        assert min(away) < 1e-9
+
+
+def test_ik_without_a_closed_form_is_numeric_and_says_so(monkeypatch, capsys):
+    assert run(monkeypatch, "ik", "cft", "--position=0.1,0.9,0.3", "--frame", "tool") == 0
+    told = capsys.readouterr()
+    assert "solved numerically" in told.err and "numeric" in told.out
 
 
 def test_a_ready_machine_runs_its_own_loops(monkeypatch, capsys, folder):
@@ -170,7 +215,7 @@ def test_a_folder_with_the_name_of_a_machine_does_not_hide_it(monkeypatch, capsy
     to_csv("swing.csv", sample(random_motion(x, [0.02, 0.02], 1, 0.5), 500.0), (*names,))
     assert run(monkeypatch, "simulate", "swing.csv", "--robot", "five_bar", "-q") == 0
     assert run(monkeypatch, "describe", "five_bar") == 0
-    assert "robot five-bar" in capsys.readouterr().out
+    assert "robot five_bar" in capsys.readouterr().out
 
 
 def test_the_log_of_a_ready_machine_can_be_identified_by_its_name(monkeypatch, capsys, folder):
@@ -228,7 +273,7 @@ def test_reduction_says_which_parameters_each_joint_sees(monkeypatch, capsys):
     assert run(monkeypatch, "reduction", "rrr") == 0
     text = capsys.readouterr().out
     assert "diag(R) of every joint's regressor" in text and all(name in text for name in ("waist", "shoulder", "elbow"))
-    assert data == json.loads(json.dumps(reduction(rrr.mechanism()).to_dict()))
+    assert data == json.loads(json.dumps(reduction(find_robot("rrr").mechanism()).to_dict()))
 
 
 def test_the_core_knows_what_this_package_adds():

@@ -7,7 +7,7 @@ import pytest
 
 from dynident.arrays import Array, Complex
 from dynident.drive import Chain, Encoder
-from dynident.drive.encoder import quantise
+from dynident.drive.encoder import counted
 from dynident.errors import DynidentError, IdentificationError
 from dynident.friction import Coulomb, FrictionLaw, Offset, Tanh, Viscous
 from dynident_lab.servo.chain import modes, receptance, resonances
@@ -148,7 +148,7 @@ def mast_response(seed: int = 0, offset: float = 0.0) -> tuple[Array, Array]:
     """Position in counts and torque of a MAST actuator with the adjusted numbers of section 4.2.4.2."""
     x, v, a = sines(T, MOTION, seed)
     tau = (mast.J_1_ADJUSTED + mast.J_2) * a + mast.COULOMB_ADJUSTED * np.sign(v) + 1e-5 * v + offset
-    return Encoder.lines(500).measure(x), tau + 0.01 * np.random.default_rng(seed).standard_normal(T.size)
+    return counted(x, Encoder.lines(500).resolution), tau + 0.01 * np.random.default_rng(seed).standard_normal(T.size)
 
 
 def test_the_adjusted_set_of_the_mast() -> None:
@@ -194,7 +194,7 @@ def test_table_4_1_by_variable_projection(cutoff: float) -> None:
     noise = 0.02 * np.random.default_rng(5).standard_normal(t.size)
     fit = fit_actuator(
         t,
-        quantise(x, 2.0 * np.pi / 16384),
+        counted(x, 2.0 * np.pi / 16384),
         J * a + c * v + fc * np.tanh(beta * v) + noise,
         cutoff=cutoff,
         law=Tanh() + Viscous(),

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dynident.drive import Chain, reflected_inertia
+from dynident.drive import Chain
 from dynident.errors import DynidentError
 from dynident.mechanics import actuator_torques, inverse_dynamics
 from dynident_lab.servo import actuators_alone, bandwidth, size_motors
@@ -50,7 +50,7 @@ def test_the_documents_resonances() -> None:
 
 def test_the_carriage_of_mast_at_its_motor() -> None:
     table = data.TABLE_4_2
-    carriage = reflected_inertia(ratio=data.GEAR, inertia=table["J_guide"], mass=table["M"], pitch=data.PITCH)
+    carriage = table["J_guide"] / data.GEAR**2 + table["M"] * (data.PITCH / (2.0 * np.pi * data.GEAR)) ** 2
     assert carriage == pytest.approx(2.0526e-6, rel=1e-5)  # kg m^2
     assert carriage == pytest.approx(data.J_2, rel=1e-14)
 

@@ -82,19 +82,18 @@ def option_cases() -> dict[str, Case]:
         "log is a folder": ((*IDENTIFY[:2], "folder.csv", *IDENTIFY[3:]), "folder.csv"),
         "log is a robot": ((*IDENTIFY[:2], "robot.urdf", *IDENTIFY[3:]), ".urdf"),
         "second log is missing": ((*IDENTIFY[:3], "ghost.csv", *IDENTIFY[3:]), "ghost.csv"),
-        "fit is missing": (("validate", "robot.urdf", "ghost.json", "other.csv", "--effort", "joint_torque"), "ghost.json"),
-        "fit is a folder": (("validate", "robot.urdf", "folder", "other.csv", "--effort", "joint_torque"), "folder"),
-        "fit is a log": (("validate", "robot.urdf", "run.csv", "other.csv", "--effort", "joint_torque"), "run.csv"),
-        "validate on training": (("validate", "robot.urdf", "fit.json", "run.csv", "--effort", "joint_torque"), "allow"),
-        "validate without effort": (("validate", "robot.urdf", "fit.json", "other.csv"), "effort kind"),
-        "report on training": (("report", "robot.urdf", "fit.json", "run.csv", "--effort", "joint_torque"), "allow"),
-        "report into a folder": (("report", "robot.urdf", "fit.json", "-o", "folder"), "folder"),
-        "report below a file": (("report", "robot.urdf", "fit.json", "-o", "run.csv/r.html"), "run.csv"),
+        "fit is missing": (("validate", "ghost.json", "other.csv", "--effort", "joint_torque"), "ghost.json"),
+        "fit is a folder": (("validate", "folder", "other.csv", "--effort", "joint_torque"), "folder"),
+        "fit is a log": (("validate", "run.csv", "other.csv", "--effort", "joint_torque"), "run.csv"),
+        "validate on training": (("validate", "fit.json", "run.csv", "--effort", "joint_torque"), "allow"),
+        "validate without effort": (("validate", "fit.json", "other.csv"), "effort kind"),
+        "report on training": (("report", "fit.json", "run.csv", "--effort", "joint_torque"), "allow"),
+        "report into a folder": (("report", "fit.json", "-o", "folder"), "folder"),
+        "report below a file": (("report", "fit.json", "-o", "run.csv/r.html"), "run.csv"),
         "export into a folder": (("export", "robot.urdf", "fit.json", "-o", "folder.urdf"), "folder"),
         "export below a file": (("export", "robot.urdf", "fit.json", "-o", "run.csv/x.urdf"), "run.csv"),
         "export unknown ending": (("export", "robot.urdf", "fit.json", "-o", "x.docx"), "docx"),
         "export without ending": (("export", "robot.urdf", "fit.json", "-o", "x"), "ending"),
-        "export mjcf as urdf": (("export", "arm.xml", "fit.json", "-o", "x.urdf"), ".urdf"),
         "export missing fit": (("export", "robot.urdf", "ghost.json", "-o", "x.urdf"), "ghost.json"),
         "export nowhere": (("export", "robot.urdf", "fit.json", "-o", "/proc/nowhere/x.urdf"), "/proc/nowhere"),
     }
@@ -103,8 +102,8 @@ def option_cases() -> dict[str, Case]:
         "no command there": ("fly",),
         "no robot": ("describe",),
         "no log": ("identify", "robot.urdf"),
-        "no fit": ("validate", "robot.urdf"),
-        "no held-out log": ("validate", "robot.urdf", "fit.json"),
+        "no fit": ("validate",),
+        "no held-out log": ("validate", "fit.json"),
         "no output": ("export", "robot.urdf", "fit.json"),
         "unknown option": ("describe", "robot.urdf", "--colour", "red"),
         "option without value": ("identify", "robot.urdf", "run.csv", "--effort"),
@@ -264,6 +263,6 @@ def fit_cases(fit: str) -> dict[str, Case]:
     renamed = URDF.replace("joint2", "elbow").encode()
     straight = URDF.replace('rpy="1.5707963267948966 0 0"', "").encode()
     for name, content in (("geometry", other), ("names", renamed), ("gravity", straight)):
-        for command, args in (("export", ("export", "robot.urdf", "fit.json", "-o", "x.urdf")), ("validate", VALIDATE)):
-            cases[f"fit of another robot ({name}): {command}"] = Case(args, {"robot.urdf": content}, "fit")
+        for args in (("export", "robot.urdf", "fit.json", "-o", "x.urdf"), (*VALIDATE, "--robot", "robot.urdf")):
+            cases[f"fit of another robot ({name}): {args[0]}"] = Case(args, {"robot.urdf": content}, "fit")
     return cases

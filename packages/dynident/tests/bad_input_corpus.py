@@ -91,7 +91,7 @@ def npz(**arrays: object) -> bytes:
 
 
 IDENTIFY = ("identify", "robot.urdf", "run.csv", "--effort", "joint_torque", "--recovery", "prior", "-o", "out")
-VALIDATE = ("validate", "robot.urdf", "fit.json", "other.csv", "--effort", "joint_torque")
+VALIDATE = ("validate", "fit.json", "other.csv", "--effort", "joint_torque")
 DESCRIBE = ("describe", "robot.urdf")
 
 
@@ -177,7 +177,7 @@ def urdf_cases() -> dict[str, Case]:
     for name in ("entity bomb", "cycle", "mass '-3.0'", "unclosed tag", "joint twice"):
         content = cases[f"urdf: {name}"].files["robot.urdf"]
         cases[f"identify with urdf: {name}"] = Case(IDENTIFY, {"robot.urdf": content})
-        cases[f"validate with urdf: {name}"] = Case(VALIDATE, {"robot.urdf": content})
+        cases[f"validate with urdf: {name}"] = Case((*VALIDATE, "--robot", "robot.urdf"), {"robot.urdf": content})
     return cases
 
 

@@ -141,7 +141,7 @@ def test_the_good_files_are_good(bench: Bench) -> None:
         code, text, _ = bench.run(Case(args))
         assert code == 0, args
         assert all(line.startswith("note: ") for line in text.splitlines())
-    for option in (("--schema", "schema.toml"), ("--sidecar", "sidecar.toml"), ("--gain", "1"), ("--joints", "joint1,joint2")):
+    for option in (("--schema", "schema.toml"), ("--gain", "1"), ("--joints", "joint1,joint2")):
         code, text, _ = bench.run(Case((*corpus.VALIDATE, *option)))
         assert (code, text) == (0, ""), option
 
@@ -267,5 +267,5 @@ def test_mutated_schemas_and_sidecars(data: st.DataObject, bench: Bench) -> None
 @SETTINGS
 def test_junk(bench: Bench, junk: bytes, name: str) -> None:
     robot = name.endswith((".urdf", ".xml"))
-    args = ("describe", name) if robot else (*corpus.VALIDATE[:3], name, *corpus.VALIDATE[4:])
+    args = ("describe", name) if robot else (*corpus.VALIDATE[:2], name, *corpus.VALIDATE[3:])
     assert not bench.problems(Case(args, {name: junk}))

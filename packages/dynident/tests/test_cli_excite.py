@@ -32,8 +32,7 @@ URDF = f"""<robot name="two"><link name="base"/><link name="upper">{INERTIA}</li
 <joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>{LIMIT}</joint>
 <joint name="elbow" type="revolute"><parent link="upper"/><child link="fore"/><origin xyz="0.4 0 0"/>
 <axis xyz="0 1 0"/>{LIMIT}</joint></robot>"""
-FILES = {"plan.json", "design.json", "motion.csv", "motion_ros.json", "joint_trajectory_controller.yaml"}
-FILES |= {f"{name}.png" for name in ("motions", "tool_path", "singular_values", "deviations")}
+FILES = {"plan.json", "plan.html", "design.json", "motion.csv", "motion_ros.json", "joint_trajectory_controller.yaml"}
 QUICK = ("--iterations", "20", "--starts", "1", "--frequency", "0.25", "--harmonics", "4")
 
 
@@ -207,7 +206,7 @@ def test_joints_without_limits_are_named(folder, monkeypatch, capsys):
     Path("open.urdf").write_text(OPEN, encoding="utf-8")
     assert run(monkeypatch, "open.urdf", *QUICK, "--criterion", "a") == 0
     told = capsys.readouterr().err
-    assert "positions within 3.14 rad assumed for shoulder" in told and "no floor was given: --floor 0" in told
+    assert "positions within 3.14 rad assumed for shoulder" in told and "stay above the robot's base; --floor" in told
     assert run(monkeypatch, "open.urdf", "--limits", "missing.toml") == 1
     assert "cannot read limits from 'missing.toml'" in capsys.readouterr().err
     assert run(monkeypatch, "robot.urdf", "--output", "robot.urdf") == 1

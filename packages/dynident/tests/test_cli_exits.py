@@ -1,4 +1,4 @@
-"""The ways out of the command line: export --for, derive --fit, and the example that comes with the package."""
+"""The ways out of the command line: export --for, derive, and the example that comes with the package."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_export_for_a_program_says_how_well_it_agrees(here: Path, capsys: pytest
 
 
 def test_derive_with_a_fit_writes_the_model(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["derive", "robot.urdf", "--fit", "fit.json", "--numpy", "-o", "model"]) == 0
+    assert cli.run(["derive", "fit.json", "--numpy", "-o", "model"]) == 0
     space: dict[str, object] = {}
     exec((here / "model" / "arm6.py").read_text(), space)
     q, v, a = np.random.default_rng(0).uniform(-1.0, 1.0, (3, 4, 6))
@@ -57,10 +57,10 @@ def test_derive_with_a_fit_writes_the_model(here: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["derive", "robot.urdf", "--casadi"], "--casadi needs --fit"),
-        (["derive", "robot.urdf", "--fit", "fit.json", "--latex"], "leave out --fit, --latex or the loops"),
+        (["derive", "robot.urdf", "--casadi"], "give fit.json in place of the description"),
+        (["derive", "fit.json", "--latex"], "closed forms of trees"),
         (["export", "robot.urdf", "fit.json", "--for", "webots", "-o", "x"], "it is one of pinocchio, mujoco, gazebo, drake"),
-        (["export", "robot.urdf", "-o", "x.urdf"], "the fit is missing"),
+        (["export", "robot.urdf", "-o", "x.dae"], "known endings are .urdf"),
         (
             ["export", "robot.urdf", "fit.json", "-o", "x.urdf", "--option", "a=1"],
             "only targets of other packages",

@@ -28,7 +28,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def validate(folder, monkeypatch, capsys):
     def call(*args: str, code: int = 0) -> tuple[str, str]:
-        command = ["dynident", "validate", "robot.urdf", "fit.json", *args, "--effort", "joint_torque"]
+        command = ["dynident", "validate", "fit.json", *args, "--effort", "joint_torque"]
         monkeypatch.setattr(sys, "argv", command)
         capsys.readouterr()
         with pytest.raises(SystemExit) as stopped:

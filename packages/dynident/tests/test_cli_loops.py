@@ -62,22 +62,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-ABOUT = ("--sidecar", "bar.toml", "--effort", "motor_torque", "--joints", "motor")
+LOGGED = ("--effort", "motor_torque", "--joints", "motor")
+ABOUT = ("--sidecar", "bar.toml", *LOGGED)
 
 
 def test_identify_validate_and_report(folder: Path, run: Command) -> None:
     more = ("--validate", "test.csv", "--recovery", "prior", "-o", "out", "--projection", "motor")
     run("identify", "bar.urdf", "train.csv", *ABOUT, *more)
     written = {path.name for path in (folder / "out").iterdir()}
-    # Gravity of this robot does not act along -z, which a URDF cannot say.
+    # A URDF has neither loops nor gravity.
     assert written == {"fit.json", "identified.urdf", "identified.toml", "report.html", "verdict.json"}
     robot = di.Mechanism.from_urdf(folder / "bar.urdf", sidecar=folder / "bar.toml")
     fit = di.Fit.load(folder / "out" / "fit.json", robot)
     assert fit.projection == ("motor",)
-    verdict = json.loads(run("validate", "bar.urdf", "out/fit.json", "test.csv", *ABOUT, "--json"))
+    verdict = json.loads(run("validate", "out/fit.json", "test.csv", *LOGGED, "--json"))
     held_out = next(check for check in verdict["checks"] if "held-out data" in check["sentence"])
     assert held_out["ok"], verdict
-    run("report", "bar.urdf", "out/fit.json", "test.csv", *ABOUT, "-o", "again.html")
+    run("report", "out/fit.json", "test.csv", *LOGGED, "-o", "again.html")
+    for words in (("out/fit.json",), ("out/identified.urdf", "--sidecar", "out/identified.toml")):  # the same robot
+        assert json.loads(run("describe", *words, "--json"))["dof"] == robot.dof
     assert (folder / "again.html").stat().st_size > 10_000
 
 

@@ -90,7 +90,7 @@ def test_a_xacro_takes_arguments_and_search_paths(call, tmp_path):
 
 
 def test_every_command_that_reads_a_robot_has_the_same_options(call):
-    for command in ("describe", "identify", "validate", "export", "report", "derive", "ik", "excite", "simulate"):
+    for command in ("describe", "identify", "export", "derive", "ik", "excite", "simulate"):
         code, shown, _ = call(command, "--help-all")
         assert code == 0
         assert all(option in shown for option in ("--sidecar", "--search", "--arg")), command

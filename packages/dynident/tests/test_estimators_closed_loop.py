@@ -9,12 +9,13 @@ import pytest
 from identify_cases import DOWN_Y, PLANAR, arm
 from small_robots import arm6_machine
 
+import dynident as di
 from dynident.control import ComputedTorque
 from dynident.errors import DynidentWarning, IdentificationError, LogError, SimulationError
 from dynident.identify import DIDIM, IV, TLS, WLS, Fit, OutputError, Regression, base_parameters, simulated_instruments
 from dynident.mechanics import Motion
 from dynident.signals import Log
-from dynident.simulate import ClosedLoop, reference_motion, standard_machine
+from dynident.simulate import ClosedLoop, VirtualRobot, reference_motion, standard_machine
 from dynident.trajectory import random_motion
 
 GAINS = ("gain:joint_1", "gain:joint_2")
@@ -148,7 +149,7 @@ def test_one_of_the_gains_is_found_relative_to_the_other(robot, machine, run, wi
     found = OutputError(loop=loop, outputs=("position",), iterations=3).fit(without)
     assert found.held_ == GAINS[1:]
     note = found.result_.notes[-1].sentence
-    assert note.startswith(f"gains: {GAINS[0]} is ")
+    assert note.startswith(f"loop: {GAINS[0]} is ")
     assert f"{GAINS[1]} is held at what the loop has" in note
     assert note in found.result_.summary()
     again = Fit.from_dict(found.result_.to_dict())  # no effort, so no deviation of efforts
@@ -181,3 +182,49 @@ def test_bad_input_gets_a_sentence(robot, machine, run, evidence, without):
         DIDIM(loop=loop, iterations=0).fit(evidence)
     asked = reference_motion(run.log, run.reference.q)
     np.testing.assert_allclose(asked.v, run.reference.v, atol=1e-3)
+
+
+# ---- servos that report positions only ---------------------------------------------------------------------------------
+
+
+def pendulum(rotor: float, viscous: float, dry: float) -> di.Mechanism:
+    """A bar of 0.3 kg, centre of mass at 0.15 m, on a servo."""
+    bar = di.Mechanism.from_dh([(0.0, 0.0, 0.0, 0.0)], gravity=(0.0, -9.81, 0.0)).with_terms(("ia", "fv", "fc"))
+    numbers = {"m_link_1": 0.3, "mx_link_1": 0.045, "Izz_link_1": 0.00675}
+    return bar.with_parameters(
+        bar.parameters.replace({**numbers, "ia_joint_1": rotor, "fv_joint_1": viscous, "fc_joint_1": dry})
+    )
+
+
+def servo(robot: di.Mechanism, kp: float, kd: float) -> VirtualRobot:
+    machine = standard_machine(robot, controller="pd", cycle=2e-3, step=1e-3)
+    return replace(machine, controller=replace(machine.controller, kp=np.array([kp]), kd=np.array([kd])))
+
+
+def test_delay_and_bias_of_a_servo_are_found_with_gains_inertia_and_friction():
+    true, guess = pendulum(0.012, 0.05, 0.04), pendulum(0.005, 0.02, 0.02)
+    truth, unknown = {"delay": 0.018, "bias:joint_1": 0.04}, ("controller.kp", "controller.kd", "delay", "bias:joint_1")
+    rows, commands = [], []
+    for seed in (1, 2):
+        command = random_motion([0.3], [1.2], seed=seed, duration=3.0, harmonics=5).sample(200.0)
+        motion = ClosedLoop(servo(true, 4.0, 0.25), command, tuple(truth)).motion(true, 0, command.t, truth)
+        shown = motion.q + truth["bias:joint_1"] + np.random.default_rng(seed).normal(0.0, 1e-3, motion.q.shape)
+        log = di.Log(command.t, guess.joint_names, shown, 0.0 * shown, "none", reference=command.q)
+        rows.append(di.Regression.without_effort(guess, log, cutoff=20.0))
+        commands.append(command)
+    loop = ClosedLoop(servo(guess, 3.0, 0.15), commands, unknown)
+    found = OutputError(loop=loop, outputs=("position",), known=("mx_link_1", "my_link_1")).fit(rows[0] + rows[1])
+    fit = found.result_
+    expected = dict(zip(unknown, (4.0 / 3.0, 0.25 / 0.15, 0.018, 0.04), strict=True))
+    z = [(found.factors_[name] - value) / found.factors_std_[name] for name, value in expected.items()]
+    moved = np.flatnonzero(fit.std > 0.0)
+    assert [fit.base.leaders[k] for k in moved] == ["Izz_link_1", "fv_joint_1", "fc_joint_1"]
+    z += ((fit.values - fit.base.values(true.parameters.values)) / np.where(fit.std > 0.0, fit.std, 1.0))[moved].tolist()
+    assert np.abs(z).max() < 4.0
+    assert found.factors_std_["delay"] < 5e-4
+    np.testing.assert_allclose(fit.values[1:3], [0.045, 0.0], atol=1e-12)  # the known weight
+    assert "delay is 0.01" in fit.notes[-1].sentence
+    with pytest.raises(SimulationError, match="unknown names 'bias:elbow'"):
+        ClosedLoop(loop.machine, commands, ("bias:elbow",))
+    with pytest.raises(IdentificationError, match="known names 'mass'"):
+        OutputError(loop=loop, outputs=("position",), known=("mass",)).fit(rows[0] + rows[1])

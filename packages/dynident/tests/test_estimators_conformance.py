@@ -23,7 +23,6 @@ from dynident.identify import (
     WLS,
     Entropic,
     Fit,
-    Kalman,
     OutputError,
     Regression,
     base_parameters,
@@ -54,7 +53,7 @@ ESTIMATORS = {
     "RLS": RLS,
     "ML": ML,
 }
-CLASSES = [MAP, OLS, WLS, GLS, IRLS, TLS, IV, RLS, ML, Kalman, Entropic, DIDIM, OutputError]
+CLASSES = [MAP, OLS, WLS, GLS, IRLS, TLS, IV, RLS, ML, Entropic, DIDIM, OutputError]
 every = pytest.mark.parametrize("name", ESTIMATORS)
 
 
@@ -156,11 +155,6 @@ def test_bad_options_get_a_sentence(noisy, subtests):
         (RLS(memory=0.0), "memory is 0"),
         (RLS(history=-1), "history is -1"),
         (ML(iterations=0), "iterations is 0"),
-        (Kalman(kind="ensemble"), "kind is 'ensemble'"),
-        (Kalman(inflation=0.5), "inflation is 0.5"),
-        (Kalman(drift=-1.0), "drift is -1"),
-        (Kalman(rate=0.0), "rate is 0"),
-        (Kalman(position_noise=0.0), "position_noise is 0"),
         (Entropic(gamma=0.0), "gamma is 0"),
         (DIDIM(), "simulates the closed loop"),
         (OutputError(), "simulates the closed loop"),
@@ -487,60 +481,7 @@ def test_decimated_rows_are_kept_as_they_were_compressed(case):
     assert len(part.t) == decimator.length(2000)
 
 
-# ---- Kalman filters and the entropic prior -----------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def pendulum():
-    """One link in gravity with noisy encoder and efforts: evidence of runs, and the truth."""
-    robot = arm([(0.3, 0.0, 0.0, 0.0)], ("fv", "off"), DOWN_Y)
-    motion = smooth(1, 800, seed=3, rate=100.0)
-    tau, rng = inverse_dynamics(robot, motion), np.random.default_rng(0)
-    base = base_parameters(robot)
-    logs = [
-        Log(
-            t=motion.t,
-            joints=robot.coordinate_names,
-            position=motion.q + rng.normal(size=tau.shape) * 1e-3,
-            effort=tau + rng.normal(size=tau.shape) * 0.05,
-            effort_kind="joint_torque",
-        )
-        for _ in range(3)
-    ]
-    evidence = [Regression.from_log(robot, log, base, cutoff=25.0, keep_rows=True) for log in logs]
-    return evidence, base.values(robot.parameters.values)
-
-
-@pytest.fixture(scope="module")
-def filters(pendulum):
-    return [Kalman().fit(evidence) for evidence in pendulum[0]]
-
-
-def test_kalman_filters_find_the_truth_within_their_deviations(pendulum, filters):
-    evidence, beta = pendulum
-    z = np.array([(f.coef_ - beta) / f.result_.std for f in filters])
-    assert np.max(np.abs(z)) < 4.0
-    assert np.sqrt(np.mean(z**2)) < 1.8
-    assert all(0.8 < f.consistency_ < 1.3 for f in filters)  # innovations as large as predicted
-    assert np.all(filters[0].result_.std < 0.8 * WLS().fit(evidence[0]).result_.std)  # positions are not differentiated
-
-
-def test_the_unscented_filter_agrees_where_noise_is_small(pendulum, filters):
-    other = Kalman(kind="unscented").fit(pendulum[0][0])
-    assert np.all(np.abs(filters[0].coef_ - other.coef_) < 0.2 * other.result_.std)
-    np.testing.assert_allclose(other.result_.std, filters[0].result_.std, rtol=0.05)
-
-
-def test_a_filter_that_forgets_has_wider_bands(pendulum, filters):
-    drifting = Kalman(drift=0.3).fit(pendulum[0][0]).result_
-    assert np.all(drifting.std > filters[0].result_.std)
-
-
-def test_a_filter_needs_all_efforts(case):
-    robot, base, motion, tau, _ = case
-    evidence = Regression.from_motion(robot, motion, tau, base, skip=("joint_1",), keep_rows=True)
-    with pytest.raises(IdentificationError, match="efforts of all its joints"):
-        Kalman().fit(evidence)
+# ---- the entropic prior -------------------------------------------------------------------------------------------------
 
 
 def test_entropic_prior_gives_possible_bodies_that_predict_better(case):

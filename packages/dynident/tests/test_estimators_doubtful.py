@@ -15,10 +15,8 @@ from dynident.identify import (
     IV,
     WLS,
     Entropic,
-    Kalman,
     OutputError,
     Regression,
-    base_parameters,
     least_squares_bias,
 )
 from dynident.mechanics import Motion, inverse_dynamics
@@ -73,14 +71,6 @@ def test_a_filter_fitted_to_model_error_is_refused(robot, runs):
     assert np.all(found.result_.std > plain.std)  # of coloured residuals
 
 
-def test_slopes_of_the_filter_do_not_follow_the_noise_of_efforts(robot, machine):
-    """About the acceleration that noisy efforts ask for, the same log gave parameters off by 1.25 deviations (rms)."""
-    run = machine.simulate(random_motion([0.3, -0.5], [0.8, 0.8], seed=3, duration=6.0, harmonics=3), seed=3)
-    found = Kalman(rate=50.0).fit(Regression.from_log(robot, run.log, cutoff=20.0, keep_rows=True)).result_
-    z = (found.values - base_parameters(robot).values(robot.parameters.values)) / found.std
-    assert np.sqrt(np.mean(z**2)) < 0.9
-
-
 def test_a_reference_that_is_not_the_motion_is_no_instrument(robot, runs):
     """As in a log whose target channels hold something else: instruments that say nothing must not say that all is well."""
     log = runs[0].log
@@ -105,17 +95,6 @@ def test_bands_of_possible_bodies_are_those_of_their_own_residuals(estimator, ro
     left = np.sqrt(np.mean(np.square(rows.residuals(found.values)[0]), axis=1))
     assert np.all(left > 2.0 * free.sigma)
     np.testing.assert_allclose(found.sigma, left, rtol=0.05)  # but for the degrees of freedom
-
-
-def test_filters_do_not_take_reversals_for_inertia(robot, machine):
-    """Slow motion with long reversals: what sticks is no inertia."""
-    motions = [random_motion([0.3, -0.5], [0.8, 0.8], seed=seed, duration=6.0, harmonics=3) for seed in (1, 2)]
-    slow = [machine.simulate(motion, seed=seed) for seed, motion in enumerate(motions, start=1)]
-    rows = Regression.from_log(robot, slow[0].log, cutoff=20.0, keep_rows=True)
-    found = Kalman(rate=100.0).fit(rows).result_
-    z = (found.values - base_parameters(robot).values(robot.parameters.values)) / found.std
-    assert np.sqrt(np.mean(z**2)) < 1.5
-    assert error(found, slow[1]) < 1.2 * error(WLS().fit(rows).result_, slow[1])
 
 
 class Refusing:

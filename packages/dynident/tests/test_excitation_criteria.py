@@ -13,7 +13,6 @@ from small_robots import five_bar, platform
 from dynident.errors import DynidentError
 from dynident.excitation.objective import (
     Criterion,
-    FunctionEquations,
     Objective,
     RobotEquations,
     expected_deviations,
@@ -23,7 +22,7 @@ from dynident.friction import TERMS
 from dynident.friction.terms import ASYMMETRIC, SYMMETRIC
 from dynident.identify import OLS, Regression, base_parameters
 from dynident.mechanics import Motion, inverse_dynamics
-from dynident.mechanism import Coupling
+from dynident.mechanism import Coupling, Mechanism
 from dynident.trajectory import BSpline, Fourier
 
 
@@ -93,20 +92,9 @@ def bent(x):
     return 0.8 * np.sin(x[:, 0]) + 0.3 * x[:, 0] * x[:, 1]
 
 
-def bent_gradient(x):
-    return np.stack([0.8 * np.cos(x[:, 0]) + 0.3 * x[:, 1], 0.3 * x[:, 0]], axis=1)
-
-
-def bent_hessian(x):
-    H = np.zeros((len(x), 2, 2))
-    H[:, 0, 0], H[:, 0, 1], H[:, 1, 0] = -0.8 * np.sin(x[:, 0]), 0.3, 0.3
-    return H
-
-
 COUPLINGS = {
     "linear": Coupling("J2", {"J0": 0.7, "J1": -0.3}, 0.2),
     "function": Coupling("J2", {"J0": 0.0, "J1": 0.0}, function=bent),
-    "numbers only": Coupling("J2", {"J0": 0.0, "J1": 0.0}, function=bent, gradient=bent_gradient, hessian=bent_hessian),
 }
 
 
@@ -118,7 +106,7 @@ def coupled(kind):
 @pytest.mark.parametrize("kind", COUPLINGS)
 def test_gradient_of_coupled_joints(kind):
     f = objective(coupled(kind), "d", samples=60)
-    assert gradient_error(f, start(f, 3)) < (1e-5 if kind == "numbers only" else 1e-6)
+    assert gradient_error(f, start(f, 3)) < 1e-6
 
 
 LOOPS = {
@@ -245,18 +233,17 @@ def test_expected_deviations_and_sequential_design():
     assert gradient_error(f2, start(f2, 2)) < 1e-6
 
 
-def test_function_equations():
-    def rows(q, v, a):
-        return np.stack([np.sin(q[:, 0]), v[:, 0] ** 2, a[:, 0]])[None]
+def test_a_regressor_of_ones_own():
+    def columns(q, v, a):
+        return np.stack([np.sin(q), v**2, a], axis=2)
 
-    f = Objective(FunctionEquations(rows, 1, ("s", "v2", "a"), 1), Fourier(0.5, 3), Criterion.parse("d"), np.linspace(0, 2, 50))
-    assert gradient_error(f, start(f)) < 1e-6
-
-    def other_order(q, v, a):  # samples first in memory, as regressors have them
-        return np.asfortranarray(rows(q, v, a))
-
-    again = replace(f, equations=replace(f.equations, function=other_order))
-    assert again.cost(start(f)) == f.cost(start(f))
+    equations = RobotEquations(base_parameters(Mechanism.from_regressor(("s", "v2", "a2"), columns, ("q",))))
+    f = Objective(equations, Fourier(0.5, 3), Criterion.parse("d"), np.linspace(0, 2, 50))
+    x = start(f)
+    assert gradient_error(f, x) < 1e-6
+    q, v, a = (y[:, 0] for y in f.states(x))
+    W = np.column_stack([np.sin(q), v**2, a])
+    assert f.value(x)["d"] == pytest.approx(np.linalg.slogdet(W.T @ W)[1])
 
 
 def test_bad_input(subtests):

@@ -15,12 +15,13 @@ from dynident.errors import DynidentError
 from dynident.excitation import Plan, Stage, ToolBox, average_log, check_plan, limits_of, payload_plan, refer, stage_logs
 from dynident.excitation.objective import Criterion, Objective, RobotEquations
 from dynident.excitation.optimise import Problem, feasible_start
-from dynident.excitation.plan import training_log
+from dynident.excitation.plan import purpose_logs
 from dynident.excitation.stages import plan_within, validation_motion
 from dynident.identify import base_parameters
 from dynident.signals import Log
 from dynident.trajectory import BSpline, Fourier, Interpolated, Moves, Trajectory
 from dynident.trajectory.export import cycle_from_spec
+from dynident.workflow import divide
 
 BOX = {"lower": -1.5, "upper": 1.5, "velocity": 2.0, "acceleration": 8.0}
 
@@ -149,12 +150,17 @@ def test_logs_refer_to_the_plan_and_are_cut_and_averaged_by_it(robot, limits):
     parts = stage_logs(log, plan)
     assert [len(parts[name]) for name in ("excitation", "validation")] == [4, 1] and len(parts["excitation"][0]) == 400
     assert parts["excitation"][2].position == pytest.approx(training(np.arange(400) / 100)[0], abs=1e-9)
-    fitted = training_log(log, plan)  # what `identify --plan` fits: all repetitions of the training stage, and nothing else
+    purposes = purpose_logs(log)  # what `identify` fits and is judged by: all repetitions of the training stage are one stretch
+    (fitted,), (judged,) = purposes["training"], purposes["validation"]
     assert (fitted.t[0], fitted.t[-1]) == (parts["excitation"][0].t[0], parts["excitation"][-1].t[-1])
     assert len(fitted) == 1600 and fitted.t[-1] < parts["validation"][0].t[0]
-    only = replace(plan, stages=tuple(replace(stage, purpose="validation") for stage in plan.stages))
-    with pytest.raises(DynidentError, match="has no stage for training; it has validation, validation"):
-        training_log(recording(only), only)
+    assert (judged.t[0], judged.t[-1]) == (parts["validation"][0].t[0], parts["validation"][0].t[-1])
+    assert purpose_logs(recording(plan)) == {}
+    with pytest.raises(DynidentError, match="refers to plan"):
+        refer(log, replace(plan, rate=50.0))
+    only = refer(recording(plan), replace(plan, stages=tuple(replace(stage, purpose="validation") for stage in plan.stages)))
+    with pytest.raises(DynidentError, match="no whole stage for training of its plan"):
+        divide([only], [], 0.3)
     mean = average_log(log, plan)
     assert len(mean) == 400 and mean.provenance["averaged"] == 4
     error = [np.std(x.effort - np.sin(x.position)) for x in (parts["excitation"][0], mean)]

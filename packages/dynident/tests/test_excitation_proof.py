@@ -13,7 +13,7 @@ import dynident as di
 from dynident.errors import DynidentError
 from dynident.excitation import MotionLimits, design
 from dynident.excitation.designs import check_motion, relative_sizes
-from dynident.excitation.objective import Criterion, FunctionEquations, Objective, RobotEquations, expected_deviations
+from dynident.excitation.objective import Criterion, Objective, RobotEquations, expected_deviations
 from dynident.excitation.optimise import Budget, Descent, Problem, feasible_start, quadratic_program, smoothed, typical, update
 from dynident.trajectory import Fourier, Multisine, Trajectory, sample
 
@@ -65,13 +65,11 @@ def test_bfgs_update_learns_curvature_and_stays_positive():
 def test_descent_finds_the_optimum_of_a_known_problem():
     """One joint, rows [v]: the largest D has the largest velocities that the velocity limit lets through, at every peak."""
 
-    def rows(q, v, a):
-        return np.stack([v[:, 0]])[None]
-
+    robot = di.Mechanism.from_regressor(("own",), lambda q, v, a: v[:, :, None], ("q",))
     family = Fourier(0.5, 1, rest=False)
     t = np.arange(40) / 20.0
     limits = MotionLimits(("q",), [-1.0], [1.0], [2.0], [100.0], [np.inf], margin=0.0)
-    problem = Problem(Objective(FunctionEquations(rows, 1, ("fv",), 1), family, Criterion.parse("d"), t), limits)
+    problem = Problem(Objective(RobotEquations(di.base_parameters(robot)), family, Criterion.parse("d"), t), limits)
     x = np.array([0.0, 0.3, 0.1])
     descent = Descent(limits, typical(problem), x)
     descent.run(problem, problem.objective, 60, Budget())
@@ -84,7 +82,7 @@ def test_smoothing_is_left_at_the_end(six):
     soft = smoothed(objective, 4.0, 40.0)
     assert soft.equations.eps == 40.0 * objective.equations.eps and soft.criterion.power == 4.0
     assert smoothed(objective, np.inf, 1.0).criterion == objective.criterion
-    plain = replace(objective, equations=FunctionEquations(lambda q, v, a: q.T[:, None], 6, ("x",), 6))
+    plain = replace(objective, equations=replace(objective.equations, eps=0.0))
     assert smoothed(plain, 4.0, 40.0).equations is plain.equations
 
 

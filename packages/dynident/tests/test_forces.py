@@ -325,6 +325,8 @@ def test_virtual_robots_have_their_springs() -> None:
     assert abs(fit.values[at] - 12.0) < 4.0 * fit.std[at]
     plain = di.WLS().fit(di.Regression.from_log(machine.model, log)).result_
     assert fit.score(other).metrics.relative < 0.01  # what its sensors leave
+    again = fit.score(log, allow_training=True)  # known forces count neither in training nor here
+    assert again.metrics.relative == pytest.approx(fit.training_relative, rel=0.02)
     assert plain.score(other).metrics.relative > 0.03
     with pytest.raises(SimulationError, match="jumps with the velocity"):
         replace(machine, mechanism=machine.mechanism.with_forces(di.Force("dry", "elbow", "sign(v)")))

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from identify_cases import DOWN_Y, LWR, PLANAR, RRR, UR10, arm, check_estimator, evidence, resting, smooth
+from identify_cases import DOWN_Y, LWR, PLANAR, RRR, UR10, arm, check_estimator, evidence, resting, smooth, truth
 
 from dynident.errors import ConditionWarning, DynidentWarning, IdentificationError
 from dynident.friction.terms import ASYMMETRIC, SYMMETRIC
@@ -225,9 +225,27 @@ def test_essential_parameters_drop_what_is_useless():
     assert few.notes[-1].sentence.startswith(f"{np.count_nonzero(~few.active)} of {few.base.rank} base parameters removed")
     assert all(name in few.notes[-1].sentence for name, active in zip(few.base.names, few.active, strict=True) if not active)
     coarse = essential_parameters(regression, ratio=10.0, level=0.0)  # the ratio alone, as first published
-    relative = coarse.relative_std[coarse.active]
+    own = np.sqrt(np.diag(coarse.covariance))  # without the bias of what is gone
+    relative = own[coarse.active] / np.abs(coarse.values[coarse.active])
     assert relative.max() < 10.0 * relative.min()
     assert coarse.training_relative > 10.0 * full.training_relative  # which is why residuals are watched
+
+
+def test_deviations_of_essential_parameters_include_the_bias_of_what_was_dropped():
+    """With strong noise many small parameters are dropped, and act on those that stay."""
+    robot = arm(RRR)
+    phi, stated, alone = truth(robot), [], []
+    for seed in range(6):
+        motion = smooth(3, 1500, seed=seed)
+        effort = inverse_dynamics(robot, motion, phi) + 1.5 * np.random.default_rng(seed).normal(size=motion.q.shape)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DynidentWarning)
+            fit = essential_parameters(Regression.from_motion(robot, motion, effort))
+        error = (fit.values - fit.base.values(phi))[fit.active]
+        stated.append(error / fit.std[fit.active])
+        alone.append(error / np.sqrt(np.diag(fit.covariance))[fit.active])
+    assert np.sqrt(np.mean(np.concatenate(stated) ** 2)) < 1.5
+    assert np.sqrt(np.mean(np.concatenate(alone) ** 2)) > 2.0
 
 
 def test_essential_parameters_survive_what_is_not_excited():

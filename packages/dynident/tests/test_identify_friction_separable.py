@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,6 +65,27 @@ def test_table_4_1_from_velocities() -> None:
     assert np.all(np.abs(np.array(found) - list(TABLE_4_1.values())) < 4.0 * np.array(std))
     assert fit.sigma["axis"] == pytest.approx(0.01, rel=0.03)
     assert "tanh.beta" in fit.summary()
+
+
+def test_any_shape_parameter_can_be_held() -> None:
+    """Two tanh terms, the slope of one known: a robot and a single axis agree, and the known slope has no deviation."""
+    motion = smooth(1, 4000, seed=2, rate=200.0)
+    robot = di.Mechanism.from_dh([(0.0, 0, 0, 0)], gravity=(0, 0, 0)).with_terms(("ia",))
+    v, a = motion.v[:, 0], motion.a[:, 0]
+    law = Viscous() + Tanh() + Tanh()
+    true = {"viscous.fv": 0.5, "tanh.fc": 2.0, "tanh2.fc": 1.0, "tanh.beta": 20.0, "tanh2.beta": 2.0}
+    tau = 0.4 * a + law.using(true)(v) + 0.02 * np.random.default_rng(0).normal(size=v.size)
+    given = replace(law.using({**true, "tanh2.beta": 9.0}), known=("tanh.beta",))  # the other one is a number to be found
+    alone = fit_friction(None, Axis(tau, v, {"J": a}), given)
+    assert alone.parameters["tanh.beta"] == pytest.approx(20.0, rel=1e-12)
+    assert alone.std["tanh.beta"] == 0.0
+    for name, value in true.items():
+        assert abs(alone.parameters[name] - value) <= 4.0 * alone.std[name] + 1e-12
+        assert alone.std[name] < 0.2 * value
+    fit = fit_friction(robot, Recording(motion, tau[:, None]), given)
+    found = fit.model.friction["joint_1"].parameters
+    assert found["tanh.beta"] == pytest.approx(20.0, rel=1e-12)
+    assert found["tanh2.beta"] == pytest.approx(alone.parameters["tanh2.beta"], rel=1e-2)
 
 
 def test_table_4_1_from_noisy_positions_through_the_default_pipeline() -> None:

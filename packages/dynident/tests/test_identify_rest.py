@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import dynident as di
 from dynident.identify.regression.factor import shares
 from dynident.identify.regression.logs import compressed_log, match
+from dynident.validate import judge
 
 RATE, MOVE, REST = 200.0, 1.0, 0.5
 
@@ -80,3 +83,31 @@ def test_pieces_of_a_log_add(robot: di.Mechanism) -> None:
     assert joined["samples"] == sum(source["samples"] for source in whole.sources)
     for name in robot.coordinate_names:
         np.testing.assert_allclose(joined["resting"][name], sum(np.array(s["resting"][name]) for s in whole.sources))
+
+
+def test_a_joint_that_sticks_within_its_band_is_not_refused() -> None:
+    """The second joint rests for most of the time and carries anything up to its friction; in motion it is predicted."""
+    robot = di.Mechanism.from_dh([(0.4, 0, 0, 0), (0.3, 0, 0, 0)], gravity=(0, 0, 0))
+    values = dict.fromkeys(robot.parameters.names, 0.0)
+    values |= {"m_link_1": 2.0, "Izz_link_1": 0.5, "m_link_2": 0.2, "Izz_link_2": 0.02}
+    values |= {f"{symbol}_{joint}": 1.0 for symbol in ("fv", "fc") for joint in robot.coordinate_names}
+
+    def sticking(seed: int) -> di.Log:
+        motion = moves(seed, True)
+        rng, rest = np.random.default_rng(seed), motion.v[:, 1] == 0.0
+        tau = di.inverse_dynamics(robot, motion, robot.parameters.replace(values)) + 0.01 * rng.normal(size=motion.q.shape)
+        tau[rest, 1] = rng.uniform(-1.0, 1.0, 200)[np.cumsum(np.diff(rest, prepend=False))[rest] % 200]
+        return di.Log(t=motion.t, joints=robot.coordinate_names, position=motion.q, effort=tau, effort_kind="joint_torque")
+
+    fit = di.MAP().fit(di.Regression.from_log(robot, sticking(1))).result_
+    score = fit.score(sticking(2))
+    assert score.resting is not None
+    assert 0.2 < np.mean(score.resting[:, 1]) < 0.6
+
+    def accepted(predicted: np.ndarray, error: float) -> bool:
+        metrics = replace(score.metrics, relative_per_joint=np.array([0.1, error]), rmse=np.array([0.1, 10.0]))
+        checks = judge(fit, [replace(score, predicted=predicted, metrics=metrics)]).checks
+        return next(each.ok for each in checks if each.name == "joints")
+
+    assert accepted(score.predicted, 0.6)
+    assert not accepted(score.predicted * [1.0, -1.0], 2.0)

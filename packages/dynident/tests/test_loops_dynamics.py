@@ -8,7 +8,6 @@ from loop_cases import CASES, four_bar, lagrange, opened, slider_crank, states
 
 import dynident as di
 from dynident.mechanics import close_motion
-from dynident.mechanics.regressors import regressor_rows
 
 
 def _without_terms(mechanism: di.Mechanism) -> di.Mechanism:
@@ -30,8 +29,6 @@ def test_equation_of_motion_holds_together(case: str) -> None:
     parts = np.einsum("nij,nj->ni", M, motion.a) + np.einsum("nij,nj->ni", C, motion.v) + g
     np.testing.assert_allclose(parts, tau, atol=1e-10 * scale)
     np.testing.assert_allclose(di.regressor(mechanism, motion) @ mechanism.parameters.values, tau, atol=1e-10 * scale)
-    rows = np.einsum("ipt,p->ti", regressor_rows(mechanism, motion), mechanism.parameters.values)
-    np.testing.assert_allclose(rows, tau, atol=1e-10 * scale)
     np.testing.assert_allclose(
         di.forward_dynamics(mechanism, motion.q, motion.v, tau), motion.a, atol=1e-9 * np.max(np.abs(motion.a))
     )

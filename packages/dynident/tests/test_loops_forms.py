@@ -160,3 +160,5 @@ def test_a_polynomial_joint_equality_is_followed(tmp_path: Path) -> None:
     tau = di.inverse_dynamics(free, whole)
     expected = tau[:, 0] + p.deriv()(x) * tau[:, 1]
     np.testing.assert_allclose(di.inverse_dynamics(bound, motion)[:, 0], expected, atol=1e-10)
+    one = bound.compiled("inverse_dynamics")  # the polynomial is an expression like everything else
+    np.testing.assert_allclose(one(motion.q[7], motion.v[7], motion.a[7]), expected[7:8], atol=1e-10)

@@ -24,7 +24,6 @@ from dynident.mechanics import (
     momentum_regressor,
     regressor,
 )
-from dynident.mechanics.regressors import regressor_rows
 from dynident.mechanism import Mechanism
 
 ROBOTS = {
@@ -41,7 +40,6 @@ FUNCTIONS: dict[str, Callable[[Mechanism, Motion], np.ndarray]] = {
     "coriolis_matrix": lambda r, m: coriolis_matrix(r, m.q, m.v),
     "gravity": lambda r, m: gravity(r, m.q),
     "regressor": regressor,
-    "regressor_rows": lambda r, m: regressor_rows(r, m).transpose(2, 0, 1),
     "momentum_regressor": momentum_regressor,
     "kinetic": lambda r, m: energy_regressor(r, m)[0],
     "potential": lambda r, m: energy_regressor(r, m)[1],
@@ -103,7 +101,7 @@ def test_a_motion_may_be_its_arrays() -> None:
     robot = ROBOTS["plain"]
     motion = random_motion(robot, 4)
     arrays = (motion.q, motion.v, motion.a)
-    for function in (inverse_dynamics, regressor, regressor_rows, momentum_regressor):
+    for function in (inverse_dynamics, regressor, momentum_regressor):
         assert np.array_equal(function(robot, arrays), function(robot, motion))
     for ours, theirs in zip(energy_regressor(robot, arrays), energy_regressor(robot, motion), strict=True):
         assert np.array_equal(ours, theirs)
@@ -135,7 +133,6 @@ def test_a_robot_that_cannot_move() -> None:
     assert robot.dof == 0
     assert inverse_dynamics(robot, motion).shape == (2, 0)
     assert regressor(robot, motion).shape == (2, 0, 0)
-    assert regressor_rows(robot, motion).shape == (0, 0, 2)
     assert mass_matrix(robot, motion.q).shape == (2, 0, 0)
     assert forward_dynamics(robot, motion.q, motion.v, motion.a).shape == (2, 0)
     close(forward_kinematics(robot, motion.q, "L0")[1][1], robot.joints[0].placement.translation, 0.0)

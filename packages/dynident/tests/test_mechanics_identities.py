@@ -30,7 +30,7 @@ from dynident.mechanics import (
     regressor,
 )
 from dynident.mechanics.newton_euler import body_regressor
-from dynident.mechanics.regressors import regressor_rows, weighted_regressor
+from dynident.mechanics.regressors import weighted_regressor
 from dynident.mechanism import Mechanism
 
 SAMPLES = 6
@@ -57,7 +57,6 @@ def test_regressor_times_parameters_is_inverse_dynamics(robot: Mechanism) -> Non
     phi = np.random.default_rng(4).normal(size=len(robot.parameters))  # any numbers, possible or not
     close(Y @ phi, inverse_dynamics(robot, motion, phi), 1e-12)
     close(Y @ phi, inverse_dynamics(robot, motion, robot.parameters.replace(phi)), 1e-12)
-    close(regressor_rows(robot, motion), Y.transpose(1, 2, 0), 1e-14)
     w = np.random.default_rng(5).normal(size=(SAMPLES, 2, robot.dof))
     close(weighted_regressor(robot, motion, w), w @ Y, 1e-12)
 
@@ -67,17 +66,8 @@ def test_regressor_of_special_robots(robot: Mechanism) -> None:
     motion = random_motion(robot, SAMPLES)
     Y = regressor(robot, motion)
     close(Y @ robot.parameters.values, inverse_dynamics(robot, motion), 1e-12)
-    close(regressor_rows(robot, motion), Y.transpose(1, 2, 0), 1e-13)
     unit = np.broadcast_to(np.eye(robot.dof), (SAMPLES, robot.dof, robot.dof))
     close(weighted_regressor(robot, motion, unit), Y, 1e-12)
-
-
-@pytest.mark.parametrize("robot", SPECIAL)
-def test_chosen_columns_of_the_rows(robot: Mechanism) -> None:
-    motion = random_motion(robot, SAMPLES)
-    chosen = np.random.default_rng(3).permutation(len(robot.parameters))[::3]
-    # Code for fewer columns shares other sub-expressions, so the last bit may differ.
-    close(regressor_rows(robot, motion, chosen), regressor_rows(robot, motion)[:, chosen], 1e-14)
 
 
 @PROPERTY

@@ -290,9 +290,9 @@ def test_the_command_tells_events_and_its_code(tmp_path, capsys, monkeypatch) ->
     fit.save("fit.json")
     log.save("calm.csv")
     push.save("push.csv")
-    assert run(["monitor", "robot.urdf", "fit.json", "calm.csv", "--strict"]) == 0
+    assert run(["monitor", "fit.json", "calm.csv", "--strict"]) == 0
     assert "no event" in capsys.readouterr().out
-    code = run(["monitor", "robot.urdf", "fit.json", "push.csv", "--strict", "--json", "--plot", "p.png", "--c", "c"])
+    code = run(["monitor", "fit.json", "push.csv", "--strict", "--json", "--plot", "p.png", "--c", "c"])
     assert code == 3
     data = json.loads(capsys.readouterr().out)
     assert data["logs"][0]["events"][0]["start"] == pytest.approx(3.0, abs=0.1)
@@ -300,8 +300,8 @@ def test_the_command_tells_events_and_its_code(tmp_path, capsys, monkeypatch) ->
     assert (tmp_path / "c" / "monitor_test.c").is_file()
     di.Log(t[::50], ["rail"], q[::50], effort[::50], "joint_force").save("slow.csv")
     with pytest.raises(DynidentError, match="has 10 samples per second"):
-        run(["monitor", "robot.urdf", "fit.json", "slow.csv"])
-    assert run(["monitor", "robot.urdf", "fit.json", "slow.csv", "--cutoff", "4", "--bandwidth", "1"]) == 0
+        run(["monitor", "fit.json", "slow.csv"])
+    assert run(["monitor", "fit.json", "slow.csv", "--cutoff", "4", "--bandwidth", "1"]) == 0
 
 
 def test_robots_that_it_cannot_watch_are_refused() -> None:

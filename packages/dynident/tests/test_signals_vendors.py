@@ -45,8 +45,12 @@ def check(log: Log) -> None:
           "iiwa.joint_torque_measured[{0}]": TAU, "iiwa.joint_torque_external[{0}]": 3 * TAU}, True),
         ({"Time (s)": T[:, None], "FeedBack Joints J{1} (deg)": np.degrees(Q), "Motor Torque J{1} (Nm)": TAU}, False),
         ({"tick_us": 1e6 * T[:, None], "pos{0}_mrad": 1e3 * Q, "tq{0}_mNm": 1e3 * TAU}, False),
+        ({"t": T[:, None], "q_j{1}": Q, "tau_j{1}": TAU}, False),
+        ({"t": T[:, None], "q_J{1}": Q, "dq_J{1}": Q, "tau_J{1}": TAU}, False),
+        ({"t": T[:, None], "q_q{1}": Q, "tau_q{1}": TAU}, False),
+        ({"t": T[:, None], "q_{0}": Q, "tau_J{0}": TAU}, False),
     ],
-    ids=["libfranka", "KUKA FRI", "Drake", "ABB EGM", "ticks"],
+    ids=["libfranka", "KUKA FRI", "Drake", "ABB EGM", "ticks", "j1", "J1", "q1", "numbers"],
 )  # fmt: skip
 def test_columns_of_controllers(columns, reference, tmp_path):
     (tmp_path / "run.csv").write_text(table(columns))

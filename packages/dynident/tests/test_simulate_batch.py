@@ -17,7 +17,7 @@ from dynident.mechanics.kinematics import forward_kinematics, jacobian
 from dynident.mechanism.elements import Body, Joint, Placement
 from dynident.mechanism.inertia import from_com
 from dynident.mechanism.mechanism import Mechanism
-from dynident.simulate import Run, Sensors, VirtualRobot, machine, monte_carlo, simulate
+from dynident.simulate import Run, Sensors, VirtualRobot, machine, monte_carlo
 
 CURVE = excitation(2, 0.3, size=0.1)
 
@@ -38,7 +38,6 @@ def test_the_same_seed_gives_the_same_bits() -> None:
     robot = noisy_arm()
     assert same(robot.simulate(CURVE, seed=4), robot.simulate(CURVE, seed=4))
     assert not same(robot.simulate(CURVE, seed=4), robot.simulate(CURVE, seed=5))
-    assert same(simulate(robot, CURVE, seed=4), robot.simulate(CURVE, seed=4))
 
 
 def test_batches_do_not_depend_on_the_number_of_threads_or_runs() -> None:

@@ -104,7 +104,7 @@ def test_what_is_no_number_is_refused() -> None:
         lambda: PID(True, 1.0, cycle=1e-3),
         lambda: TaskPID(None, 1.0, 1.0, cycle=1e-3),  # type: ignore[arg-type]
         lambda: Sensors(delay=None),  # type: ignore[arg-type]
-        lambda: geared_arm().simulate(still(arm())[1], start={"pose": (2.0 * np.eye(3), [0.3, 0.2, 0.4])}),
+        lambda: geared_arm().simulate(still(arm())[1], start={"q": "home"}),
     ):
         with pytest.raises(DynidentError) as caught:
             call()

@@ -128,7 +128,7 @@ def test_a_delayed_loop_converges_geometrically_below_the_actuator_s_inertia(sha
     """J a_k = F - m a_(k-1): a_k = F / (J + m) (1 - (-m/J)^k), so it swings in with the ratio m / J of the inertias."""
     J, force, N = 2.0, 3.0, 40
     robot = slide(share * J, J, force)
-    run = robot.simulate(still(np.zeros(1), N * 1e-3), method="decoupled", loop="delayed", integrator="euler", log_cycle=1e-3)
+    run = robot.simulate(still(np.zeros(1), N * 1e-3), method="decoupled", loop="delayed", log_cycle=1e-3)
     k = 1.0 + np.arange(N)
     expected = force / (J * (1.0 + share)) * (1.0 - (-share) ** k)
     np.testing.assert_allclose(run.truth.motion.a[:N, 0], expected, rtol=1e-9)

@@ -1,49 +1,22 @@
-"""Long runs in pieces on disk, progress, temperatures of all zones, and what was mended with the compiled machine."""
+"""Temperatures of all zones, and what was mended with the compiled machine."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from plant_cases import go, machine, slide
-from simulate_cases import excitation, geared_arm
 
 from dynident.control import OpenLoop
 from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import SimulationError
 from dynident.friction import Coulomb, Viscous
-from dynident.signals import Log
-from dynident.simulate import Sensors
 
 
-def test_pieces_on_disk_are_the_run_in_one_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynident.simulate.run.ROWS", 300)
-    robot = geared_arm(2, sensors=Sensors(position_noise=1e-5, effort_noise=0.01))
-    motion, seen = excitation(2, 1.0), []
-    one = robot.simulate(motion, seed=5)
-    run = robot.stream(motion, tmp_path / "long", seed=5, progress=lambda done, whole: seen.append(done / whole))
-    assert len(run.logs) == 4
-    assert run.samples == len(one.log)
-    for name in ("t", "position", "effort"):
-        joined = np.concatenate([getattr(run.log(i), name) for i in range(4)])
-        np.testing.assert_allclose(joined, getattr(one.log, name), rtol=1e-12, atol=1e-12, err_msg=name)
-    for name, whole in one.truth.arrays().items():
-        joined = np.concatenate([run.truth(i)[name] for i in range(4)])
-        np.testing.assert_allclose(joined, whole, rtol=1e-12, atol=1e-12 * max(1.0, np.abs(whole).max()), err_msg=name)
-    for kind, values in one.energy.items():
-        np.testing.assert_allclose(run.energy[kind], values, rtol=1e-9)
-    assert seen == sorted(seen)
-    assert seen[-1] == pytest.approx(1.0)
-    assert isinstance(run.log(0), Log)
-    with pytest.raises(SimulationError, match="holds a run already; give an empty folder"):
-        robot.stream(motion, tmp_path / "long")
-
-
-def test_a_run_that_memory_does_not_hold_is_told_to_stream() -> None:
+def test_a_run_that_memory_does_not_hold_is_refused() -> None:
     robot = machine(slide(), law=OpenLoop(torque=[0.0]))
-    with pytest.raises(SimulationError, match=r"use robot\.stream"):
+    with pytest.raises(SimulationError, match=r"simulate it in pieces|at a time"):
         go(robot, 10**9)
 
 

@@ -16,12 +16,11 @@ from dynident.trajectory import (
     Fourier,
     Interpolated,
     Moves,
+    Multisine,
     Trajectory,
     cycle,
     from_spec,
-    harmonic_sines,
     join,
-    random_multisine,
     sample,
 )
 from dynident.trajectory.joins import Bridge, Joined, Lead, Room, bridge, leads, resting_place
@@ -37,8 +36,8 @@ def trajectory(family, n=2, seed=0, size=0.3):
 CURVES = {
     "fourier": trajectory(Fourier(0.25, 5)),
     "fourier, position amplitudes": trajectory(Fourier(0.25, 5, convention="position")),
-    "harmonic sines": trajectory(harmonic_sines(0.25)),
-    "multisine": trajectory(random_multisine(0.5, 4, seed=2)),
+    "harmonic sines": trajectory(Multisine((0.25, 0.5, 1.0), (0.0, 0.0, 0.0), 8.0, 2.0)),
+    "multisine": trajectory(Multisine((0.5, 1.0, 1.5, 2.0), (0.3, 5.1, 2.2, 4.0), 4.0, 1.0)),
     "b-spline": trajectory(BSpline(4.0, 9)),
     "quintic moves": Moves.within([[0, 0], [1, -1], [0.5, 1]], [1.0, 2.0], [5.0, 9.0]),
     "cycloid moves": Moves.within([[0, 0], [1, -1], [0.5, 1]], [1.0, 2.0], [5.0, 9.0], "cycloid"),

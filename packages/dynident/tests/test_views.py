@@ -34,12 +34,12 @@ def test_one_call_does_what_the_single_steps_do(done: di.report.Identification, 
     assert done.scores[0].metrics.relative == fit.score(example.other).metrics.relative
     assert done.verdict.ok
     assert done.robot.parameters["fv_joint1"] == fit.standard["fv_joint1"]
-    assert "relative error on held-out data" in done.summary()
+    assert "held-out error" in done.summary() and len(done.summary().splitlines()) <= 12
 
 
 def test_files_do_as_well_and_without_validation_it_says_so(example: di.examples.Example, tmp_path) -> None:
     di.examples.arm6(tmp_path)
-    found = di.identify(tmp_path / "robot.urdf", [tmp_path / "run.csv"], effort="joint_torque", estimator=di.WLS())
+    found = di.identify(tmp_path / "robot.urdf", [tmp_path / "run.csv"], effort="joint_torque", estimator=di.WLS(), validate=0)
     assert not found.verdict.validated
     assert "NOT VALIDATED" in repr(found)
     assert found.fit.estimator.startswith("WLS")

@@ -28,7 +28,7 @@ from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import (
     Outputs,
     cached,
-    compiled,
+    declared,
     entering,
     function_of,
     node_values,
@@ -158,7 +158,7 @@ def joint_reactions(
             R, (n, f) = x.state.world(node)[0], wrenches[node]
             found += [*times(R, f), *times(R, plus(n, cross(f, arm)))]
         cuts = {"cut": 6 * len(mechanism.loops)} if mechanism.loops else {}
-        return compiled(mechanism, "joint_reactions", {"wrench": found}, more=cuts, parameters=True)
+        return Compiled(declared(mechanism, "joint_reactions", {"wrench": found}, more=cuts, parameters=True))
 
     function = cached(mechanism, "joint_reactions", make)
     found = run(function, arrays, values, {"wrench": (len(moving), 6)})["wrench"]

@@ -166,10 +166,12 @@ def numbers(values: ArrayLike, what: str) -> Array:
         raise DynidentError(f"{what} is not an array of real numbers ({error}); give floating-point numbers") from error
 
 
-def finite_rows(what: str, array: Array, kind: Kind = DynidentError) -> Array:
+def finite_rows(what: str, array: Array) -> Array:
     """Return an array, whose first axis are samples, after checking that it is finite."""
     if not np.isfinite(array).all():
-        raise kind(f"{what} is not finite at sample {int(np.argwhere(~np.isfinite(array))[0][0])}; remove or interpolate it")
+        raise DynidentError(
+            f"{what} is not finite at sample {int(np.argwhere(~np.isfinite(array))[0][0])}; remove or interpolate it"
+        )
     return array
 
 

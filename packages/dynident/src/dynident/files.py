@@ -88,9 +88,9 @@ def _decoded(data: bytes, path: str | os.PathLike[str], what: str, form: str) ->
     raise DynidentError(f"cannot read {what} from '{path}': {reason}")
 
 
-def read_json(path: str | os.PathLike[str], what: str, kind: type[DynidentError] = DynidentError) -> Any:
-    """Return the plain data of a JSON file; errors are of class `kind`."""
-    return _read_as("JSON", json.loads, path, what, kind)
+def read_json(path: str | os.PathLike[str], what: str) -> Any:
+    """Return the plain data of a JSON file."""
+    return _parsed_as("JSON", json.loads, read_text(path, what, "valid JSON"), path, what)
 
 
 def read_packed(path: str | os.PathLike[str], what: str) -> Any:
@@ -130,7 +130,10 @@ def _cut(data: bytes) -> tuple[list[memoryview | bytes], dict[int, memoryview]]:
 
 def read_toml(path: str | os.PathLike[str], what: str, kind: type[DynidentError] = DynidentError) -> dict[str, Any]:
     """Return the tables of a TOML file; errors are of class `kind`."""
-    tables: dict[str, Any] = _read_as("TOML", _toml, path, what, kind)
+    try:
+        tables: dict[str, Any] = _parsed_as("TOML", _toml, read_text(path, what, "valid TOML"), path, what)
+    except DynidentError as error:
+        raise kind(str(error)) from error
     return tables
 
 
@@ -147,14 +150,6 @@ def _toml(text: str) -> dict[str, Any]:
             raise ContentError(f"it holds the whole number {item:.3e}; write numbers beyond 64 bits with a decimal point")
         waiting.extend(item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
     return tables
-
-
-def _read_as(form: str, loads: Callable[[str], Any], path: str | os.PathLike[str], what: str, kind: type[DynidentError]) -> Any:
-    """Read a text file and parse it."""
-    try:
-        return _parsed_as(form, loads, read_text(path, what, f"valid {form}"), path, what)
-    except DynidentError as error:
-        raise kind(str(error)) from error
 
 
 def _parsed_as(form: str, loads: Callable[[str], Any], text: str, path: str | os.PathLike[str], what: str) -> Any:

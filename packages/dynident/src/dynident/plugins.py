@@ -37,7 +37,7 @@ PACKAGES = {"lab": "dynident-lab", "papers": "dynident-papers"}
 PROVIDED: dict[str, dict[str, tuple[str, ...]]] = {
     COMMANDS: {
         "lab": (
-            *("bandwidth", "controller", "cycles", "fleet", "friction", "maintenance"),
+            *("bandwidth", "controller", "cycles", "fleet", "friction", "live", "maintenance"),
             *("record", "repeatability", "schedule", "simulate-campaign", "track"),
         ),
         "papers": ("reduction", "reproduce", "workspace"),

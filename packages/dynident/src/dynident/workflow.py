@@ -1,4 +1,4 @@
-"""The whole workflow in one call: ``di.identify(robot, run, validate=other)``."""
+"""The whole workflow in one call: ``di.identify(robot, run)`` divides the data, fits, scores and judges."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ File = str | os.PathLike[str]
 def identify(
     robot: di.Mechanism | File,
     logs: di.Log | File | Sequence[di.Log | File],
-    validate: di.Log | File | Sequence[di.Log | File] = (),
+    validate: float | di.Log | File | Sequence[di.Log | File] = 1 / 3,
     *,
     effort: str | None = None,
     laws: Any = None,
@@ -27,33 +27,40 @@ def identify(
     projection: str | tuple[str, ...] = "gls",
     essential: float | None = None,
     contributing: float | None = None,
+    refit: bool = False,
     progress: Callable[[str], None] | None = None,
     **options: Any,
 ) -> di.report.Identification:
-    """Identify a robot from logs and judge the result on others.
+    """Identify a robot from logs and judge the result on data that were not fitted.
+
+    Recordings of a plan (`dynident.excitation.refer`, campaigns) are divided by it: stages for training are fitted, stages for
+    validation judge the fit.
 
     Parameters
     ----------
     robot : Mechanism or path-like
-        The robot, or its URDF, xacro or MJCF file.
-    logs : Log, path-like or sequence of these
+        The robot, or its file.
+    logs : Log, path-like, data frame or sequence of these
         What to fit.
-    validate : Log, path-like or sequence of these
-        Held-out logs; without any nothing is validated, and the verdict says so.
+    validate : float, Log, path-like, data frame or sequence of these
+        Held-out logs. A number is the share of `logs` that is held out if no stage of a plan validates: whole logs of several,
+        the end of a single one; 0 for none, and the verdict says so.
     effort : str, optional
-        Effort kind of logs that are given as files, as in `Log.read`.
+        Effort kind of logs that are given as files or data frames, as in `Log.read`.
     laws : friction laws, optional
         As in `fit_friction`, such as "auto"; the joint terms of the robot when omitted.
     estimator : estimator, optional
         Such as ``di.WLS()``; ``di.MAP()`` when omitted.
     data : Regression, optional
-        Regression data of `logs`; computed when omitted.
+        Regression data of `logs`, which are then fitted as a whole; computed when omitted.
     base : BaseParameters, optional
         Base parameters to fit; found when omitted.
     projection : str or tuple of str
         Robots with loops, as in `Regression.from_log`.
     essential, contributing : float, optional
         Drop parameters, as `essential_parameters` or `contributing_parameters` do with this limit.
+    refit : bool
+        Fit once more to all data after validation; scores and verdict are those of the first fit.
     progress : callable, optional
         Called with a few words before each step.
     **options
@@ -75,38 +82,83 @@ def identify(
     from dynident.identify.estimators.entropic import Entropic  # noqa: PLC0415 - `import dynident` loads this module
     from dynident.identify.estimators.essential import contributing_parameters  # noqa: PLC0415
     from dynident.identify.estimators.least_squares import Estimator, fit_of  # noqa: PLC0415
+    from dynident.signals.quality import note  # noqa: PLC0415
     from dynident.validate.diagnosis.inspection import with_findings  # noqa: PLC0415
 
-    def read(given: di.Log | File) -> di.Log:
-        return given if isinstance(given, di.Log) else di.Log.read(given, effort=effort)
+    def read(given: Any) -> list[di.Log]:
+        several = [given] if isinstance(given, di.Log | str | os.PathLike) or hasattr(given, "columns") else given
+        return [each if isinstance(each, di.Log) else di.Log.read(each, effort=effort) for each in several]
 
-    def several(given: di.Log | File | Sequence[di.Log | File]) -> Sequence[di.Log | File]:
-        return [given] if isinstance(given, di.Log | str | os.PathLike) else given
+    def fitted(training: Sequence[di.Log], given: di.Regression | None) -> di.Fit:
+        if laws is not None:
+            return di.fit_friction(mechanism, training, laws, options, None if projection == "gls" else projection, solver)
+        if given is None:
+            rows = isinstance(solver, Estimator) and not isinstance(solver, di.MAP | di.WLS | di.OLS | Entropic)
+            given = di.Regression.from_logs(mechanism, training, base, projection, keep_rows=rows, **options)
+        if essential is not None:
+            return di.essential_parameters(given, solver, essential)
+        return fit_of(solver, given) if contributing is None else contributing_parameters(given, solver, contributing)
 
     step = progress or (lambda text: None)
     mechanism = robot if isinstance(robot, di.Mechanism) else di.mechanism.read_robot(robot)
-    runs, others = ([read(each) for each in several(given)] for given in (logs, validate))
     solver: Any = di.MAP() if estimator is None else estimator
+    share = float(validate) if isinstance(validate, int | float) else 0.0
+    others = [] if isinstance(validate, int | float) else read(validate)
+    runs = read(logs)
+    training, held_out, how = (runs, others, "") if data is not None else divide(runs, others, share)
     step("estimating")
-    if laws is not None:
-        fit = di.fit_friction(mechanism, runs, laws, options, None if projection == "gls" else projection, solver)
-    else:
-        if data is None:
-            rows = isinstance(solver, Estimator) and not isinstance(solver, di.MAP | di.WLS | di.OLS | Entropic)
-            data = di.Regression.from_logs(mechanism, runs, base, projection, keep_rows=rows, **options)
-        if essential is not None:
-            fit = di.essential_parameters(data, solver, essential)
-        elif contributing is not None:
-            fit = contributing_parameters(data, solver, contributing)
-        else:
-            fit = fit_of(solver, data)
-    fit, scores = with_findings(fit), []
-    for log in others:
+    fit, scores = with_findings(fitted(training, data)), []
+    for log in held_out:
         step(f"validating on {log.name}")
         scores.append(fit.score(log))
     verdict = di.judge(fit, scores)
-    for log in runs:
+    for log in training:
         if log.effort_kind != "none":
             step(f"comparing with {log.name}")
             scores.append(fit.score(log, allow_training=True))
-    return di.report.Identification(fit, tuple(scores), verdict)
+    if refit:
+        if not held_out or data is not None:
+            raise di.DynidentError("refit=True (--refit) fits held-out data after validation, but nothing is held out")
+        step("fitting all data")
+        again = "fitted once more to all data after validation; scores and verdict are of the fit without the held-out data"
+        fit = with_findings(fitted([*training, *held_out], None)).noted(note("refit", again))
+    return di.report.Identification(fit, tuple(scores), verdict, how)
+
+
+def divide(runs: Sequence[di.Log], others: Sequence[di.Log], share: float) -> tuple[list[di.Log], list[di.Log], str]:
+    """Return logs to fit, held-out logs, and in words what is held out.
+
+    Stages of plans decide, then the `others`; if these hold nothing out, a `share` of the `runs` by time: whole logs of
+    several, else the end of the only one.
+    """
+    from dataclasses import replace  # noqa: PLC0415 - `import dynident` loads this module
+
+    from dynident.excitation.plan import purpose_logs  # noqa: PLC0415
+    from dynident.validate.holdout import split  # noqa: PLC0415
+
+    if not 0.0 <= share < 1.0:
+        raise di.DynidentError(f"validate is {share:g}; the held-out share (--hold-out) is a number from 0 to below 1")
+    training: list[di.Log] = []
+    held_out: list[di.Log] = []
+    for run in runs:
+        stages = purpose_logs(run)
+        if stages and "training" not in stages:
+            known = ", ".join(stages)
+            raise di.DynidentError(f"log '{run.name}' holds no whole stage for training of its plan (it holds {known})")
+        training += stages.get("training", [run])
+        held_out += stages.get("validation", [])
+    words = [f"stage {log.name}" for log in held_out]
+    for other in others:
+        found = purpose_logs(other).get("validation", [other])
+        held_out += found
+        words += [log.name for log in found]
+    if held_out or share == 0.0 or any(log.effort_kind == "none" for log in training):
+        return training, held_out, ", ".join(words[:3]) + (f" and {len(words) - 3} more" if len(words) > 3 else "")
+    if len(training) > 1:
+        total = sum(log.duration for log in training)
+        last = [sum(log.duration for log in training[k:]) for k in range(1, len(training))]
+        cut = 1 + min(range(len(last)), key=lambda k: abs(last[k] - share * total))
+        return training[:cut], training[cut:], ", ".join(log.name for log in training[cut:])
+    first, end = split(training[0], 1.0 - share)
+    named = replace(end, name=f"{end.name} from {end.t[0]:.1f} s")
+    return [first], [named], f"last {end.duration:.1f} s"

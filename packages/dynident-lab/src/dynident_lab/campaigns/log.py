@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError, LogError
+from dynident.excitation.plan import stage_intervals
 from dynident.files import BYTES, ContentError, parsed, read_regular
 from dynident.results import stored
 from dynident.signals import Log
@@ -83,6 +84,15 @@ class Recording:
     host: Array  # Clock of the host [s since 1970]
 
 
+def _stage_rows(part: Recording, about: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], NDArray[np.int64]]]:
+    """Yield the entries of the schedule that a recording holds, and their rows in it."""
+    slack = 0.5 * float(about["controller"]["period"])
+    for entry in about.get("schedule", ()):
+        rows = np.flatnonzero((part.motion >= entry["start"] - slack) & (part.motion < entry["end"] - slack))
+        if rows.size >= MINIMUM_SAMPLES:
+            yield entry, rows
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class CampaignLog(Log):
     """All samples of a campaign as one log; `cycles` and `stages` give its parts."""
@@ -114,13 +124,9 @@ class CampaignLog(Log):
         """Return the logs of every recorded stage, in the order of cycles and repetitions. By name of the stage."""
         out: dict[str, list[Log]] = {}
         for part in self._complete():
-            for entry in self.about["schedule"]:
-                slack = 0.5 * float(self.about["controller"]["period"])
-                inside = (part.motion >= entry["start"] - slack) & (part.motion < entry["end"] - slack)
-                rows = np.flatnonzero(inside)
-                if entry["record"] and rows.size >= MINIMUM_SAMPLES:
-                    label = f"cycle {part.cycle}/{entry['name']}"
-                    first = part.rows.start
+            for entry, rows in _stage_rows(part, self.about):
+                if entry["record"]:
+                    first, label = part.rows.start, f"cycle {part.cycle}/{entry['name']}"
                     log = self._named(first + rows[0], first + rows[-1] + 1, part, label)
                     out.setdefault(entry["name"], []).append(log)
         return out
@@ -175,7 +181,7 @@ def _about(folder: Path) -> dict[str, Any]:
     for name, hint in CONTROLLER.items():
         stored(controller, name, hint, "controller")
     for entry in stored(about, "schedule", list[Mapping[str, Any]], "campaign") if "schedule" in about else ():
-        for name, hint in {"name": str, "record": bool, "start": float, "end": float}.items():
+        for name, hint in {"name": str, "purpose": str, "payload": str, "record": bool, "start": float, "end": float}.items():
             stored(entry, name, hint, "schedule")
     return about
 
@@ -209,8 +215,13 @@ def _parts(folder: Path, about: dict[str, Any]) -> Iterator[tuple[Recording, Arr
 def _log(folder: Path, about: dict[str, Any], parts: Sequence[tuple[Recording, Array, Array]]) -> CampaignLog:
     """Return segments as one log."""
     controller, joints = about["controller"], tuple(about["controller"]["channels"])
-    n, count, recordings = len(joints), 0, []
+    n, count, recordings, stages = len(joints), 0, [], []
+    period = float(controller["period"])
     for recording, t, _ in parts:
+        if recording.kind == "cycle" and recording.complete:
+            found = ((float(t[rows[0]]), float(t[rows[-1]]) + period, entry) for entry, rows in _stage_rows(recording, about))
+            own = stage_intervals(found)
+            stages += [{**entry, "name": f"cycle {recording.cycle}/{entry['name']}"} for entry in own]
         recordings.append(replace(recording, rows=slice(count, count + len(t))))
         count += len(t)
     whole = np.concatenate([np.column_stack([t, table]) for _, t, table in parts])
@@ -228,7 +239,7 @@ def _log(folder: Path, about: dict[str, Any], parts: Sequence[tuple[Recording, A
         gain=gain,
         position_side=controller["position_side"],
         name=folder.name,
-        provenance={"campaign": folder.name, "sha256": sha256, **kept, "controller": controller, **source},
+        provenance={"campaign": folder.name, "sha256": sha256, **kept, "controller": controller, "stages": stages, **source},
         recordings=tuple(recordings),
         about=about,
         **optional,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +35,7 @@ from dynident.cli.options import (
     Strict,
     check_output,
     friction_laws,
+    typed,
 )
 from dynident.cli.progress import progress
 from dynident.cli.simulate import NO_LOAD, LoadOptions, OtherBandwidth, OtherController, PlanFile, RobotOption, StepSize
@@ -174,7 +176,8 @@ def simulate_campaign(
     elif not quiet:
         times = f"{count} {'cycles' if count > 1 else 'cycle'}"
         out.print(f"{times} in '{output}', {new} new, in {seconds:.3g} s")
-        out.print(f"next: dynident friction ROBOT {output} -o study/    dynident cycles ROBOT {output} -o fits/")
+        words = ["identify", str(named), str(output), *typed(described), "-o", f"{output}_out"]
+        out.print(f"next:  {shlex.join(['dynident', *words])}")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 import threading
@@ -16,9 +17,11 @@ from rich.table import Table
 
 import dynident as di
 from dynident.cli.consoles import note, notes, out, print_json
+from dynident.cli.groups import RARE
 from dynident.cli.machines import DrivesFile, Machine, any_machine
 from dynident.cli.options import AS_WRITTEN, AsJson, OptionalFolder, Quiet, RobotOptions, check_output
 from dynident.cli.robots import find_robot, is_known, known_robots
+from dynident.cli.simulate import NO_LOAD, LoadOptions
 from dynident.cli.words import OTHER_NAMES
 from dynident.errors import DynidentError, LinkError
 from dynident.excitation import Plan
@@ -26,6 +29,7 @@ from dynident.excitation.experiment import motion_limits
 from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic
 from dynident.identify import RLS
 from dynident.results import stored
+from dynident.signals.writers import check_log_file
 from dynident_lab import link
 from dynident_lab.link.schedule import clock_text, seconds
 
@@ -43,7 +47,8 @@ LIVE_MEMORY = 60.0  # of the recursive fit [s]
 LONGEST = 1e8  # a time that an option may give: three years [s]
 
 
-def _key(path: Path | None) -> bytes:
+def shared_key(path: Path | None) -> bytes:
+    """Return the key of a file; empty without one."""
     if path is None:
         return b""
     try:
@@ -56,7 +61,7 @@ def _key(path: Path | None) -> bytes:
 
 
 def _accelerations(robot: str, mechanism: Mechanism, file: Path | None) -> Array | None:
-    """Return the largest accelerations of a file or of a known machine; None where nobody gives any."""
+    """Return the largest accelerations of a file or of a known machine; None where none are given."""
     if file is not None:
         return motion_limits(mechanism, file)[1].acceleration
     make = find_robot(robot).published if is_known(robot) else None
@@ -77,17 +82,18 @@ def controller(
     speed: float = 1.0,
     rate: float | None = None,
     seed: int = 0,
-    buffer: int = 100,
-    feedback: float = 0.05,
-    full: Annotated[bool, Parameter(name="--full-feedback")] = False,
-    order: Annotated[str, Parameter(choices=("little", "big"))] = "little",
-    real_time: bool = False,
-    following: float = 0.1,
+    buffer: Annotated[int, Parameter(group=RARE)] = 100,
+    feedback: Annotated[float, Parameter(group=RARE)] = 0.05,
+    full: Annotated[bool, Parameter(name="--full-feedback", group=RARE)] = False,
+    order: Annotated[str, Parameter(choices=("little", "big"), group=RARE)] = "little",
+    real_time: Annotated[bool, Parameter(group=RARE)] = False,
+    following: Annotated[float, Parameter(group=RARE)] = 0.1,
     host: str = "127.0.0.1",
     peer: list[str] | None = None,
     key_file: Path | None = None,
     drives: DrivesFile = None,
     limits: Path | None = None,
+    load: LoadOptions = NO_LOAD,
     described: RobotOptions = AS_WRITTEN,
     duration: float | None = None,
     as_json: AsJson = False,
@@ -144,8 +150,8 @@ def controller(
     for name, value, least in (("--feedback", feedback, 1e-3), ("--duration", duration, 0.0)):
         if value is not None and not least <= value <= LONGEST:
             raise DynidentError(f"{name} is {value:g}; give {least:g} to {LONGEST:g} s")
-    key = _key(key_file)
-    machine = any_machine(robot, LAW, BANDWIDTH, described, drives)
+    key = shared_key(key_file)
+    machine = load.on(any_machine(robot, LAW, BANDWIDTH, described, drives))
     try:
         link.prepare_timing(real_time)
     except LinkError as error:  # the process of its own helps without that right too
@@ -179,7 +185,7 @@ def controller(
         address += "&transport=udp" if transport == "udp" else ""
         address += "&order=big" if order == "big" else ""
         if not quiet:
-            who = f"whoever sends from {' or '.join(peer)}" if peer else "whoever reaches these ports on this computer"
+            who = f"anyone at {' or '.join(peer)}" if peer else "any program on this computer"
             note(f"simple_message has no authentication: {who} can move the robot")
     ended = threading.Event()
     if threading.current_thread() is threading.main_thread():
@@ -190,7 +196,7 @@ def controller(
         core.emergency_stop(False)
         core.reset()
 
-    _keys({"e": core.emergency_stop, "r": release}, quiet)
+    watch_keys({"e": core.emergency_stop, "r": release}, quiet)
     try:
         if as_json:
             print_json({"robot": machine.mechanism.name, "address": address, **ports})
@@ -237,6 +243,7 @@ def record(
     start_rest: str | None = None,
     duty: float | None = None,
     cycles: int | None = None,
+    speed: float | None = None,
     tolerance: float | None = None,
     model: Path | None = None,
     monitor: Path | None = None,
@@ -279,6 +286,8 @@ def record(
         Share of time in motion, 0 to 1.
     cycles
         Cycles per repetition instead of the plan's.
+    speed
+        Run the same plan at a share of its speed, as 0.1 for a first run.
     tolerance
         Residual over the largest predicted effort that stops the motion.
     model
@@ -319,9 +328,9 @@ def record(
         "cycles": cycles,
         "tolerance": tolerance,
     }
-    options: dict[str, Any] = {"key": key} if (key := _key(key_file)) else {}
+    options: dict[str, Any] = {"key": key} if (key := shared_key(key_file)) else {}
     if resume is not None:
-        if plan is not None or output is not None or any(v is not None for v in wanted.values()):
+        if plan is not None or output is not None or any(v is not None for v in (speed, *wanted.values())):
             raise DynidentError("--resume goes on with what was begun; give no plan, output or settings beside it")
         address = address or _address(resume)
         wire = link.open_controller(address, **options)
@@ -330,7 +339,7 @@ def record(
             out.print(link.describe(campaign.plan, campaign.settings))
             return 0
     else:
-        loaded = _plan(plan)
+        loaded = _plan(plan) if speed is None else _plan(plan).slowed(speed)
         settings = link.Settings.of(loaded, wanted)
         if dry_run:
             out.print(link.describe(loaded, settings))
@@ -426,12 +435,10 @@ def _write_live_fit(path: Path, fitted: Any) -> None:
 def _run(campaign: Campaign, predict: Any, mcap: Path | None, as_json: bool, quiet: bool) -> int:
 
     campaign.predict = predict
-    writer = None
     if mcap is not None:
-        facts = {"plan": str(campaign.about["plan"]), "robot": str(campaign.about["robot"])}
-        writer = link.mcap_writer(mcap, campaign.about["controller"]["channels"], facts)
-        campaign.listeners = (*campaign.listeners, writer)
-    _keys({"p": campaign.pause, "c": lambda: campaign.pause(False), "q": campaign.abort}, quiet)
+        check_log_file(mcap)
+        check_output(mcap)
+    watch_keys({"p": campaign.pause, "c": lambda: campaign.pause(False), "q": campaign.abort}, quiet)
     shown = notes.is_terminal and not quiet
     told: list[str] = []
     try:
@@ -450,9 +457,8 @@ def _run(campaign: Campaign, predict: Any, mcap: Path | None, as_json: bool, qui
         raise link.AbortedError(
             f"aborted; the robot is at rest, go on with dynident record --resume {campaign.folder}"
         ) from None
-    finally:
-        if writer is not None:
-            writer.close()
+    if mcap is not None:  # with effort kind, gains, plan and stages, which a live writer could not know
+        di.Log.read(campaign.folder).save(mcap)
     result: dict[str, Any] = {
         "cycles": done,
         "samples": campaign.recorder.acknowledged,
@@ -466,6 +472,9 @@ def _run(campaign: Campaign, predict: Any, mcap: Path | None, as_json: bool, qui
         out.print(
             f"{done} {'cycle' if done == 1 else 'cycles'} complete, {result['samples']} samples{gaps} in {campaign.folder}"
         )
+        robot = str(campaign.about["robot"])
+        words = ["identify", robot if is_known(robot) else "ROBOT", str(campaign.folder), "-o", f"{campaign.folder}_out"]
+        out.print(f"next:  {shlex.join(['dynident', *words])}")
     return 0
 
 
@@ -479,7 +488,7 @@ class _Nothing:
         return None
 
 
-def _keys(actions: Mapping[str, Callable[[], object]], quiet: bool) -> None:
+def watch_keys(actions: Mapping[str, Callable[[], object]], quiet: bool) -> None:
     """Obey the keyboard where there is one: the first letter of a line names what to do."""
 
     def obey() -> None:

@@ -16,6 +16,10 @@ from .live import Callback as Callback
 from .live import LiveFit as LiveFit
 from .live import LiveMonitor as LiveMonitor
 from .live import ThermalObserver as ThermalObserver
+from .live_identification import Goal as Goal
+from .live_identification import LiveResult as LiveResult
+from .live_identification import LiveUpdate as LiveUpdate
+from .live_identification import identify_live as identify_live
 from .lynx_client import LynxClient as LynxClient
 from .lynx_server import LynxServer as LynxServer
 from .plant import Plant as Plant

@@ -71,7 +71,7 @@ class Campaign:
         self.folder, self.controller = Path(folder), controller
         self.predict, self.listeners, self.observe, self.yes, self.interval = predict, listeners, observe, yes, interval
         self.about, self.settings, self.plan = open_folder(self.folder)
-        if not (known := self.about["controller"])["identity"]:  # it tells no names: they are the plan's
+        if not (known := self.about["controller"])["identity"]:  # it reports no names: they are the plan's
             names: dict[str, Any] = {key: tuple(known[key]) for key in ("coordinates", "channels")}
             controller.identity = replace(controller.identity, **names)
         self.steps = steps_of(self.plan, self.settings)
@@ -98,7 +98,7 @@ class Campaign:
         check_new(place)
         identity = controller.connect()
         try:
-            _confirmed(identity, bool(options.get("yes")))
+            check_confirmed(identity, bool(options.get("yes")))
             cycle_motion(plan, identity)
             create_folder(place, plan, settings, identity, address)
             campaign = cls(place, controller, **options)
@@ -110,7 +110,7 @@ class Campaign:
 
     # ------------------------------------------------------------------ a person
     def pause(self, paused: bool = True) -> None:
-        """Bring the robot to rest until told to go on; the running cycle is run again."""
+        """Bring the robot to rest until `pause(False)`; the running cycle is run again."""
         self._paused = paused
 
     def abort(self) -> None:
@@ -199,7 +199,7 @@ class Campaign:
             self._asked()
 
     def _check(self, identity: Identity) -> None:
-        """Refuse another robot, and a real one that nobody has confirmed."""
+        """Refuse another robot, and a real one without confirmation."""
         known = self.about["controller"]
         if identity.identity != known["identity"] or (
             identity.coordinates and list(identity.coordinates) != known["coordinates"]
@@ -208,7 +208,7 @@ class Campaign:
                 f"the controller drives '{identity.robot}' ({identity.identity}), the campaign began with '{known['robot']}' "
                 f"({known['identity']}); connect the same one"
             )
-        _confirmed(identity, self.yes)
+        check_confirmed(identity, self.yes)
         self.motion = cycle_motion(self.plan, identity)
         self.follower.settle()
 
@@ -308,7 +308,7 @@ class Campaign:
     def _wait_for_start(self, step: Step) -> None:
         """Wait until the robot has rested long enough and is cold enough."""
         settings, speed = self.settings, self.follower.identity.speed
-        if settings.idle:  # an interrupted motion counts to its end; before the first nobody knows: count from the creation
+        if settings.idle:  # an interrupted motion counts to its end; before the first, count from the creation
             last = self._last_motion("approach begun", "cycle begun", "cycle done") or float(self.about["created"])
             self.follower.rest(step.number, last + settings.idle / speed, "waiting", settings.idle)
         if settings.below is None:
@@ -337,7 +337,7 @@ class Campaign:
         self.observe(replace(progress, left=left))
 
 
-def _confirmed(identity: Identity, yes: bool) -> None:
-    """Refuse a real robot that nobody has confirmed."""
+def check_confirmed(identity: Identity, yes: bool) -> None:
+    """Refuse a real robot without confirmation."""
     if not identity.virtual and not yes:
         raise LinkError("this is a real robot: make sure that nobody is near it, and confirm with yes= (--yes)")

@@ -8,7 +8,7 @@ import math
 import queue
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -42,7 +42,7 @@ ALARMS = {
 
 
 class UnreachableError(LinkError):
-    """Nobody answers, or another client has the controller: trying again later may help."""
+    """No answer, or another client has the controller: trying again later may help."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +171,7 @@ class Identity:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Identity:
-        """Return the identity that a controller of ours tells.
+        """Return the identity that a controller of ours reports.
 
         Parameters
         ----------
@@ -242,6 +242,12 @@ class Status:
     possible: bool = True
     alarm: int = 0
 
+    @classmethod
+    def of(cls, numbers: Sequence[int]) -> Status:
+        """Return the state that the seven numbers of a STATUS message describe; -1 is unknown."""
+        powered, stopped, code, error, moving, _, possible = numbers
+        return cls(powered != 0, stopped == 1, moving == 1, possible != 0, code if error == 1 else 0)
+
     @property
     def why(self) -> str:
         """Its alarm in words, as in "alarm 4012 (emergency stop)"."""
@@ -252,7 +258,7 @@ class RemoteController(ABC):
     """A controller on the other side of a wire.
 
     The order is: `connect`, then `send` and `run` for every motion while `samples` is called often enough, `stop` at any time,
-    `close`. Methods raise `LinkError` with one sentence; `ConnectionError` only when the wire is cut.
+    `close`. Methods raise `LinkError` with one sentence; `ConnectionError` only when the connection is lost.
     """
 
     identity: Identity
@@ -262,7 +268,7 @@ class RemoteController(ABC):
 
     def __init__(self) -> None:
         self.identity = Identity()
-        self._queue: queue.Queue[tuple[float, Samples] | None] = queue.Queue()  # what comes; None when the wire is cut
+        self._queue: queue.Queue[tuple[float, Samples] | None] = queue.Queue()  # what comes; None when the connection is lost
 
     @abstractmethod
     def connect(self) -> Identity:
@@ -293,7 +299,7 @@ class RemoteController(ABC):
         """Forget alarms."""
 
     def deliver(self, samples: Samples | None) -> None:
-        """Hand on what has come, from any thread; None when the other side has cut the wire, not after `close`."""
+        """Hand on what has come, from any thread; None when the other side has closed the connection, not after `close`."""
         self._queue.put(None if samples is None else (time.time(), samples))
 
     def samples(self, timeout: float) -> list[tuple[float, Samples]]:
@@ -372,7 +378,7 @@ def wait_for_rest(controller: RemoteController, duration: float, timeout: float)
             raise LinkError(f"the controller is in {status.why}; reset it")
         if seen and not status.moving and not controller.sending:
             return
-    raise LinkError(f"the robot has not come to rest within {timeout:g} s; look at it")
+    raise LinkError(f"the robot did not stop within {timeout:g} s; check the robot")
 
 
 # ---- addresses -------------------------------------------------------------------------------------------------------

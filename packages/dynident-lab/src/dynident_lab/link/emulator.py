@@ -3,7 +3,7 @@
 A thread takes chunks of setpoints, lets the plant follow them, and hands out every sample when its time has come. One chunk is
 simulated while the last one is handed out, so samples are late by one chunk and by nothing else.
 
-What the robot does follows from what it is told and from the seed alone: after a motion it settles for a fixed time, a rest
+What the robot does follows from its commands and from the seed alone: after a motion it settles for a fixed time, a rest
 that a client announces is as long as announced, and a client that thinks for a few seconds between motions costs no time.
 """
 
@@ -39,7 +39,7 @@ from dynident_lab.link.setpoints import ROUNDING, Point, Setpoints
 
 PATIENCE = 0.3  # after which a point that nothing follows is one of rest [s, host]
 STARVED = 5.0  # for which a moving robot waits for its next point [s, host]
-CHUNK = 0.05  # simulated at once where so many setpoints are known, times the speed up to 40 [s]
+CHUNK = 0.05  # simulated at once where setpoints for it are known, times the speed up to 40 [s]
 THINKING = 10.0  # for which a client may have the robot stand between two motions and no joint cools down [s]
 LONGEST_REST = 1e8  # that a client can announce [s]
 CATCH_UP = 2.0  # by which the clock of a robot in real time may lag before it is set anew [s, host]
@@ -56,7 +56,7 @@ class Alarm:
 
 
 class Emulator:
-    """A virtual robot that runs in its own time and does what it is told.
+    """A virtual robot that runs in its own time and follows commands.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class Emulator:
             return self._told
 
     def glance(self) -> tuple[int, ...]:
-        """Return the status without waiting: the last one that was told while setpoints are computed."""
+        """Return the status without waiting: the last one that was read while setpoints are computed."""
         if not self.lock.acquire(blocking=False):
             return self._told
         try:

@@ -1,4 +1,4 @@
-"""One controller that is being followed: motions and rests are recorded, watched, and handed to whoever listens.
+"""One controller that is being followed: motions and rests are recorded, watched, and handed to listeners.
 
     |effort - predicted(motion)| > tolerance max|predicted|   for several samples in a row: stop, something is in the way
 
@@ -26,7 +26,7 @@ Predict = Callable[[Motion], Array]
 
 SILENCE = 5.0  # without any sample, after which the connection counts as lost [s]
 STUCK = 30.0  # without progress of a motion, or a sample of a controller with feedback of its own rate [s]
-TOLD = 2.0  # within which a controller tells its alarm [s]
+REPORTED = 2.0  # within which a controller reports its alarm [s]
 REST_PERIOD = 1.0  # between two samples that are kept of a rest [s, controller]
 LOST = (4003, 4004, 4013, 4014)  # alarms that a lost or slow connection leaves
 IN_A_ROW = 5  # samples before a residual counts
@@ -196,7 +196,7 @@ class Follower:
         return found
 
     def drain(self, timeout: float) -> None:
-        """Hand samples on that nobody records; a lost connection shows later."""
+        """Hand on samples that are not recorded; a lost connection shows later."""
         with contextlib.suppress(OSError):
             self.take(timeout)
 
@@ -229,15 +229,15 @@ class Follower:
                 lost = self.controller.cut or self._alarm() in LOST
                 raise (ConnectionError if lost else LinkError)(self.controller.failure)
             done = reached >= length - 1.5 * self.identity.period and not status.moving and not self.controller.sending
-            if done and (over or time.monotonic() - moved > TOLD):  # the last sample has come
+            if done and (over or time.monotonic() - moved > REPORTED):  # the last sample has come
                 break
             if time.monotonic() - moved > STUCK:
                 raise ConnectionError(f"the robot has not gone on for {STUCK:g} s")
         self.recorder.close_segment()
 
     def _alarm(self) -> int:
-        """Return the alarm behind a refusal, which may be told a little later; 0 for none."""
-        end = time.monotonic() + TOLD
+        """Return the alarm behind a refusal, which may be reported a little later; 0 for none."""
+        end = time.monotonic() + REPORTED
         while not self.controller.state().alarm and time.monotonic() < end:
             self.drain(0.1)
         return self.controller.state().alarm
@@ -256,7 +256,7 @@ class Follower:
     def rest(self, cycle: int, until: float, what: str, duration: float = np.inf, below: float = -np.inf) -> None:
         """Stand still until a time of the host, or until the robot is cold; one sample per second is kept.
 
-        The controller is told when the rest ends after the last motion [s, controller].
+        The controller is informed when the rest ends after the last motion [s, controller].
         """
         over = time.time() >= until
         if over and not 0.0 < duration < np.inf:

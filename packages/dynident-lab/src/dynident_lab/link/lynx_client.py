@@ -20,6 +20,7 @@ from dynident_lab.link import lynx_messages as x
 from dynident_lab.link.controller import APPROACH, Identity, RemoteController, Status, UnreachableError, decode_json
 from dynident_lab.link.lynx_messages import Frame, State
 from dynident_lab.link.simple_messages import Framer
+from dynident_lab.link.sockets import open_tcp
 
 TIMEOUT = 5.0  # of an answer [s]
 HEARTBEAT = 0.5  # [s]
@@ -71,13 +72,7 @@ class LynxClient(RemoteController):
     def connect(self) -> Identity:
         """Open the connection, show the key, and ask who is there."""
         where = f"{self.host}:{self.port}"
-        try:
-            self._sock = socket.create_connection((self.host, self.port), timeout=TIMEOUT)
-        except (OSError, OverflowError) as error:
-            raise UnreachableError(
-                f"no controller answers at {where} ({error}); check address, port and that it runs"
-            ) from error
-        self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._sock = open_tcp(self.host, self.port)
         self._sock.settimeout(0.5)
         self._closed = threading.Event()
         self._answers, self._queue, self._task, self._state = queue.Queue(), queue.Queue(), 0, None
@@ -104,7 +99,7 @@ class LynxClient(RemoteController):
             raise UnreachableError(f"what answers at {where} does not speak lynx ({error}); check the port") from error
         end = time.monotonic() + TIMEOUT
         while self._state is None and time.monotonic() < end:
-            time.sleep(0.005)  # the first measurement tells the state
+            time.sleep(0.005)  # the first measurement has the state
         threading.Thread(target=self._beat, args=(self._closed,), name="lynx heartbeat", daemon=True).start()
         return self.identity
 
@@ -195,10 +190,7 @@ class LynxClient(RemoteController):
     # ------------------------------------------------------------------ what a controller does
     def state(self) -> Status:
         """Return the controller's state. That of the last measurement."""
-        if self._state is None:
-            return Status()
-        powered, stopped, code, error, moving, _, possible = self._state.status
-        return Status(bool(powered), bool(stopped), bool(moving), bool(possible), code if error else 0)
+        return Status() if self._state is None else Status.of(self._state.status)
 
     def position(self) -> Array:
         """Return where the robot is asked to be now, (n,) in the order of its coordinates."""
@@ -234,7 +226,7 @@ class LynxClient(RemoteController):
             if not status.moving and (seen or time.monotonic() - begin > 1.0):
                 return
             time.sleep(0.01)
-        raise LinkError(f"the robot has not come to rest within {timeout:g} s; look at it")
+        raise LinkError(f"the robot did not stop within {timeout:g} s; check the robot")
 
     def send(self, motion: Motion) -> None:
         """Hand over a motion in blocks; a robot that is not homed is homed first."""

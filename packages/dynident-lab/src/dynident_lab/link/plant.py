@@ -175,22 +175,12 @@ def tick_of(robot: VirtualRobot, period: float) -> float:
 
 def start_pose(robot: VirtualRobot) -> Array:
     """Return a pose in which the robot can stand: zero moved into its ranges."""
-    lower, upper = position_limits(robot)
+    lower, upper = robot.mechanism.position_limits
     zero = np.zeros(robot.mechanism.dof)
     home = getattr(robot.mechanism, "home", None)
     if robot.mechanism.loops and home:
         zero = np.array([dict(home).get(name, 0.0) for name in robot.mechanism.coordinate_names])
     return np.asarray(np.clip(zero, lower, upper))
-
-
-def position_limits(robot: VirtualRobot) -> tuple[Array, Array]:
-    """Return lower and upper limits of the coordinates, infinite where there are none."""
-    found = {joint.name: joint.limits for joint in robot.mechanism.joints}
-    limits = [found.get(name) for name in robot.mechanism.coordinate_names]
-    return (
-        np.array([-np.inf if x is None else x.lower for x in limits]),
-        np.array([np.inf if x is None else x.upper for x in limits]),
-    )
 
 
 def velocity_limits(robot: VirtualRobot) -> Array:
@@ -206,12 +196,12 @@ def joint_limits(robot: VirtualRobot, acceleration: ArrayLike | None = None) -> 
     largest = np.full(len(names), np.inf) if acceleration is None else np.asarray(acceleration, dtype=np.float64)
     if largest.shape not in ((), (len(names),)) or not np.all(largest > 0.0):
         raise LinkError(f"acceleration is {largest}; give one number above zero, or {len(names)}")
-    return JointLimits(names, *position_limits(robot), velocity_limits(robot), np.broadcast_to(largest, len(names)))
+    return JointLimits(names, *robot.mechanism.position_limits, velocity_limits(robot), np.broadcast_to(largest, len(names)))
 
 
 def facts_of(plant: Plant, home: Array) -> dict[str, Any]:
     """Return who a virtual robot is: names, limits, rates and versions, and sixteen digits that tell it from others."""
-    robot, (lower, upper) = plant.robot, position_limits(plant.robot)
+    robot, (lower, upper) = plant.robot, plant.robot.mechanism.position_limits
     currents = robot.sensors.effort == "motor_current"
     facts: dict[str, Any] = {
         "robot": robot.mechanism.name,

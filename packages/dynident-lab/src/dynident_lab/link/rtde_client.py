@@ -23,6 +23,7 @@ from dynident.mechanics import Motion
 from dynident_lab.link import rtde_messages as x
 from dynident_lab.link.controller import Identity, RemoteController, Samples, Status, UnreachableError
 from dynident_lab.link.setpoints import through
+from dynident_lab.link.sockets import open_tcp
 
 TIMEOUT = 5.0  # of an answer, and for the start of the program [s]
 BEAT = 0.01  # between two heartbeats at least [s]
@@ -71,13 +72,7 @@ class RtdeClient(RemoteController):
     def connect(self) -> Identity:
         """Open the connection and agree on what is exchanged."""
         where = f"{self.host}:{self.port}"
-        try:
-            self._sock = socket.create_connection((self.host, self.port), timeout=TIMEOUT)
-        except (OSError, OverflowError) as error:
-            raise UnreachableError(
-                f"no controller answers at {where} ({error}); check address and that RTDE is enabled"
-            ) from error
-        self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._sock = open_tcp(self.host, self.port)
         self._closed, self._queue, self._framer = threading.Event(), queue.Queue(), x.RtdeFramer()
         self._waiting: list[tuple[int, bytes]] = []
         self._points: Array | None = None

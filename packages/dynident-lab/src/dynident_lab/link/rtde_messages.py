@@ -24,7 +24,6 @@ from dynident.errors import LinkError
 VERSION, CONTROL_VERSION, TEXT, DATA, OUTPUTS, INPUTS, START, PAUSE = b"VvMUOISP"
 PROTOCOL = 2
 RTDE_PORT, SCRIPT_PORT = 30004, 30002
-MOST_NAMES = 2048  # bytes of a list of fields
 TYPES: dict[str, tuple[Any, ...]] = {  # as fields of NumPy
     **{"VECTOR6D": (">f8", 6), "VECTOR3D": (">f8", 3), "VECTOR6INT32": (">i4", 6), "VECTOR6UINT32": (">u4", 6)},
     **{"DOUBLE": (">f8",), "UINT64": (">u8",), "UINT32": (">u4",), "INT32": (">i4",), "UINT8": ("u1",), "BOOL": ("?",)},

@@ -11,13 +11,12 @@ A robot in its own time can wait for setpoints, so it wants some more than those
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
 import struct
-import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -27,10 +26,8 @@ from dynident_lab.link import rtde_messages as x
 from dynident_lab.link.controller import Samples
 from dynident_lab.link.emulator import Emulator
 from dynident_lab.link.setpoints import Point
-from dynident_lab.link.sockets import Connection, check_address, is_local, open_socket
+from dynident_lab.link.sockets import Client, Cutter, Server, allowed_peers, open_sockets
 
-MOST_CLIENTS = 32
-LONGEST_TURN = 0.005  # [s]
 AHEAD = 3  # chunks of setpoints that are wanted
 SOFTWARE = {500: (5, 23, 0, 0), 125: (3, 15, 8, 0)}  # versions of controllers by rate
 STENCIL = np.array([[1.0, -8.0, 0.0, 8.0, -1.0], [-1.0, 16.0, -30.0, 16.0, -1.0]]) / 12.0
@@ -38,14 +35,24 @@ POWER_OFF, ROBOT_RUNNING, JOINT_RUNNING = 3, 7, 253  # robot and joint modes
 NORMAL, PROTECTIVE, EMERGENCY = 1, 3, 7  # safety modes
 
 
-class _Client:
-    """One RTDE client: its connection, recipes and rate."""
+@dataclass(eq=False)
+class RtdeTask:
+    """One client: of RTDE with its recipes and rate, or the sender of a program with what has come of it."""
 
-    def __init__(self, wire: Connection) -> None:
-        self.wire, self.framer = wire, x.RtdeFramer()
-        self.version, self.started, self.every = 1, False, 1
-        self.outputs: x.Recipe | None = None
-        self.inputs: x.Recipe | None = None
+    version: int = 1
+    started: bool = False
+    every: int = 1  # samples, of which one is sent
+    outputs: x.Recipe | None = None
+    inputs: x.Recipe | None = None
+    text: bytes = b""
+
+
+class _Bytes:
+    """The stream of a program: text as it comes."""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the bytes themselves."""
+        return [data]
 
 
 class RtdeProgram:
@@ -93,7 +100,7 @@ class RtdeProgram:
             self.lost()
 
     def lost(self) -> None:
-        """Stop the robot because nobody sends heartbeats any more."""
+        """Stop the robot: heartbeats are missing."""
         if self.state == x.RUNNING:
             self._end(x.SILENT)
 
@@ -151,7 +158,7 @@ class RtdeProgram:
         return done + self.window if self.state == x.RUNNING else x.HOLD
 
 
-class RtdeServer:
+class RtdeServer(Server[RtdeTask]):
     """A controller of a robot with six joints that speaks RTDE.
 
     Parameters
@@ -187,143 +194,83 @@ class RtdeServer:
             raise LinkError(f"robot '{emulator.robot.mechanism.name}' is none of Universal Robots; RTDE serves ur5e")
         if rate not in SOFTWARE:
             raise LinkError(f"a controller of Universal Robots has 125 or 500 samples per second, not {rate}; give one of them")
-        self._peers = {str(check_address(peer, "a peer")) for peer in peers}
-        if not is_local(host) and not self._peers:
-            raise LinkError(
-                f"host '{host}' is on the network and RTDE has no authentication; name who may connect with peers (--peer)"
-            )
-        self.emulator, self.program = emulator, RtdeProgram(emulator, silence, clock)
+        allowed = allowed_peers(host, peers, "RTDE")
+        self.program = RtdeProgram(emulator, silence, clock)
         self.remote = True  # remote-control mode: programs from the network run
-        self.dropped = 0
-        self._rtde, self._scripts = (open_socket(host, p, socket.SOCK_STREAM) for p in (port, script_port))
-        self.port, self.script_port = (s.getsockname()[1] for s in (self._rtde, self._scripts))
+        ports = open_sockets(host, (port, script_port), socket.SOCK_STREAM)
+        self.port, self.script_port = (s.getsockname()[1] for s in ports)
+        self._scripts = ports[1]
         self._software, self._gain = SOFTWARE[rate], np.array([drive.motor.torque_constant for drive in emulator.robot.drives])
-        self._clients: dict[socket.socket, _Client] = {}
-        self._senders: dict[socket.socket, bytes] = {}  # of programs, with what has come
-        self._owner: _Client | None = None  # writes the registers
-        self._done = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> Self:
-        """Serve in a thread, and return the server."""
-        self.emulator.start()
-        self._thread = threading.Thread(target=self._run, name="rtde server", daemon=True)
-        self._thread.start()
-        return self
-
-    def close(self) -> None:
-        """Stop serving and bring the robot to rest."""
-        self._done.set()
-        if self._thread is not None:
-            self._thread.join(timeout=5.0)
-        for sock in (*self._clients, *self._senders):
-            self._drop(sock)
-        self._rtde.close()
-        self._scripts.close()
-        self.emulator.close()
-
-    def _run(self) -> None:
-        while not self._done.is_set():
-            self.turn()
-
-    def turn(self) -> None:
-        """Serve what has come, and send what is due."""
-        wait = min(LONGEST_TURN, max(0.0, self.emulator.outbox.until_due()))
-        ready = select.select([self._rtde, self._scripts, *self._clients, *self._senders], [], [], wait)[0]
-        for sock in ready:
-            if sock in (self._rtde, self._scripts):
-                self._accept(sock)
-            elif sock in self._senders:
-                self._script(sock)
-            elif sock in self._clients:
-                self._receive(sock)
-        self.program.watch()
-        rows = self.emulator.outbox.due()
-        if rows is not None:
-            self._tell(Samples.from_table(rows))
+        super().__init__(emulator, ports, peers=allowed, clock=clock)
 
     # ------------------------------------------------------------------ connections
-    def _accept(self, port: socket.socket) -> None:
-        try:
-            sock, name = port.accept()
-        except OSError:
-            return
-        if (self._peers and name[0] not in self._peers) or len(self._clients) + len(self._senders) >= MOST_CLIENTS:
-            self.dropped += 1
-            sock.close()
-        elif port is self._rtde:
-            self._clients[sock] = _Client(Connection(sock))
-        else:
-            sock.setblocking(False)
-            self._senders[sock] = b""
+    def _framer(self, port: socket.socket) -> Cutter:
+        return _Bytes() if port is self._scripts else x.RtdeFramer()
 
-    def _drop(self, sock: socket.socket) -> None:
-        """Forget a client; the program notices that its heartbeats are missing."""
-        client = self._clients.pop(sock, None)
-        self._senders.pop(sock, None)
-        sock.close()
-        if client is not None and client is self._owner:
+    def _task(self, port: socket.socket, client: Client[RtdeTask]) -> RtdeTask:
+        del port, client
+        return RtdeTask()
+
+    def _drop(self, client: Client[RtdeTask], alarm: int = 4003) -> None:
+        """Forget a client; without its heartbeats the program stops the robot, and no alarm is raised."""
+        if client is self._owner:
             self._owner, self.emulator.client = None, ""
             self.program.lost()
+        super()._drop(client, alarm)
 
-    def _script(self, sock: socket.socket) -> None:
+    def _refuse(self, client: Client[RtdeTask], reason: str, detail: str = "") -> None:
+        self.ignore(reason, client.name, detail)
+        self._drop(client)
+
+    def _script(self, client: Client[RtdeTask], data: bytes) -> None:
         """Start our program; any other text is refused."""
-        try:
-            data = sock.recv(1 << 16)
-        except OSError:
-            data = b""
-        text, wanted = self._senders[sock] + data, x.PROGRAM.encode()
-        if not data or not wanted.startswith(text):
-            self.dropped += bool(data)
-            self._drop(sock)
-        elif text == wanted:
-            self._senders[sock] = b""
+        task, wanted = client.task, x.PROGRAM.encode()
+        task.text += data
+        if not wanted.startswith(task.text):
+            self._refuse(client, "program that is not ours")
+        elif task.text == wanted:
+            task.text = b""
             if self.remote:
                 self.program.start()
-        else:
-            self._senders[sock] = text
 
-    def _receive(self, sock: socket.socket) -> None:
-        client = self._clients[sock]
-        data = client.wire.receive()
-        if data is None:
-            return
-        if not data:
-            self._drop(sock)
+    def _handle(self, client: Client[RtdeTask], frame: Any) -> None:
+        client.spoke = True
+        if client.port is self._scripts:
+            self._script(client, frame)
             return
         try:
-            answers = [answer for kind, payload in client.framer.feed(data) for answer in self._answer(client, kind, payload)]
-            client.wire.send(b"".join(answers))
-        except (LinkError, struct.error, UnicodeDecodeError, OSError):  # not RTDE, or gone
-            self.dropped += 1
-            self._drop(sock)
+            self._send(client, self._answer(client, *frame))
+        except (LinkError, struct.error, UnicodeDecodeError) as error:
+            self._refuse(client, "malformed message", str(error))
 
     # ------------------------------------------------------------------ messages
-    def _answer(self, client: _Client, kind: int, payload: bytes) -> list[bytes]:
+    def _answer(self, client: Client[RtdeTask], kind: int, payload: bytes) -> list[bytes]:
+        task = client.task
         if kind == x.DATA:
             self._registers(client, payload)
         elif kind == x.VERSION:
             (wanted,) = struct.unpack(">H", payload)
-            client.version = x.PROTOCOL if wanted == x.PROTOCOL else client.version
+            task.version = x.PROTOCOL if wanted == x.PROTOCOL else task.version
             return [x.frame(kind, bytes([wanted == x.PROTOCOL]))]
         elif kind == x.CONTROL_VERSION:
             return [x.frame(kind, struct.pack(">4I", *self._software))]
         elif kind in (x.OUTPUTS, x.INPUTS):
             return [x.frame(kind, self._recipe(client, kind, payload))]
         elif kind in (x.START, x.PAUSE):
-            client.started = kind == x.START and client.outputs is not None and client.version == x.PROTOCOL
-            return [x.frame(kind, bytes([kind == x.PAUSE or client.started]))]
+            task.started = kind == x.START and task.outputs is not None and task.version == x.PROTOCOL
+            return [x.frame(kind, bytes([kind == x.PAUSE or task.started]))]
         elif kind != x.TEXT:
             raise LinkError(f"a message of type {kind}")
         return []
 
-    def _recipe(self, client: _Client, kind: int, payload: bytes) -> bytes:
+    def _recipe(self, client: Client[RtdeTask], kind: int, payload: bytes) -> bytes:
         """Return the answer to a list of fields: number and types."""
+        task = client.task
         if kind == x.OUTPUTS:
             (rate,) = struct.unpack_from(">d", payload)
             if not 1.0 <= rate <= 1000.0:
                 raise LinkError(f"{rate:g} samples per second")
-            client.every, known = max(1, round(1.0 / (rate * self.emulator.period))), {**x.FIELDS, x.SPEED: "DOUBLE"}
+            task.every, known = max(1, round(1.0 / (rate * self.emulator.period))), {**x.FIELDS, x.SPEED: "DOUBLE"}
         else:
             known = x.INPUT_FIELDS
         listed = payload[8 if kind == x.OUTPUTS else 0 :].decode("ascii").split(",")
@@ -333,35 +280,42 @@ class RtdeServer:
             types = [x.IN_USE for _ in names]
         recipe = x.Recipe(1, names, types) if set(types) <= set(x.TYPES) else None
         if kind == x.OUTPUTS:
-            client.outputs = recipe
+            task.outputs = recipe
         elif recipe is not None:
-            client.inputs, self._owner = recipe, client
+            task.inputs, self._owner = recipe, client
             self.emulator.client = "rtde"
         return bytes([recipe is not None]) + ",".join(types).encode()
 
-    def _registers(self, client: _Client, payload: bytes) -> None:
-        if client.inputs is None:
-            self.dropped += 1
+    def _registers(self, client: Client[RtdeTask], payload: bytes) -> None:
+        task = client.task
+        if task.inputs is None:
+            self.ignore("registers without a recipe", client.name)
             return
-        row = client.inputs.unpack([payload])[0]
-        if set(x.SENT) <= set(client.inputs.names):
+        row = task.inputs.unpack([payload])[0]
+        if set(x.SENT) <= set(task.inputs.names):
             values = [float(row[name]) for name in x.SENT]
             self.program.receive(int(values[1]), np.array(values[2:8]), values[8])
 
     # ------------------------------------------------------------------ samples
-    def _tell(self, samples: Samples) -> None:
+    def _tell(self) -> None:
+        """Send the samples that are due."""
+        self.program.watch()
+        rows = self.emulator.outbox.due()
+        if rows is None:
+            return
+        samples = Samples.from_table(rows)
         number = np.where(np.isnan(samples.motion), x.HOLD, np.round(samples.motion / self.emulator.period))
         fields = self._fields(samples, number)
-        for sock, client in list(self._clients.items()):
-            if client.outputs is None or not client.started:
-                continue
-            chosen = np.flatnonzero(samples.index % client.every == 0)
-            values = {name: value[chosen] if isinstance(value, np.ndarray) else value for name, value in fields.items()}
-            try:
-                client.wire.send(client.outputs.pack(len(chosen), values))
-            except OSError:
-                self.dropped += 1
-                self._drop(sock)
+        for client in list(self._clients.values()):
+            task = client.task
+            if task.outputs is not None and task.started:
+                chosen = np.flatnonzero(samples.index % task.every == 0)
+                values = {name: value[chosen] if isinstance(value, np.ndarray) else value for name, value in fields.items()}
+                self._send(client, [task.outputs.pack(len(chosen), values)])
+        self._sent(samples)
+
+    def _sent(self, samples: Samples) -> None:
+        """Do nothing: samples have been written to the sockets."""
 
     def _fields(self, samples: Samples, number: Array) -> dict[str, Any]:
         """Return the fields of some samples: arrays by sample, or one value for all."""

@@ -2,7 +2,7 @@
 
     q(t) between two points: the quintic with their q, v, a; the cubic with their q, v; a Catmull-Rom cubic with q alone
 
-Nothing here knows time or sockets: points are pushed by whoever receives them, chunks are taken by whoever moves the robot.
+Nothing here knows time or sockets: a protocol pushes points, the emulator takes chunks.
 Times are whole ticks since the start of the trajectory, so that setpoints are the same to the last bit however it is cut.
 """
 
@@ -72,7 +72,7 @@ class JointLimits:
             peaks = np.array([way / h, 0.0 * way])
         else:
             whole = a.a is not None and b.a is not None
-            with np.errstate(over="ignore", invalid="ignore"):  # of numbers that nobody means
+            with np.errstate(over="ignore", invalid="ignore"):  # absurd numbers of a client
                 ends = np.array([way, a.v * h, b.v * h, *((a.a * h * h, b.a * h * h) if whole else ())])  # type: ignore[operator]
                 peaks = _largest((QUINTIC if whole else CUBIC) @ ends) / [[h], [h * h]]
         limits = np.array([self.velocity, self.acceleration])

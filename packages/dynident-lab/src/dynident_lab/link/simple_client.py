@@ -85,7 +85,7 @@ class SimpleClient(RemoteController):
         try:
             return self._open()
         except BusyError:
-            time.sleep(1.0)  # the last client may be leaving, and over UDP only its silence tells
+            time.sleep(1.0)  # the last client may be leaving, and over UDP only its silence shows that
             return self._open()
 
     def _open(self) -> Identity:
@@ -230,7 +230,7 @@ class SimpleClient(RemoteController):
         return self._status
 
     def position(self) -> Array:
-        """Return where the robot is asked to be now; all ten slots of a controller whose joints nobody has named."""
+        """Return where the robot is asked to be now; all ten slots of a controller whose joints have no names."""
         if self._ours:
             data = decode_json(self._request(Message(m.IDENTITY), "to say where it is").data)
             self._here = np.array(data["setpoint"], dtype=np.float64)
@@ -357,8 +357,7 @@ class SimpleClient(RemoteController):
             if message.type == m.SAMPLES:
                 self.deliver(m.decode_samples(message.data, self.order))
             elif message.type == m.STATUS:
-                powered, stopped, code, error, moving, _, possible = message.status
-                self._status = Status(powered != 0, stopped == 1, moving == 1, possible != 0, code if error == 1 else 0)
+                self._status = Status.of(message.status)
                 self._told.set()
             elif message.type in (m.JOINT_POSITION, m.JOINT_FEEDBACK) and not self._ours:
                 self._plain(message)

@@ -31,7 +31,7 @@ from dynident_lab.link.emulator import Emulator
 from dynident_lab.link.plant import VERSION
 from dynident_lab.link.setpoints import Point
 from dynident_lab.link.simple_messages import Message
-from dynident_lab.link.sockets import Client, Server, check_address, is_local, open_socket
+from dynident_lab.link.sockets import Client, Server, allowed_peers, open_sockets
 
 OWN = (m.RESET, m.RELEASE, m.REST, m.REST_OVER, m.WATCHDOG)  # COMMAND of who has the robot; anybody may stop it
 STARTS = (0, m.START_DOWNLOAD, m.START_STREAMING)
@@ -243,7 +243,7 @@ class MotionTask(Task):
 
 
 class FeedbackTask(Task):
-    """Tells one client where the robot is, unasked; every sample to those that have subscribed."""
+    """Sends one client the state of the robot, unasked; every sample to those that have subscribed."""
 
     def __init__(self, emulator: Emulator, order: str = "little", ignore: Ignore = lambda *_: None, full: bool = False) -> None:
         super().__init__(emulator, order, ignore)
@@ -322,22 +322,12 @@ class SimpleServer(Server[Task]):
             raise LinkError(f"transport is '{transport}'; it is tcp or udp")
         if order not in m.ORDERS:
             raise LinkError(f"order is '{order}'; it is little or big")
-        if not is_local(host) and not peers:
-            raise LinkError(
-                f"host '{host}' is on the network; simple_message has no key, so name who may speak with peers= (--peer)"
-            )
-        for peer in peers:
-            check_address(peer, "a peer")
+        allowed = allowed_peers(host, peers, "simple_message")
         kind = socket.SOCK_STREAM if transport == "tcp" else socket.SOCK_DGRAM
         self.transport, self.feedback, self.full = transport, feedback, full
-        self._motion = open_socket(host, motion_port, kind)
-        try:
-            self._state = open_socket(host, state_port, kind)
-        except LinkError:
-            self._motion.close()
-            raise
+        self._motion, self._state = open_sockets(host, (motion_port, state_port), kind)
         self.motion_port, self.state_port = self._motion.getsockname()[1], self._state.getsockname()[1]
-        super().__init__(emulator, (self._motion, self._state), order, peers, clock)
+        super().__init__(emulator, (self._motion, self._state), order, allowed, clock)
         self._last: Array | None = None
         self._topics = FeedbackTask(emulator, order, full=full)  # says the same to all
         self._next_topic = -math.inf

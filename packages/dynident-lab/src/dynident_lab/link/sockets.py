@@ -1,4 +1,4 @@
-"""What clients and servers of both protocols share: ports, connections, and one thread that serves them."""
+"""What clients and servers share: ports, connections, and one thread that serves them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from dynident.errors import LinkError
 from dynident_lab.link.controller import UnreachableError
@@ -80,7 +80,7 @@ class Wire:
         self.sock.send(frame) if self.transport == "udp" else self.sock.sendall(frame)
 
     def receive(self, timeout: float) -> bytes | None:
-        """Return the next frame, None when nothing has come; `ConnectionError` when the wire is cut."""
+        """Return the next frame, None when nothing has come; `ConnectionError` when the connection is lost."""
         end = time.monotonic() + timeout
         while not self._frames:
             left = end - time.monotonic()
@@ -118,6 +118,28 @@ def is_local(host: str) -> bool:
     return check_address(host, "this computer").is_loopback
 
 
+def allowed_peers(host: str, peers: Iterable[str], protocol: str) -> set[str]:
+    """Return the addresses that may connect; a server on the network without authentication needs some."""
+    allowed = {str(check_address(peer, "a peer")) for peer in peers}
+    if not is_local(host) and not allowed:
+        raise LinkError(
+            f"host '{host}' is on the network and {protocol} has no authentication; name who may connect with peers= (--peer)"
+        )
+    return allowed
+
+
+def open_tcp(host: str, port: int, timeout: float = 5.0) -> socket.socket:
+    """Return a connection to a controller that sends small messages at once."""
+    try:
+        sock = socket.create_connection((host, port), timeout=timeout)
+    except (OSError, OverflowError) as error:
+        raise UnreachableError(
+            f"no controller answers at {host}:{port} ({error}); check address, port and that it runs"
+        ) from error
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
 def open_socket(host: str, port: int, kind: socket.SocketKind) -> socket.socket:
     """Return a bound socket; the sentence names alarm 4002 for a port that cannot be opened."""
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, kind)
@@ -132,6 +154,14 @@ def open_socket(host: str, port: int, kind: socket.SocketKind) -> socket.socket:
         raise LinkError(f"alarm 4002: port {port} of {host} cannot be opened ({error}); choose another port") from error
     sock.setblocking(False)
     return sock
+
+
+def open_sockets(host: str, ports: Iterable[int], kind: socket.SocketKind) -> list[socket.socket]:
+    """Return bound sockets; none stays open when a port cannot be opened."""
+    with contextlib.ExitStack() as opened:
+        found = [opened.enter_context(open_socket(host, port, kind)) for port in ports]
+        opened.pop_all()
+        return found
 
 
 class Connection:
@@ -177,13 +207,20 @@ class Connection:
         return bool(self._waiting)
 
 
+class Cutter(Protocol):
+    """Cuts a byte stream into messages."""
+
+    def feed(self, data: bytes) -> list[Any]:
+        """Return the messages that are complete now; `LinkError` when the stream cannot be one of messages."""
+
+
 @dataclass(eq=False)
 class Client(Generic[TaskT]):
     """One client of one port."""
 
     port: socket.socket
     key: tuple[int, Address]  # handle of its socket, which is that of the port for UDP, and its address
-    framer: Framer
+    framer: Cutter
     heard: float  # when its last message came [s, host]
     wire: Connection | None = None  # None for UDP
     spoke: bool = False  # it has sent a whole message
@@ -293,8 +330,13 @@ class Server(ABC, Generic[TaskT]):
         """Send what is due."""
 
     @abstractmethod
-    def _handle(self, client: Client[TaskT], frame: bytes) -> None:
-        """Answer one frame of a client."""
+    def _handle(self, client: Client[TaskT], frame: Any) -> None:
+        """Answer one frame of a client, as its framer returns it."""
+
+    def _framer(self, port: socket.socket) -> Cutter:
+        """Return what cuts the stream of a new client of a port."""
+        del port
+        return Framer(self.order)
 
     @abstractmethod
     def _task(self, port: socket.socket, client: Client[TaskT]) -> TaskT:
@@ -314,7 +356,7 @@ class Server(ABC, Generic[TaskT]):
                 self.ignore("too many clients: the one that was silent for longest is dropped", silent.name)
                 self._drop(silent)
         handle = (wire.sock if wire is not None else port).fileno()
-        client = Client[TaskT](port, (handle, name), Framer(self.order), self.clock(), wire)
+        client = Client[TaskT](port, (handle, name), self._framer(port), self.clock(), wire)
         client.task = self._task(port, client)
         self._clients[client.key] = client
         return client

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynident.errors import DynidentError, LinkError
 from dynident.excitation import Plan
@@ -86,6 +87,7 @@ def simulate_campaign(
     seed: int = 0,
     faults: Sequence[Fault] = (),
     progress: Callable[[int, int], object] | None = None,
+    start: ArrayLike | None = None,
 ) -> int:
     """Run a plan on a virtual robot, cycle by cycle, into the folder of a campaign; go on where an earlier call was stopped.
 
@@ -107,6 +109,8 @@ def simulate_campaign(
         Changes of the friction on the way.
     progress : callable, optional
         Called with the number of cycles done and of all.
+    start : array_like (n,), optional
+        Where the robot stands before the first cycle; its zero, moved into its ranges, when omitted.
 
     Returns
     -------
@@ -114,7 +118,7 @@ def simulate_campaign(
         Cycles that were run by this call; `Log.read` of the folder gives the log.
     """
     place, how = Path(folder), settings or Settings.of(plan, {})
-    plant = Plant(with_faults(robot, faults, -1.0), None, period, seed)
+    plant = Plant(with_faults(robot, faults, -1.0), start, period, seed)
     identity = Identity.of({**facts_of(plant, plant.coordinates), "buffer": 0, "speed": 1.0})
     motion, steps = on_ticks(cycle_motion(plan, identity), robot.step), steps_of(plan, how)
     asked = {"seed": seed, "period": period, "faults": [[f.joint, f.factor, f.onset] for f in faults]}

@@ -176,7 +176,9 @@ def state_space(chain: Chain) -> StateSpace:
 
 def modes(chain: Chain) -> Modes:
     """Modal form, the rigid motion first: frequencies, decays and mass-normalised shapes."""
-    return free_modes(chain.inertias, chain.stiffness, chain.damping_matrix)
+    twist = np.diff(np.eye(len(chain)), axis=0)
+    damping = twist.T @ (np.array(chain.damping)[:, None] * twist) + np.diag(chain.viscous)
+    return free_modes(chain.inertias, chain.stiffness, damping)
 
 
 def resonances(chain: Chain) -> Array:

@@ -160,8 +160,8 @@ def size_motors(
         torque, speed = _torques(machine, source)
         current = torque / _column(machine.drives, _not_zero)
         change = np.gradient(current, t, axis=0)
-        pairs = zip(machine.drives, current.T, speed.T, change.T, strict=True)
-        voltage = np.column_stack([d.motor.voltage(i, w, di) for d, i, w, di in pairs])
+        R, L, emf = np.array([(d.motor.resistance, d.motor.inductance, d.motor.emf_constant) for d in machine.drives]).T
+        voltage = R * current + L * change + emf * speed
     else:
         raise SimulationError(f"source is a {type(source).__name__}; give a Run or a Motion")
     heat = _ratings(continuous_current, machine.drives)

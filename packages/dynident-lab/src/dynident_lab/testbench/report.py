@@ -216,7 +216,7 @@ def _warmup(study: FrictionStudy) -> Html:
         "Warm-up [min]",
         "",
     )
-    note = "Errors are relative to the local friction. The order is chosen by the corrected information criterion."
+    note = "Errors are relative to the local friction. The noise of the plateaus decides about the order."
     pictures.append(figure(data_address(plot_time_constants(study)), "Time constants per joint"))
     return section("warmup", "Warm-up", table(heads, rows, numeric=(1, 3, 4, 5, 6)), tag("p", note, class_="note"), *pictures)
 

@@ -103,7 +103,8 @@ class FrictionStudy(Result):
             lines.append(entry.summary())
             if entry.warmups and entry.warmups[0].order:
                 times = f"{wait / 60.0:.3g} +- {spread / 60.0:.2g} min"
-                lines.append(f"  recommended warm-up to within {100 * self.tolerance:g} %: {times}")
+                seen = "" if entry.warmups[0].complete else "; extrapolated, the test was too short"
+                lines.append(f"  recommended warm-up to within {100 * self.tolerance:g} %: {times}{seen}")
         return "\n".join([*lines, *(f"[{f.robot}] joint {f.joint}: {f.sentence}" for f in self.failures)])
 
     def plot(self, joint: str | None = None) -> Figure:
@@ -228,7 +229,7 @@ def _joint_study(
     fits = []
     for order in (1, 2):
         try:
-            fits.append(fit_warmup(history.t, history.friction, orders=(order,)))
+            fits.append(fit_warmup(history.t, history.friction, orders=(order,), std=history.std))
         except DynidentError:
             continue  # too few points for this order; the history itself is still there
     return JointStudy(robot, name, curves, history, tuple(sorted(fits, key=lambda w: w.aicc)))

@@ -44,7 +44,7 @@ class Warmup(Result):
     covariance: Array  # Of (settled, amplitudes, log time constants)
     t: Array  # What was fitted
     y: Array  # What was fitted
-    aicc: float  # Corrected information criterion; the lowest of several orders is the best
+    aicc: float  # Information criterion, corrected where the noise is estimated; the lowest of several orders is the best
     derived: ClassVar[tuple[str, ...]] = ("change", "change_std", "errors", "complete")
 
     def __call__(self, t: ArrayLike) -> Array:
@@ -116,8 +116,12 @@ class Warmup(Result):
         return plot_warmup([self])
 
 
-def fit_warmup(t: ArrayLike, y: ArrayLike, orders: Sequence[int] = (0, 1, 2)) -> Warmup:
-    """Fit settling drifts of several orders and return the one with the lowest information criterion."""
+def fit_warmup(t: ArrayLike, y: ArrayLike, orders: Sequence[int] = (0, 1, 2), std: ArrayLike | None = None) -> Warmup:
+    """Fit settling drifts of several orders and return the one with the lowest information criterion.
+
+    Without the standard deviations `std` of the values the noise is estimated from what a drift leaves, and AICc prefers a
+    single exponential for few points. With them a drift that misses the values by more than their noise is recognised.
+    """
     times, values = np.asarray(t, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if times.ndim != 1 or times.shape != values.shape or not (np.isfinite(times).all() and np.isfinite(values).all()):
         raise IdentificationError(f"warm-up: t {times.shape} and y {values.shape} must be two rows of finite numbers")
@@ -129,7 +133,8 @@ def fit_warmup(t: ArrayLike, y: ArrayLike, orders: Sequence[int] = (0, 1, 2)) ->
             f"warm-up: {times.size} points from t = {times.min(initial=0.0):g} s do not carry a drift of order {min(orders)}; "
             f"give at least {2 * min(orders) + 3} points at times since the cold start"
         )
-    return min((_fit(times, values, order) for order in possible), key=lambda fit: fit.aicc)
+    noise = 0.0 if std is None else float(np.sqrt(np.mean(np.square(np.asarray(std, dtype=np.float64)))))
+    return min((_fit(times, values, order, noise) for order in possible), key=lambda fit: fit.aicc)
 
 
 def _check_tolerance(tolerance: float) -> None:
@@ -143,8 +148,11 @@ def _columns(t: Array, tau: Array) -> Array:
     return np.column_stack([np.ones_like(t), *(np.exp(-t / x) for x in tau)])
 
 
-def _fit(t: Array, y: Array, order: int) -> Warmup:
-    """Search the logarithm of the time constants, all else being linear; a grid first, for there are local minima."""
+def _fit(t: Array, y: Array, order: int, noise: float = 0.0) -> Warmup:
+    """Search the logarithm of the time constants, all else being linear; a grid first, for there are local minima.
+
+    A known `noise` is the least variance of the values; what a drift misses beyond it widens the covariance.
+    """
     from scipy.optimize import least_squares  # noqa: PLC0415 - slow to import
 
     span = float(np.ptp(t))
@@ -169,9 +177,12 @@ def _fit(t: Array, y: Array, order: int) -> Warmup:
     full = np.column_stack([X, *(c[i + 1] * np.exp(-t / tau[i]) * t / tau[i] for i in range(order))])
     p = full.shape[1]
     square = max(float(e @ e), 1e-24 * float(y @ y))
-    covariance = square / max(t.size - p, 1) * np.linalg.pinv(full.T @ full)
+    covariance = max(square / max(t.size - p, 1), noise**2) * np.linalg.pinv(full.T @ full)
     k = p + 1
-    aicc = t.size * np.log(square / t.size) + 2.0 * k + (2.0 * k * (k + 1) / (t.size - k - 1) if t.size > k + 1 else np.inf)
+    if noise > 0.0:
+        aicc = square / noise**2 + 2.0 * p
+    else:
+        aicc = t.size * np.log(square / t.size) + 2.0 * k + (2.0 * k * (k + 1) / (t.size - k - 1) if t.size > k + 1 else np.inf)
     if order == 2 and tau[0] < APART * tau[1]:
         aicc = np.inf  # one exponential in two pieces
     std = np.sqrt(np.maximum(np.diag(covariance), 0.0))

@@ -17,6 +17,8 @@ from dynident.excitation import Design, MotionLimits, Plan, Stage
 from dynident.excitation.input_checks import motion_curve, per_coordinate
 from dynident.excitation.limits import State, all_excess, all_names
 from dynident.excitation.stages import CHECK_RATE, curve_excess, joined_plan, plan_within, rates_of, rounding
+from dynident.mechanics import forward_kinematics
+from dynident.mechanism import Joint, Mechanism
 from dynident.trajectory import sample
 from dynident.trajectory.family import Curve
 from dynident.trajectory.moves import Strokes
@@ -31,6 +33,8 @@ LEAST = 10.0  # shortest warming [s]
 SPARE = 6.0  # of a cycle, for the joins around the warming [s]
 PLATEAUS = (2.0, 1.5, 1.0, 0.75, 0.5, 0.4)  # lengths of friction plateaus that are tried so that the warming has its time [s]
 SHRINK = (1.0, 0.97, 0.94, 0.9, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.12)  # shares of ranges that are tried where limits interfere
+UPRIGHT = 1e-5  # sin^2 of the angle between a joint's axis and gravity up to which it is upright
+POSTURES = 8  # random starts of the search for an upright axis
 WARMING = 0.8  # share of the ranges, section 2.4.1
 
 
@@ -69,6 +73,50 @@ def posture_of(limits: MotionLimits, excitation: Curve) -> Array:
         if room > ENOUGH:
             break
     return best
+
+
+def _free_way(limits: MotionLimits, start: Array, end: Array) -> bool:
+    """Tell whether a straight line in joint space stays clear of all limits."""
+    q = start + np.linspace(0.0, 1.0, 41)[:, None] * (end - start)
+    zero = np.zeros_like(q)
+    return bool(np.all(all_excess(limits.all, State(q, zero, zero, zero)) <= -CLEAR))
+
+
+def upright_postures(mechanism: Mechanism, limits: MotionLimits, rest: Array) -> Array:
+    """Return one posture (n, n) per joint, in which its axis is upright where the joints before it allow that.
+
+    Gravity then has no moment about the joint, so that its friction is the same in both directions [Pagani2022, section 2.4].
+    Among such postures the one that leaves the joint most room is taken; where there is none, `rest`.
+    """
+    from scipy.optimize import minimize  # noqa: PLC0415 - slow to import
+
+    postures = np.tile(rest, (rest.size, 1))
+    size = float(np.linalg.norm(mechanism.gravity))
+    if mechanism.loops or size == 0.0 or tuple(j.name for j in mechanism.joints if j.kind != "fixed") != limits.coordinates:
+        return postures
+    generator = np.random.default_rng(0)
+    for j, joint in enumerate(x for x in mechanism.joints if x.kind != "fixed"):
+        if joint.kind not in ("revolute", "continuous"):
+            continue
+
+        def tilt(before: Array, joint: Joint = joint) -> float:
+            q = np.concatenate([before, rest[before.size :]])[None]
+            axis = forward_kinematics(mechanism, q, joint.child)[0][0] @ joint.axis
+            return 1.0 - float(axis @ mechanism.gravity / size) ** 2
+
+        if tilt(rest[:j]) < UPRIGHT or j == 0:
+            continue
+        box = list(zip(limits.lower[:j], limits.upper[:j], strict=True))
+        starts = [rest[:j], *generator.uniform(limits.lower[:j], limits.upper[:j], (POSTURES, j))]
+        room = 0.0
+        for found in (minimize(tilt, start, bounds=box) for start in starts):
+            q = np.concatenate([found.x, rest[j:]])
+            if found.fun > UPRIGHT or not (_free_way(limits, postures[j - 1], q) and _free_way(limits, q, rest)):
+                continue
+            low, high = reach(limits, q)
+            if min(high[j] - q[j], q[j] - low[j]) > room:
+                postures[j], room = q, float(min(high[j] - q[j], q[j] - low[j]))
+    return postures
 
 
 def free_box(limits: MotionLimits, lower: ArrayLike, upper: ArrayLike, least: ArrayLike) -> tuple[Array, Array] | None:
@@ -132,19 +180,25 @@ def complete_test(
     posture: ArrayLike | None = None,
     repetitions: int = 1,
     notes: Mapping[str, Any] | None = None,
+    mechanism: Mechanism | None = None,
 ) -> Plan:
-    """Return the complete test of [Pagani2022, section 2.4]: excitation, full speed, friction, warming; 24 cycles of 5 min."""
+    """Return the complete test of [Pagani2022, section 2.4]: excitation, full speed, friction, warming; 24 cycles of 5 min.
+
+    With the `mechanism` friction is measured about upright axes, where joints can be turned so.
+    """
     require(limits, MotionLimits, "limits")
     motion_curve(excitation, "excitation")
     period, warming_time = number("period", period), number("warming_time", warming_time)
     keep = 1.0 - max(limits.margin, 0.01)
     rest = posture_of(limits, excitation) if posture is None else per_coordinate(posture, len(limits.coordinates), "posture")
-    bounds, (speed, push) = reach(limits, rest), rates_of(limits)
+    speed, push = rates_of(limits)
     rates = (speed, keep * push)  # constant speeds are the largest ones themselves
+    postures = np.tile(rest, (rest.size, 1)) if mechanism is None else upright_postures(mechanism, limits, rest)
+    bounds = np.array([[ends[j] for ends in reach(limits, q)] for j, q in enumerate(postures)]).T
 
     def plateaus(longest: float, share: float) -> Strokes:
         low, high = (rest + share * keep * (x - rest) for x in bounds)
-        return friction_plateaus(low, high, *rates, longest=longest, posture=rest, jerk=keep * limits.jerk)
+        return friction_plateaus(low, high, *rates, longest=longest, posture=postures, jerk=keep * limits.jerk)
 
     stages = [Stage("excitation", "training", excitation, repetitions)]
     stages.append(Stage("full_speed", "training", _full_speed(limits, rest, rates, keep)))
@@ -190,7 +244,11 @@ def complete_plan(found: Design, validation: Curve | None = None, repetitions: i
     """
     limits = found.problem.limits
     robot = "robot" if found.mechanism is None else found.mechanism.name
-    plan = complete_test(robot, limits, found.trajectory, found.rate, validation, repetitions=repetitions)
+    make = partial(complete_test, robot, limits, found.trajectory, found.rate, validation, repetitions=repetitions)
+    try:
+        plan = make(mechanism=found.mechanism)
+    except DynidentError:  # no way between upright postures keeps the limits
+        plan = make()
     return replace(plan, notes={**found.numbers(short=True), "complete": complete_shares(plan, limits)})
 
 

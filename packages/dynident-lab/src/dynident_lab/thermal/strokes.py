@@ -64,8 +64,9 @@ def friction_plateaus(
         Speeds as shares of the largest.
     longest : float
         Longest plateau [s]; shorter where the range does not allow it at the highest speed.
-    posture : array_like (n,), optional
-        Where joints wait; they move around it as far as their range allows. The middle of the ranges when omitted.
+    posture : array_like (n,) or (n, n), optional
+        Where joints wait; they move around it as far as their range allows. The middle of the ranges when omitted. Row j of
+        (n, n) is the posture in which joint j is measured; between two of them all joints move at once.
     jerk : array_like, (n,)
         Largest jerk.
     joints : sequence of int, optional
@@ -75,10 +76,15 @@ def friction_plateaus(
     hardest = np.broadcast_to(numbers(jerk, "jerk"), low.shape)
     if not shares or not all(0.0 < share <= 1.0 for share in shares):
         raise DynidentError(f"shares are {tuple(shares)}; give shares of the largest speed above 0 and up to 1")
-    start = 0.5 * (low + high) if posture is None else np.array(numbers(posture, "posture"))
+    given = 0.5 * (low + high) if posture is None else np.array(numbers(posture, "posture"))
+    postures = np.broadcast_to(given, (low.size, low.size))
     moves: list[Move] = []
     now = 0.0
-    for j in range(start.size) if joints is None else joints:
+    measured = list(range(low.size)) if joints is None else list(joints)
+    for k, j in enumerate(measured):
+        start, before = postures[j], postures[measured[k - 1]]
+        if k and np.any(start != before):
+            now = _all_at_once(moves, now, start - before, (top, push, hardest))
         room, fastest = high[j] - low[j], top[j] * max(shares)
         slowest = _ramp(fastest, push[j], hardest[j])
         flat = min(longest, room / fastest - slowest)
@@ -103,7 +109,18 @@ def friction_plateaus(
         if abs(start[j] - at) > 1e-12:
             moves.append(_between(j, now, start[j] - at, top[j], push[j], hardest[j]))
             now += stroke_profile(*moves[-1][2:]).duration
-    return Strokes(start, moves)
+    first, last = postures[measured[0]], postures[measured[-1]]
+    if np.any(first != last):
+        _all_at_once(moves, now, first - last, (top, push, hardest))
+    return Strokes(first, moves)
+
+
+def _all_at_once(moves: list[Move], now: float, ways: Array, rates: tuple[Array, Array, Array]) -> float:
+    """Append cycloids along a straight line in joint space, as long as the slowest joint needs; return when they end."""
+    alone = [_between(int(j), now, ways[j], *(rate[j] for rate in rates)) for j in np.flatnonzero(np.abs(ways) > 1e-12)]
+    longest = max(stroke_profile(*move[2:]).duration for move in alone)
+    moves += [(j, now, way, peak * stroke_profile(way, peak, ramp).duration / longest, ramp) for j, _, way, peak, ramp in alone]
+    return now + longest
 
 
 def _between(j: int, begin: float, way: float, speed: float, acceleration: float, jerk: float) -> Move:

@@ -23,7 +23,7 @@ def report() -> Reduction:
     return reduction(er3a_c60.mechanism().with_terms(("ia", "fvp", "fvn", "fcp", "fcn")), threshold=1e-4, limit=100.0)
 
 
-@reproduction("thermal-table-1", "singular values and dependent parameters of link 2", "[Pagani2022, Table 1]")
+@reproduction("thermal-table-1", "singular values and dependent parameters of link 2", "[Pagani2022, Table 1]", kind="virtual")
 def table_1() -> Reproduction:
     """Columns of unit length; the last right singular vector shows what depends on what."""
     second = report().joints[1]
@@ -33,11 +33,11 @@ def table_1() -> Reproduction:
         for i, (s, known) in enumerate(zip(second.singular_values, SINGULAR, strict=True), 1)
     ]
     dependent = (
-        Row("Izz in the last column of V", float(last["Izz_link_2"]), 0.7071),
-        Row("Im in the last column of V", float(last["ia_joint_2"]), 0.7071),
+        Row("Izz in the last column of V", float(last["Izz_link_2"]), 0.7071, kind="derived"),
+        Row("Im in the last column of V", float(last["ia_joint_2"]), 0.7071, kind="derived"),
         Row("condition number before", second.condition[0], 1.5742e16, "", "both are round-off: the columns are parallel"),
         Row("condition number after", second.condition[-1], None),
-        Row("dropped", second.dropped[0], "ia_joint_2"),
+        Row("dropped", second.dropped[0], "ia_joint_2", kind="derived"),
     )
     return Reproduction(
         (Table("singular values", tuple(rows)), Table("dependence", dependent)), {"singular values": second.plot}
@@ -50,8 +50,15 @@ def table_2() -> Reproduction:
     found = report()
     counts = Table.of("parameters seen", [f"joint {j}" for j in range(1, 7)], found.counts, COUNTS)
     gap = (
-        Row("largest entry that counts as zero", float(np.abs(found.diagonal[~found.seen]).max()), 3.99e-13, "", "round-off"),
-        Row("smallest entry that counts", float(np.abs(found.diagonal[found.seen]).min()), 2.4353, "", OWN_MOTION),
+        Row(
+            "largest entry that counts as zero",
+            float(np.abs(found.diagonal[~found.seen]).max()),
+            3.99e-13,
+            "",
+            "round-off",
+            "virtual",
+        ),
+        Row("smallest entry that counts", float(np.abs(found.diagonal[found.seen]).min()), 2.4353, "", OWN_MOTION, "virtual"),
     )
     return Reproduction((counts, Table("gap", gap)), {"diagonals of R": found.plot})
 
@@ -72,7 +79,7 @@ def table_3() -> Reproduction:
     return Reproduction((Table("selected parameters", tuple(rows)),))
 
 
-@reproduction("thermal-table-4", "characteristics of the ER3A-C60", "[Pagani2022, Tables 4 and 5]")
+@reproduction("thermal-table-4", "characteristics of the ER3A-C60", "[Pagani2022, Tables 4 and 5]", kind="round trip")
 def table_4() -> Reproduction:
     """Limits of the bundled arm, and its reach by forward kinematics."""
     arm = er3a_c60.mechanism()
@@ -94,10 +101,13 @@ def table_4() -> Reproduction:
             628.0,
             "mm",
             "lengths of the assumed geometry are rounded to a millimetre",
+            "virtual",
         )
     )
-    rows.append(Row("repeatability", 1e3 * er3a_c60.REPEATABILITY, 2.0, "mm", "misprint: 0.02 mm is usual for this class"))
-    notes = ("Table 5 lists the priorities of the controller's tasks: there is nothing to compute.",)
+    notes = (
+        "The repeatability of 2 mm is not used; 0.02 mm is usual for this class.",
+        "Table 5 lists the priorities of the controller's tasks: there is nothing to compute.",
+    )
     return Reproduction((Table("limits", tuple(rows)),), notes=notes)
 
 

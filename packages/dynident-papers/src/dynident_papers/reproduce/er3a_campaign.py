@@ -83,7 +83,11 @@ def day_after() -> FrictionHistory:
 
 
 @reproduction(
-    "thermal-fig-1", "motions of the complete test", "[Pagani2022, sections 2.2 to 2.4, Figs. 1, 2, 4 and 5]", seconds=12
+    "thermal-fig-1",
+    "motions of the complete test",
+    "[Pagani2022, sections 2.2 to 2.4, Figs. 1, 2, 4 and 5]",
+    seconds=12,
+    kind="round trip",
 )
 def fig_1() -> Reproduction:
     """Excitation, full speed, plateaus, warming; 24 cycles of 5 min."""
@@ -136,6 +140,7 @@ def fig_1() -> Reproduction:
     "friction of six joints over two hours",
     "[Pagani2022, Figs. 7, 8, 14, 19, 22 and 30]",
     seconds=170,
+    kind="virtual",
 )
 def fig_22() -> Reproduction:
     """Two hours at 4 ms, then the study of the package."""
@@ -162,7 +167,11 @@ def fig_22() -> Reproduction:
 
 
 @reproduction(
-    "thermal-fig-38", "inertial parameters and friction over the cycles", "[Pagani2022, Figs. 3, 38, 41 and 42]", seconds=185
+    "thermal-fig-38",
+    "inertial parameters and friction over the cycles",
+    "[Pagani2022, Figs. 3, 38, 41 and 42]",
+    seconds=185,
+    kind="virtual",
 )
 def fig_38() -> Reproduction:
     """Identification cycle by cycle with the cubic law."""
@@ -170,7 +179,7 @@ def fig_38() -> Reproduction:
     first, end = table.of("my_link_3R")[[0, -1], 0]
     change = 100.0 * abs(end / first - 1.0)
     rows = [
-        Row("parameters", float(len(table.names)), 64.0),
+        Row("parameters", float(len(table.names)), 64.0, kind="derived"),
         Row("change of P_y of joint 3", change, None, "%", "below 5 % in the thesis"),
         Row("held out, cold", 100.0 * float(table.held_out[0]), None, "%"),
         Row("held out, hot", 100.0 * float(table.held_out[-1]), None, "%"),
@@ -185,7 +194,7 @@ def fig_38() -> Reproduction:
     return Reproduction((Table("per cycle", tuple(rows)),), figures)
 
 
-@reproduction("thermal-fig-43", "the fault of robot 2", "[Pagani2022, section 5.2, Fig. 43]", seconds=350)
+@reproduction("thermal-fig-43", "the fault of robot 2", "[Pagani2022, section 5.2, Fig. 43]", seconds=350, kind="virtual")
 def fig_43() -> Reproduction:
     """Friction of joint 1 grows by 32 % after an hour, and is still there on the next day."""
     sick, healthy, later = study(2, fault=True), study(), day_after()
@@ -196,8 +205,8 @@ def fig_43() -> Reproduction:
     names = [name for name in table.names if name.endswith("_joint_1") and name.startswith("a")]
     rows = [
         Row("joints with an alarm", ", ".join(check.alarms), "joint_1"),
-        Row("change of friction", 100.0 * fault.size, 32.0, "%", VIRTUAL),
-        Row("found at", fault.onset / 60.0, 60.0, "min", "first plateaus after it began"),
+        Row("change of friction", 100.0 * fault.size, 32.0, "%", VIRTUAL, "round trip"),
+        Row("found at", fault.onset / 60.0, 60.0, "min", "first plateaus after it began", "round trip"),
         Row("cold friction on the next day, over that of robot 1", float(later.friction[0] / before.friction[0]), None),
     ]
     first = int(np.searchsorted(table.t, ONSET))

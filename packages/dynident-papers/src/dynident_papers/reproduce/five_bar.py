@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynident.control.feedforward import actuator_motion
-from dynident.drive.encoder import quantise
+from dynident.drive.encoder import counted
 from dynident.friction import Tanh, Viscous
 from dynident.simulate import Run
 from dynident_lab.servo import path_deviation
@@ -42,7 +42,13 @@ def five_bar_figure_4_2() -> Reproduction:
     )
 
 
-@reproduction("five-bar-table-4-1", "inertia and friction of the actuators", "[Roldan2017, Table 4.1 and figure 4.4]", 3)
+@reproduction(
+    "five-bar-table-4-1",
+    "inertia and friction of the actuators",
+    "[Roldan2017, Table 4.1 and figure 4.4]",
+    3,
+    kind="round trip",
+)
 def five_bar_table_4_1() -> Reproduction:
     """Velocity multi-profile up to 3700 rpm, sampled every 7 ms; beta is searched, the rest eliminated."""
     profile = velocity_multiprofile(10.0 * RPM, 3700.0 * RPM)
@@ -50,7 +56,7 @@ def five_bar_table_4_1() -> Reproduction:
     q, v, a = (x[:, 0] for x in profile(t))
     J, c, fc, beta = five_bar.MOTOR_INERTIA, five_bar.MOTOR_VISCOUS, five_bar.MOTOR_COULOMB, five_bar.MOTOR_BETA
     torque = J * a + c * v + fc * np.tanh(beta * v) + 0.02 * np.random.default_rng(0).standard_normal(t.size)
-    fit = fit_actuator(t, quantise(q, 2.0 * np.pi / 10000), torque, cutoff=15.0, law=Tanh() + Viscous())
+    fit = fit_actuator(t, counted(q, 2.0 * np.pi / 10000), torque, cutoff=15.0, law=Tanh() + Viscous())
     ours = dict(zip(fit.names, fit.values, strict=True))
     deviation = dict(zip(fit.names, fit.standard_deviation, strict=True))
     known = {"inertia": (J, "kg m^2"), "viscous.fv": (c, "N m s/rad"), "tanh.fc": (fc, "N m"), "tanh.beta": (beta, "s/rad")}
@@ -107,7 +113,9 @@ def _joints(run: Run) -> Callable[[], Any]:
     return lambda: panels(run.truth.t, curves, "time [s]")
 
 
-@reproduction("five-bar-moves", "X move and two circles", "[Roldan2017, section 4.1.4, figures 4.8 to 4.14]", 15)
+@reproduction(
+    "five-bar-moves", "X move and two circles", "[Roldan2017, section 4.1.4, figures 4.8 to 4.14]", 15, kind="virtual"
+)
 def five_bar_moves() -> Reproduction:
     """Cascade of Table 4.1's drives with k_v = 3.54 and 19.2 1/s; the thesis' model and experiment beside."""
     rows_model, rows_test = [], []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import numpy as np
 
 from dynident_papers.flexures.flexures import flexure_requirements
@@ -14,7 +16,7 @@ OUTSIDE = "finite elements stay outside dynident: the paper's columns are printe
 ARC = 3600.0 * np.rad2deg(1.0)
 
 
-@reproduction("flexures-hinges", "stiffness of the revolute and the spherical flexure", "[Ruiz2016, section 5]")
+@reproduction("flexures-hinges", "stiffness of the revolute and the spherical flexure", "[Ruiz2016, section 5]", kind="virtual")
 def flexures_hinges() -> Reproduction:
     """1 / K = int dx / (E I), over the profile of the notch."""
     revolute, spherical = prs3.REVOLUTE_HINGE, prs3.SPHERICAL_HINGE
@@ -31,7 +33,26 @@ def flexures_hinges() -> Reproduction:
     return Reproduction((Table("stiffness of the flexures", rows),))
 
 
-@reproduction("flexures-table-2", "forces, rise and stress for equal sliders", "[Ruiz2016, Table 2]", 3)
+@reproduction("flexures-table-1", "influence of radius, thickness and length of a notch", "[Ruiz2016, Table 1]", kind="virtual")
+def flexures_table_1() -> Reproduction:
+    """Stiffness and largest stress of the revolute flexure when one dimension grows by a tenth."""
+    hinge = prs3.REVOLUTE_HINGE
+    rows = []
+    for field in (f for f in fields(hinge) if isinstance(getattr(hinge, f.name), float) and f.name not in ("E", "G")):
+        if field.name.startswith(("young", "poisson", "shear")):
+            continue
+        other = replace(hinge, **{field.name: 1.1 * getattr(hinge, field.name)})
+        for what in ("bending", "axial"):
+            change = 100.0 * (getattr(other, what) / getattr(hinge, what) - 1.0)
+            rows.append(Row(f"{field.name} + 10 %: {what} stiffness", change, None, "%"))
+        turn = 0.01  # rad: stress for the same rotation
+        stress = [x.stress(turn * x.bending) for x in (other, hinge)]
+        rows.append(Row(f"{field.name} + 10 %: stress at the same angle", 100.0 * (stress[0] / stress[1] - 1.0), None, "%"))
+    note = "the paper prints arrows up and down, no numbers"
+    return Reproduction((Table("change of the revolute flexure", tuple(rows)),), notes=(note,))
+
+
+@reproduction("flexures-table-2", "forces, rise and stress for equal sliders", "[Ruiz2016, Table 2]", 3, kind="virtual")
 def flexures_table_2() -> Reproduction:
     """Three models: ideal joints with springs; flexures that give way in all directions; the same linearised at home."""
     s = np.array([[row[1]] * 3 for row in prs3.TABLE_2])
@@ -70,7 +91,13 @@ def flexures_table_2() -> Reproduction:
     return Reproduction(tuple(tables), {"force over travel": lambda: panels(1e3 * way, curves, "s [mm]")}, (OUTSIDE,))
 
 
-@reproduction("flexures-table-6", "rigid against compliant: rise and tilts for unequal sliders", "[Ruiz2016, Tables 4 to 6]", 5)
+@reproduction(
+    "flexures-table-6",
+    "rigid against compliant: rise and tilts for unequal sliders",
+    "[Ruiz2016, Tables 4 to 6]",
+    5,
+    kind="virtual",
+)
 def flexures_table_6() -> Reproduction:
     """What the paper's finite elements say, from beams and springs with stated stiffnesses."""
     s = np.array([row.s for row in prs3.TABLE_4])

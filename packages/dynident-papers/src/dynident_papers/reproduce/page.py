@@ -14,16 +14,15 @@ from dynident import pages
 from dynident.errors import require
 from dynident.files import write_atomic
 from dynident_lab.figures import data_address, figure
-from dynident_papers.reproduce.registry import Reproduction, Table, cells_of
+from dynident_papers.reproduce.registry import KINDS, Reproduction, Table, cells_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LARGEST, DOTS = 300_000, 110  # characters of a vector drawing, beyond which dots take less; dots per inch
 NARROW = 9.0  # inches: figures below it are not stretched to the width of the page
-CLOSE = 0.01
 NO_BREAK = "\u00a0"
-HEADERS = ("", "ours", "published", "difference", "why they differ")
+HEADERS = ("", "ours", "published", "difference", "kind", "why they differ")
 
 
 def _table(table: Table) -> pages.Html:
@@ -32,10 +31,10 @@ def _table(table: Table) -> pages.Html:
         name, ours, known, off, reason = cells_of(row)
         name = f"{row.name} [{row.unit.replace(' ', NO_BREAK)}]" if row.unit else name
         mark: object = pages.badge(off, "ok") if off == "agrees" else off
-        rows.append((name, ours, known, mark, reason))
-    reasons = any(row[4] for row in rows)
-    kept = [0, 1, *((2, 3) if table.compared else ()), *((4,) if reasons else ())]
-    headers = [HEADERS[i] if i < 4 or table.compared else "remark" for i in kept]
+        rows.append((name, ours, known, mark, "" if row.published is None else row.kind, reason))
+    reasons = any(row[5] for row in rows)
+    kept = [0, 1, *((2, 3, 4) if table.compared else ()), *((5,) if reasons else ())]
+    headers = [HEADERS[i] if i < 5 or table.compared else "remark" for i in kept]
     numeric = range(1, 4 if table.compared else 2)
     shown = [[row[i] for i in kept] for row in rows]
     return pages.table(headers, shown, table.title, numeric=numeric, wide=(len(kept) - 1,) if reasons else ())
@@ -64,17 +63,25 @@ def _overview(results: Sequence[Reproduction], failed: Mapping[str, str]) -> pag
     for found in results:
         agreeing, judged = found.agreeing
         link = pages.tag("a", found.name, href=f"#{found.name}")
-        largest = max((abs(row.relative) for row in found.rows if row.relative is not None), default=None)
-        counts = (f"{agreeing} of {judged}", f"{_close(found)} of {judged}") if judged else ("", "")
-        rows.append((link, found.title, found.source, *counts, pages.percent(largest)))
+        others = [len(found.of_kind(kind)) or "" for kind in ("round trip", "virtual")]
+        rows.append((link, found.title, found.source, f"{agreeing} of {judged}" if judged else "", *others))
     rows += [(name, f"could not be made: {why}", "", "", "", "") for name, why in failed.items()]
-    headers = ("name", "what", "source", "all printed digits", "within 1 %", "largest difference")
-    return pages.section("overview", "Overview", pages.table(headers, rows, numeric=(3, 4, 5), short=(0,)))
+    headers = ("name", "what", "source", "derived: agree", "round trip", "virtual")
+    parts = [_documents(results), pages.table(headers, rows, "all", numeric=(3, 4, 5), short=(0,))]
+    return pages.section("overview", "Overview", *parts, pages.bullets([f"{kind}: {what}" for kind, what in KINDS.items()]))
 
 
-def _close(found: Reproduction) -> int:
-    """Return how many published numbers are within a hundredth, or agree and are no rough ones."""
-    return sum(cells_of(row)[3] == "agrees" or (row.relative is not None and abs(row.relative) <= CLOSE) for row in found.rows)
+def _documents(results: Sequence[Reproduction]) -> pages.Html:
+    """Return how many numbers of every document are derived and agree."""
+    rows = []
+    for document in dict.fromkeys(found.source.strip("[").split(",")[0].split("]")[0] for found in results):
+        mine = [found for found in results if found.source.strip("[").startswith(document)]
+        agreeing, judged = (sum(found.agreeing[i] for found in mine) for i in (0, 1))
+        others = [sum(len(found.of_kind(kind)) for found in mine) for kind in ("round trip", "virtual")]
+        tested = sum(len(found.experiments) for found in mine)
+        rows.append((document, judged, agreeing, judged - agreeing, tested, *others))
+    headers = ("document", "derived", "agree", "differ", "tested reasons", "round trip", "virtual")
+    return pages.table(headers, rows, "published numbers by document", numeric=range(1, 7))
 
 
 def write_page(path: str | os.PathLike[str], results: Sequence[Reproduction], failed: Mapping[str, str] | None = None) -> Path:
@@ -98,10 +105,9 @@ def write_page(path: str | os.PathLike[str], results: Sequence[Reproduction], fa
         require(found, Reproduction, "an entry of results")
     agreeing, judged = (sum(found.agreeing[i] for found in results) for i in (0, 1))
     lead = (
-        f"Of {judged} published numbers {agreeing} agree to all printed digits and {sum(map(_close, results))} to 1 %; where "
-        "ours differ, the reason is beside them."
+        f"Of {judged} derived numbers {agreeing} agree to all printed digits; beside the others is a reason that a test runs."
         if judged
-        else "The sources print no numbers of these."
+        else "No published number was derived here."
     )
     header = pages.join([pages.tag("h1", "Published tables and figures, computed again"), pages.tag("p", lead, class_="lead")])
     sections = [("overview", "Overview", _overview(results, failed or {}))]

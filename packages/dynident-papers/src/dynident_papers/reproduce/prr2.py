@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,14 @@ from dynident_papers.workspace.workspace import workspace_map
 
 LIMITS: dict[str, Any] = {"default": {"acceleration": prr2.ACCELERATION_LIMIT}, "margin": 0.0}
 UNITS = {"m": "kg", "I": "kg m^2", "F": "N", "c": "N s/m"}  # by the first letter of a parameter
-STROKE = "sliders within the limits of the identification; the figure seems to allow longer strokes"
+STROKE = "sliders within the limits of the identification, which are not those of the figure"
 
 
 def _base() -> di.BaseParameters:
     return di.base_parameters(prr2.mechanism(), order=[prr2.STANDARD_NAMES[leader] for leader in prr2.BASE_LEADERS])
 
 
-@reproduction("prr2-fig-6-1", "work space", "[Roldan2017, figure 6.1]", 6)
+@reproduction("prr2-fig-6-1", "work space", "[Roldan2017, figure 6.1]", 6, kind="virtual")
 def prr2_figure_6_1() -> Reproduction:
     """Sliders over their limits; the platform, and the distance to singularities."""
     found = workspace_map(prr2.mechanism(), "platform", size=61)
@@ -35,8 +36,8 @@ def prr2_figure_6_1() -> Reproduction:
         Row("x, largest", float(at[:, 0].max()), prr2.WORKSPACE["x"][1], "m", STROKE),
         Row("height of the region", float(np.ptp(at[:, 1])), 0.27, "m", STROKE),
         Row("y, lowest", float(at[:, 1].min()), prr2.WORKSPACE["y"][0], "m", tool),
-        Row("least index of type 1", float(np.nanmin(found.type1)), None, "", '"no singularities inside"'),
-        Row("least index of type 2", float(np.nanmin(found.type2)), None, "", '"no singularities inside"'),
+        Row("least index of type 1", float(np.nanmin(found.type1)), None, "", "the thesis has none within the work space"),
+        Row("least index of type 2", float(np.nanmin(found.type2)), None, "", "the thesis has none within the work space"),
     )
     return Reproduction(
         (Table("reach of the platform within the limits of the sliders", rows),),
@@ -47,7 +48,9 @@ def prr2_figure_6_1() -> Reproduction:
     )
 
 
-@reproduction("prr2-table-6-1", "excitation: condition numbers", "[Roldan2017, Table 6.1, section 6.1.4, figure 6.4]", 45)
+@reproduction(
+    "prr2-table-6-1", "excitation: condition numbers", "[Roldan2017, Table 6.1, section 6.1.4, figure 6.4]", 45, kind="virtual"
+)
 def prr2_table_6_1() -> Reproduction:
     """Ten harmonics of 0.4 Hz within 0.35 m, 0.57 m/s and 5 m/s^2; condition of the base regressor in SI units."""
     motion = prr2.initial_motion()
@@ -65,13 +68,29 @@ def prr2_table_6_1() -> Reproduction:
     return Reproduction((Table("condition number", rows),), of_design(found), (note,))
 
 
+def within_rounding(
+    C: np.ndarray, V: np.ndarray, names: Sequence[str], trusted: Mapping[str, float], table: Mapping[str, Any], **options: Any
+) -> bool:
+    """Tell whether numbers that round to the printed ones, four decimals, give every printed mean and deviation."""
+    rng, draws = np.random.default_rng(0), []
+    for _ in range(60):
+        near = V + rng.uniform(-5e-5, 5e-5, np.shape(V))
+        known = {name: value + rng.uniform(-5e-5, 5e-5) for name, value in trusted.items()}
+        s = enumerate_subsets(C, near, names, known).statistics(**options)
+        draws.append(np.stack([s.mean, s.std]))
+    low, high = np.min(draws, axis=0) - 5e-5, np.max(draws, axis=0) + 5e-5
+    printed = np.array([[table[name][k] for name in names] for k in (0, 1)])
+    return bool(np.all((low <= printed) & (printed <= high)))
+
+
 @reproduction("prr2-table-6-2", "individual parameters from trusted ones", "[Roldan2017, Table 6.2]")
 def prr2_table_6_2() -> Reproduction:
     """All subsets of five of seven trusted parameters, from the printed base parameters (6.23) to (6.30)."""
     C, V = prr2.thesis_system()
-    found = enumerate_subsets(C, V, prr2.PARAMETER_NAMES, {name: prr2.THEORETICAL[name] for name in prr2.TRUSTED})
+    trusted = {name: prr2.THEORETICAL[name] for name in prr2.TRUSTED}
+    found = enumerate_subsets(C, V, prr2.PARAMETER_NAMES, trusted)
     s = found.statistics()
-    rounding = "from base parameters printed with four decimals"
+    rounding = "base parameters and trusted values are printed with four decimals"
     tables = [
         Table(
             title,
@@ -84,14 +103,18 @@ def prr2_table_6_2() -> Reproduction:
     ]
     base = _base()
     inertia = prr2.mechanism().parameters.index("Iz_alpha3")
-    derivatives = "2 / L^2 exactly; the thesis' numbers come from numerical derivatives"
+    derivatives = "2 / L^2; no length that rounds to the printed 0.654 m gives the printed number"
     more = (
         Row("subsets", float(found.considered), 21),
         Row("solvable", float(found.solvable), 15),
         Row("base parameters", float(base.rank), 8),
         Row("I_3 in the first", float(base.regrouping[0, inertia]), 4.6625, "", derivatives),
     )
-    return Reproduction((*tables, Table("counts and structure", more)))
+    experiments = {
+        rounding: lambda: within_rounding(C, V, prr2.PARAMETER_NAMES, trusted, prr2.TABLE_6_2),
+        derivatives: lambda: not 2.0 / (prr2.BAR + 5e-4) ** 2 < 4.6625 < 2.0 / (prr2.BAR - 5e-4) ** 2,
+    }
+    return Reproduction((*tables, Table("counts and structure", more)), experiments=experiments)
 
 
 def _sine() -> di.Motion:
@@ -104,7 +127,11 @@ def _sine() -> di.Motion:
 
 
 @reproduction(
-    "prr2-validation", "identified forces on another motion", "[Roldan2017, sections 6.1.5 to 6.1.7, figures 6.5 to 6.8]", 20
+    "prr2-validation",
+    "identified forces on another motion",
+    "[Roldan2017, sections 6.1.5 to 6.1.7, figures 6.5 to 6.8]",
+    20,
+    kind="virtual",
 )
 def prr2_validation() -> Reproduction:
     """The virtual machine on its drives: excitation, identification, and a sine of 3.5 Hz it was not fitted to."""

@@ -1,6 +1,9 @@
-"""Reproductions of published tables and figures: each is a function of this room, found by its name and run when asked for.
+"""Reproductions of published tables and figures: each is a function of this package, found by its name and run on request.
 
 difference = ours - published;   a row agrees when |difference| is at most half a unit of the last printed digit
+
+Every published number has a kind. Only derived numbers count as agreement; a derived number that differs has a reason, and
+every reason of that sort is an experiment, a function that returns whether it holds, which the tests run.
 """
 
 from __future__ import annotations
@@ -26,6 +29,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NOT_SCRIPTS = ("registry", "page", "drawing")
+KINDS = {
+    "derived": "computed from the document's data with its procedure",
+    "round trip": "a printed number was put in and comes back",
+    "virtual": "our simulated machine or model replaces theirs",
+}
 COARSE = 0.05  # beyond this share a number that only rounds to a printed one of few digits says how far it is
 
 
@@ -45,6 +53,8 @@ class Row(Frozen):
         Unit of both.
     reason : str
         Why they differ, where they do.
+    kind : str
+        One of `KINDS`; that of the reproduction when empty.
     """
 
     name: str
@@ -52,6 +62,7 @@ class Row(Frozen):
     published: float | str | None = None
     unit: str = ""
     reason: str = ""
+    kind: str = ""
 
     @property
     def difference(self) -> float | None:
@@ -103,13 +114,14 @@ class Table(Result):
         published: Sequence[Any] | NDArray[Any] | None = None,
         unit: str | Sequence[str] = "",
         reason: str | Sequence[str] = "",
+        kind: str = "",
     ) -> Table:
-        """Return a table from columns."""
+        """Return a table from columns; one reason for all is kept where they differ."""
         units = repeat(unit, len(names)) if isinstance(unit, str) else unit
         reasons = repeat("", len(names)) if isinstance(reason, str) else reason
         printed = repeat(None, len(names)) if published is None else published
         rows = [
-            Row(name, _plain(own), None if known is None else _plain(known), u, why)
+            Row(name, _plain(own), None if known is None else _plain(known), u, why, kind)
             for name, own, known, u, why in zip(names, ours, printed, units, reasons, strict=True)
         ]
         if isinstance(reason, str):
@@ -135,12 +147,13 @@ class Table(Result):
             return "\n".join(
                 [self.title, *(f"  {name:<{width}}  {ours:>12}  {why}".rstrip() for name, ours, _, _, why in found)]
             )
+        kinds = ["", *(row.kind if row.published is not None else "" for row in self.rows)]
         cells = [("", "ours", "published", "difference", ""), *(cells_of(row) for row in self.rows)]
         widths = [max(len(line[i]) for line in cells) for i in range(4)]
         lines = []
-        for name, ours, known, off, reason in cells:
+        for (name, ours, known, off, reason), kind in zip(cells, kinds, strict=True):
             line = f"  {name:<{widths[0]}}  {ours:>{widths[1]}}  {known:>{widths[2]}}  {off:>{widths[3]}}"
-            lines.append(f"{line}  {reason}".rstrip())
+            lines.append(f"{line}  {kind:<10}  {reason}".rstrip())
         return "\n".join([self.title, *lines])
 
 
@@ -160,7 +173,7 @@ def _digits(value: float | str | None) -> int:
 
 
 def cells_of(row: Row) -> tuple[str, str, str, str, str]:
-    """Return name with unit, ours, published, difference and reason as text; what agrees has no reason."""
+    """Return name with unit, ours, published, difference and reason as text; only what differs has a reason."""
     name = f"{row.name} [{row.unit}]" if row.unit else row.name
     digits = max(_digits(row.published), 4)
     shown = [x if isinstance(x, str) else number(x, n) for x, n in ((row.ours, digits + 1), (row.published, digits))]
@@ -169,7 +182,7 @@ def cells_of(row: Row) -> tuple[str, str, str, str, str]:
     if row.published is None:
         off = ""
     elif row.agrees:
-        off = "agrees" if close else f"rounds to it{share}"
+        off = ("agrees" if row.kind == "derived" else "same") if close else f"rounds to it{share}"
     else:
         off = "differs" if row.difference is None else f"{number(row.difference, 3)}{share}"
     return name, shown[0], shown[1], off, "" if close else row.reason
@@ -187,6 +200,8 @@ class Reproduction(Result):
         Captions and functions without arguments that return a matplotlib figure, such as the `plot` of a result.
     notes : tuple of str
         What to know when they are compared.
+    experiments : mapping of str to callable
+        Reasons of derived numbers that differ, and functions without arguments that return whether each holds.
     name, title, source : str
         Filled in by the registry: the name to ask for, what is reproduced, and where it is printed.
     """
@@ -194,6 +209,7 @@ class Reproduction(Result):
     tables: tuple[Table, ...] = ()
     figures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    experiments: Mapping[str, Callable[[], bool]] = field(default_factory=dict)
     name: str = ""
     title: str = ""
     source: str = ""
@@ -203,10 +219,14 @@ class Reproduction(Result):
         """All rows of all tables."""
         return tuple(row for table in self.tables for row in table.rows)
 
+    def of_kind(self, kind: str) -> list[Row]:
+        """Return the rows with a published number of one kind."""
+        return [row for row in self.rows if row.published is not None and row.kind == kind]
+
     @property
     def agreeing(self) -> tuple[int, int]:
-        """How many rows agree to all printed digits, and how many have a published number."""
-        judged = [row.agrees for row in self.rows if row.agrees is not None]
+        """How many derived numbers agree to all printed digits, and how many there are."""
+        judged = [bool(row.agrees) for row in self.of_kind("derived")]
         return sum(judged), len(judged)
 
     def summary(self) -> str:
@@ -214,7 +234,8 @@ class Reproduction(Result):
         lines = [f"{self.name}: {self.title} ({self.source})"]
         agreeing, judged = self.agreeing
         if judged:
-            lines.append(f"{agreeing} of {judged} published numbers agree to all printed digits")
+            lines.append(f"{agreeing} of {judged} derived numbers agree to all printed digits")
+        lines += [f"{len(self.of_kind(k))} numbers: {k}, {KINDS[k]}" for k in ("round trip", "virtual") if self.of_kind(k)]
         lines += [f"\n{table.summary()}" for table in self.tables]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
@@ -229,7 +250,7 @@ class Reproduction(Result):
 
     def _content(self) -> dict[str, Any]:
         content = super()._content()
-        del content["figures"]  # drawings are made again by running it
+        del content["figures"], content["experiments"]  # functions; running it gives them again
         return content
 
 
@@ -251,17 +272,24 @@ _ENTRIES: dict[str, Entry] = {}
 
 
 def reproduction(
-    name: str, title: str, source: str, seconds: float = 1.0
+    name: str, title: str, source: str, seconds: float = 1.0, kind: str = "derived"
 ) -> Callable[[Callable[[], Reproduction]], Callable[[], Reproduction]]:
     """Register a function without arguments that returns a `Reproduction`, which gets name, title and source; nothing is run.
 
-    The source is a key of docs/references.md with table or figure, such as ``[Rodriguez2002, Table 6]``.
+    The source is a key of docs/references.md with table or figure, such as ``[Rodriguez2002, Table 6]``. The `kind`, one of
+    `KINDS`, is that of all rows which state none.
     """
+    if kind not in KINDS:
+        raise DynidentError(f"reproduction '{name}': kind is {kind!r}; it is one of {', '.join(KINDS)}")
 
     def register(function: Callable[[], Reproduction]) -> Callable[[], Reproduction]:
         @wraps(function)
         def run() -> Reproduction:
-            return replace(function(), name=name, title=title, source=source)
+            found = function()
+            tables = tuple(
+                replace(table, rows=tuple(replace(row, kind=row.kind or kind) for row in table.rows)) for table in found.tables
+            )
+            return replace(found, tables=tables, name=name, title=title, source=source)
 
         known = _ENTRIES.get(name)
         if known is not None and _place(known.run) != _place(function):  # the same one again is a cell that is run again
@@ -278,9 +306,9 @@ def _place(function: Callable[..., Any]) -> str:
 
 @cache
 def _scripts() -> None:
-    """Import every script of this room, which registers what it holds."""
-    room = import_module("dynident_papers.reproduce")
-    for module in pkgutil.iter_modules(room.__path__):
+    """Import every script of this package, which registers what it holds."""
+    package = import_module("dynident_papers.reproduce")
+    for module in pkgutil.iter_modules(package.__path__):
         if module.name not in NOT_SCRIPTS:
             import_module(f"dynident_papers.reproduce.{module.name}")
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import dynident as di
+from dynident.arrays import Array
 from dynident.cli.robots import KnownRobot, Published, PublishedResponse
+from dynident.errors import DynidentError
+from dynident.friction import Polynomial
 from dynident_papers import robots
+from dynident_papers.robots.shared import joint_laws, without_terms
 
 if TYPE_CHECKING:
     from dynident.excitation import Plan
     from dynident.simulate import VirtualRobot
     from dynident_lab.testbench.tracking_case import ProofCase
 
+NOISE = 1e-3  # of a recorded effort, over the largest: two digits of 12 bits
+RANGE = 20.0  # A: that of a current sensor whose drive has no limit
 FINE = 500.0  # Hz: rate of a motion that is not given as a curve
 
 
@@ -26,9 +34,15 @@ def _published(name: str, mechanism: di.Mechanism) -> Published:
 
 
 def _machine(name: str, **options: float) -> VirtualRobot:
+    """Return a machine under the name by which commands know it; a recorder without noise of its own gets that of 12 bits."""
     from dynident_papers.robots.proofs import ready_machine  # noqa: PLC0415 - few commands need it
 
-    return ready_machine(name, **options)
+    found = ready_machine(name, **options)
+    sensors = found.sensors
+    if not np.any(sensors.effort_noise):
+        largest = np.array([min(drive.motor.current_limit, RANGE) for drive in found.drives])
+        sensors = replace(sensors, effort_noise=NOISE * largest)
+    return replace(found, mechanism=replace(found.mechanism, name=name), sensors=sensors)
 
 
 def _proof_case(name: str, options: Mapping[str, float], seed: int) -> ProofCase:
@@ -38,6 +52,17 @@ def _proof_case(name: str, options: Mapping[str, float], seed: int) -> ProofCase
 
 
 def _mechanism(name: str) -> di.Mechanism:
+    """Return the model of a machine: every command then has the same coordinates and parameters.
+
+    Friction laws that are linear in their parameters replace viscous and Coulomb terms; slopes of tanh are for ``--friction``.
+    """
+    machine = _machine(name)
+    laws = {joint: law for joint, law in joint_laws(machine).items() if isinstance(law.law, Polynomial)}
+    return without_terms(machine.model, tuple(laws), ("fc", "fv")).with_friction(laws) if laws else machine.model
+
+
+def _chain(name: str) -> di.Mechanism:
+    """Return a robot as its document has it."""
     found: di.Mechanism = getattr(robots, name).mechanism()
     return found
 
@@ -50,6 +75,35 @@ def _robot(name: str, **options: float) -> KnownRobot:
         published=partial(_published, name),
         proof_case=partial(_proof_case, name, options),
     )
+
+
+def _closed(name: str) -> KnownRobot:
+    """Return a robot with loops whose document has its inverse kinematics in closed form."""
+    return replace(_robot(name), branches=partial(_branches, name))
+
+
+def _branches(name: str, position: Array, rpy: Array) -> dict[str, Array]:
+    """Return the actuated joints by working mode, from the closed forms of a robot with loops."""
+    known, (x, y, z) = getattr(robots, name), position
+    solve: dict[str, Callable[[], Array]]
+    if name in ("prr2", "replalink"):
+        return dict(zip(known.WORKING_MODES, known.inverse_kinematics((x, y))[0], strict=True))
+    if name == "dualv":
+        shapes = {mode: known.Geometry(working_mode=mode) for mode in known.WORKING_MODES}
+        solve = {k: lambda g=g: known.inverse_kinematics((x, y, rpy[2]), g)[0, :, 0] for k, g in shapes.items()}  # type: ignore[misc]
+    elif name == "five_bar":
+        shapes = {f"{a:+d}{b:+d}": known.Geometry(working_mode=(a, b)) for a in (1, -1) for b in (1, -1)}
+        solve = {k: lambda g=g: known.inverse_kinematics((x, y), g)[0, [0, 3]] for k, g in shapes.items()}  # type: ignore[misc]
+    else:  # a tripod: z, psi about x and theta about y
+        pose = (z, rpy[0], rpy[1])
+        solve = {k: lambda k=k: known.inverse_kinematics(pose, k)[0] for k in known.WORKING_MODES}  # type: ignore[misc]
+    found = {}
+    for mode, formula in solve.items():
+        try:
+            found[mode] = formula()
+        except DynidentError:  # out of reach
+            found[mode] = np.full({"dualv": 4, "five_bar": 2}.get(name, 3), np.nan)
+    return found
 
 
 def _five_bar_tests() -> list[Mapping[str, Any]]:
@@ -66,7 +120,7 @@ def _mast_response(coordinate: str) -> PublishedResponse:
 
 
 def _cft_cartesian() -> di.Mechanism:
-    return robots.cft.cartesian_model()
+    return replace(robots.cft.cartesian_model(), name="cft_cartesian")
 
 
 def _cft_reference(plan: Plan) -> di.Motion:
@@ -75,7 +129,7 @@ def _cft_reference(plan: Plan) -> di.Motion:
     return robots.cft.cartesian_reference(motion.t, motion.q, motion.v, motion.a)
 
 
-cft_published = _robot("cft", added_inertia=0.0)
+cft_published = replace(_robot("cft", added_inertia=0.0), mechanism=partial(_chain, "cft"))
 cft = replace(
     _robot("cft"),
     notes=(
@@ -84,11 +138,11 @@ cft = replace(
     ),
 )
 cft_cartesian = replace(cft, mechanism=_cft_cartesian, reference=_cft_reference)
-dualv = _robot("dualv")
+dualv = _closed("dualv")
 er3a_c60 = _robot("er3a_c60")
-five_bar = replace(_robot("five_bar"), compare=_five_bar_tests)
-mast = replace(_robot("mast"), response=_mast_response)
-prr2 = _robot("prr2")
-prs3 = _robot("prs3")
-replalink = _robot("replalink")
+five_bar = replace(_closed("five_bar"), compare=_five_bar_tests)
+mast = replace(_closed("mast"), response=_mast_response)
+prr2 = _closed("prr2")
+prs3 = _closed("prs3")
+replalink = _closed("replalink")
 rrr = _robot("rrr")

@@ -1,4 +1,4 @@
-"""Limits of the robots for the command excite: what their documents print, and where it ends."""
+"""Limits of the robots for the command excite: what their documents print, and what is assumed where they print none."""
 
 from __future__ import annotations
 
@@ -9,36 +9,67 @@ from typing import Any
 import numpy as np
 
 import dynident as di
+from dynident.arrays import Array
 from dynident.cli.robots import Published
-from dynident.errors import DynidentError
-from dynident.excitation import TaskBox, limits_of
+from dynident.excitation import Box, limits_of
+from dynident.excitation.limits import Limit, State
+from dynident.simulate.standard import home_of
 from dynident.trajectory import Fourier
 from dynident_papers import robots
-from dynident_papers.robots import cft, dualv, er3a_c60
+from dynident_papers.robots import cft, dualv, er3a_c60, replalink
 
 MARGIN = 0.001  # share of printed limits that stays unused: the motion is entered from rest, which needs a little room
 
 
 def published(name: str, mechanism: di.Mechanism) -> Published:
-    """Return what a robot's document says; a sentence tells what to give where it says too little."""
-    if name in MAKERS:
-        return MAKERS[name](mechanism)
-    try:
-        return Published(limits_of(mechanism), "those of the robot's description", Fourier(0.1, 5))
-    except DynidentError:
-        raise DynidentError(
-            f"the source of '{name}' prints no complete limits{KNOWN.get(name, '')}; write lower, upper and velocity or "
-            f"acceleration of {', '.join(mechanism.coordinate_names)} into a limits.toml and give it with --limits"
-        ) from None
+    """Return limits and motions for a robot: those of its document, completed by stated assumptions."""
+    return MAKERS[name](mechanism) if name in MAKERS else _assumed(name, mechanism)
 
 
-def _of_document_4(name: str, mechanism: di.Mechanism, **more: float) -> Published:
-    """Return box limits, harmonics and base parameters of the two robots that [Roldan2017] identifies."""
+def _assumed(name: str, mechanism: di.Mechanism) -> Published:
+    """Return a box around home with assumed speeds and accelerations, and say so."""
+    half, speed, push, period, source = ASSUMED[name]
+    keys = ("lower", "upper", "velocity", "acceleration")
+    box = {
+        joint: dict(zip(keys, map(float, (at - h, at + h, v, a)), strict=True))
+        for joint, at, h, v, a in zip(mechanism.coordinate_names, home_of(mechanism), half, speed, push, strict=True)
+    }
+    return Published(limits_of(mechanism, {"joints": box}), f"assumed; {source}", Fourier(1.0 / period, 5))
+
+
+def _of_document_4(name: str, mechanism: di.Mechanism, **more: Any) -> Published:
+    """Return limits and harmonics of the two robots that [Roldan2017] identifies."""
     data = getattr(robots, name)
     settings: dict[str, Any] = {"default": {"acceleration": data.ACCELERATION_LIMIT}, "margin": MARGIN, **more}
-    base = di.base_parameters(mechanism, order=[data.STANDARD_NAMES[leader] for leader in data.BASE_LEADERS])
     family = Fourier(data.FUNDAMENTAL, data.HARMONICS, rest=False)
-    return Published(limits_of(mechanism, settings), "printed in [Roldan2017, chapter 6]", family, base)
+    return Published(limits_of(mechanism, settings), "printed in [Roldan2017, chapter 6]", family)
+
+
+def _replalink(mechanism: di.Mechanism) -> Published:
+    """Return the printed rates in a box where the gains of the machine hold: inertia grows without limit at singularities."""
+    names = mechanism.coordinate_names
+    ends = zip(names, replalink.START, replalink.BOX, strict=True)
+    box = {name: {"lower": at - 0.6 * half, "upper": at + 0.6 * half} for name, at, half in ends}  # corners are singular
+    found = _of_document_4("replalink", mechanism, joints=box, default={"acceleration": 10.0})
+    source = "rates printed in [Roldan2017, chapter 6]; a box around the start is assumed, since the polygon is not printed"
+    return replace(found, source=source)
+
+
+class CartesianBox(Limit):
+    """The Cartesian limits of CFT [Rodriguez2002, Table 5] on motions of its joints."""
+
+    box = Box(0, cft.LIMITS[:, 0], cft.LIMITS[:, 1], tuple(cft.CARTESIAN))
+    follows = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self.box.names
+
+    def excess(self, state: State) -> Array:
+        """Return the excess of the Cartesian coordinates, (N, k)."""
+        x = cft.cartesian_from_joint(state.q)
+        return self.box.excess(State(x, x, x, x))
 
 
 def _cft(mechanism: di.Mechanism) -> Published:
@@ -61,8 +92,7 @@ def _cft(mechanism: di.Mechanism) -> Published:
         )
     }
     limits = limits_of(mechanism, {"joints": joints, "margin": MARGIN})
-    task = TaskBox(cft.cartesian_from_joint, cft.LIMITS[:, 0], cft.LIMITS[:, 1], tuple(cft.CARTESIAN))
-    return Published(replace(limits, others=(*limits.others, task)), source, family)
+    return Published(replace(limits, others=(*limits.others, CartesianBox())), source, family)
 
 
 def _dualv(mechanism: di.Mechanism) -> Published:
@@ -87,13 +117,21 @@ def _er3a_c60(mechanism: di.Mechanism) -> Published:
 
 MAKERS: dict[str, Callable[[di.Mechanism], Published]] = {
     "prr2": lambda mechanism: _of_document_4("prr2", mechanism),
-    "replalink": lambda mechanism: _of_document_4("replalink", mechanism, singularity=0.02),
+    "replalink": _replalink,
     "cft": _cft,
     "dualv": _dualv,
     "er3a_c60": _er3a_c60,
 }
-KNOWN = {
-    "mast": " (only a stroke of 0.3 m, tilts up to 20 degrees and a band-width of 4 Hz)",
-    "prs3": " (only z +- 2 mm and tilts of +- 0.2 degrees)",
-    "five_bar": " (only motor speeds up to 3700 rpm at a gear of 40)",
-}
+ASSUMED: dict[str, tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...], float, str]] = {
+    "rrr": ((1.2, 0.9, 1.2), (3.0, 2.0, 3.0), (15.0, 8.0, 15.0), 5.0, "[Kostic2002] prints no limits"),
+    "five_bar": ((0.25, 0.2), (1.0, 1.0), (4.0, 4.0), 4.0, "[Roldan2017] prints motor speeds up to 3700 rpm only"),
+    "mast": (
+        (0.06, 0.15, 0.15), (0.3, 0.6, 0.6), (3.0, 6.0, 6.0), 5.0,
+        "[Roldan2016] prints a stroke of 0.3 m, tilts up to 20 degrees and a bandwidth of 4 Hz",
+    ),
+    "prs3": (
+        (2e-3, 3.49e-3, 3.49e-3), (0.02, 0.03, 0.03), (0.4, 0.6, 0.6), 5.0,
+        "[Ruiz2016] prints z +- 2 mm and tilts of +- 0.2 degrees",
+    ),
+}  # fmt: skip
+"""Half-widths around home, speeds, accelerations [m, rad, s], period [s], and what the document says."""

@@ -14,9 +14,11 @@ from dynident.checks import numbers
 from dynident.control import gains_for
 from dynident.errors import DynidentError
 from dynident.friction import TERMS
+from dynident.friction.law import Friction
 from dynident.mechanics import Motion
 from dynident.mechanism import Body, Mechanism, Placement, from_com
 from dynident.mechanism.elements import rotation_exp
+from dynident.simulate import VirtualRobot
 from dynident.simulate.standard import actuator_inertia
 
 
@@ -82,6 +84,24 @@ def without_terms(mechanism: Mechanism, joints: Sequence[str], terms: Sequence[s
         for joint in mechanism.joints
     ]
     return replace(mechanism, joints=tuple(bare), terms=tuple(t for t in mechanism.terms if t not in gone))
+
+
+POWERS = {"fc": 1, "fv": 2, "beta": 1, "a0": 1, "a1": 2, "a2": 3, "a3": 4}
+"""How parameters of a law at the motor grow with the gear when they are of the joint: f = N f_m(N v)."""
+
+
+def joint_laws(machine: VirtualRobot) -> dict[str, Friction]:
+    """Return the smooth friction laws of a machine, of its joints and of the drives of single joints, by joint."""
+    laws = {name: law for name, law in machine.friction.items() if isinstance(law, Friction)}
+    for drive, actuator in zip(machine.drives, machine.model.actuators, strict=True):
+        law, N = drive.friction, abs(drive.transmission.ratio)
+        if not isinstance(law, Friction) or len(actuator.coupling) > 1:
+            continue
+        powers = {name: POWERS.get(name.rpartition(".")[2]) for name in law.parameters}
+        scaled = {name: x * N**k for (name, x), k in zip(law.parameters.items(), powers.values(), strict=True) if k is not None}
+        if len(scaled) == len(powers):  # laws with breakaway stay the joint terms of the model
+            laws[next(iter(actuator.coupling))] = law.law.using(scaled)
+    return laws
 
 
 def servo_gains(model: Mechanism, q: ArrayLike, bandwidth: float, damping: float) -> tuple[Array, Array]:

@@ -10,11 +10,19 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.trajectory import Multisine, Trajectory, harmonic_sines
-from dynident.trajectory.family import grid
+from dynident.trajectory import Multisine, Trajectory
+from dynident.trajectory.family import grid, positive
 from dynident_lab.tool_paths import TipMotion
 
 STEEPEST = (1.875, 10.0 / 3.0**0.5)  # largest first and second derivative of the quintic that fades, by u
+
+
+def harmonic_sines(
+    frequency: float, multiples: Sequence[int] = (1, 2, 4), periods: int = 1, fade: float | None = None
+) -> Multisine:
+    """Return the sines of [Pagani2022, eq. 72]: `multiples` of `frequency` [Hz], `periods` between fades of `fade` seconds."""
+    F = 0.5 / positive("frequency", frequency) if fade is None else fade
+    return Multisine(tuple(frequency * k for k in multiples), tuple(0.0 for _ in multiples), periods / frequency + 2.0 * F, F)
 
 
 def workspace_sines(

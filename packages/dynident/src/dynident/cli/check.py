@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import dynident as di
 from dynident.cli.consoles import out, print_json
 from dynident.cli.options import AS_WRITTEN, NOT_OK, AsJson, Robot, RobotOptions, Strict
@@ -15,7 +13,6 @@ def check(
     robot: Robot,
     /,
     *,
-    fit: Path | None = None,
     samples: int = 200,
     seed: int = 0,
     described: RobotOptions = AS_WRITTEN,
@@ -24,12 +21,10 @@ def check(
 ) -> int:
     """Check properties that every robot's dynamics have: M > 0, skew-symmetry, energy, Jacobians; bounds of M, C and g.
 
-    Example: dynident check robot.urdf --fit out/fit.json --strict
+    Example: dynident check out/fit.json --strict
 
     Parameters
     ----------
-    fit
-        fit.json: check the identified model.
     samples
         Number of random poses.
     seed
@@ -41,8 +36,6 @@ def check(
         if not mechanism.parameters.values.any():  # its source prints no masses: those of the ready machine
             mechanism = ready_machine(str(robot)).model
         within = published_range(str(robot), mechanism)
-    if fit is not None:
-        mechanism = di.Fit.load(fit, mechanism).model
     found = di.check(mechanism, within=within, samples=samples, seed=seed)
     if as_json:
         print_json(found.to_dict())

@@ -34,7 +34,7 @@ OWN: dict[str, tuple[Group, str]] = {
     ),
     "excite": (
         EXPERIMENTS,
-        "Design an exciting motion within limits; prints criterion values, margins and expected standard deviations.",
+        "Design an exciting motion within limits: what it will show, the tightest limits, the plan and a page that shows it.",
     ),
     "simulate": (
         EXPERIMENTS,
@@ -42,7 +42,7 @@ OWN: dict[str, tuple[Group, str]] = {
     ),
     "export": (
         MODEL,
-        "Write the identified robot: a copy of its URDF or MJCF, its parameters (.json), or files for another program (--for).",
+        "Write a robot in another format, or files for another program (--for), with the numbers of a fit where one is given.",
     ),
     "derive": (
         MODEL,
@@ -93,6 +93,10 @@ OTHERS: dict[str, tuple[Group, str]] = {
     "friction": (
         EXPERIMENTS,
         "Study friction: against speed per temperature, over time with warm-up models, time constants, robots compared.",
+    ),
+    "live": (
+        EXPERIMENTS,
+        "Identify a robot while it moves: short pieces of excitation, each designed for what is still uncertain.",
     ),
     "maintenance": (
         EXPERIMENTS,

@@ -7,7 +7,7 @@ from pathlib import Path
 import dynident as di
 from dynident import symbolic
 from dynident.cli.consoles import out, print_json
-from dynident.cli.options import AS_WRITTEN, AsJson, Folder, Robot, RobotOptions, check_output
+from dynident.cli.options import AS_WRITTEN, AsJson, Folder, Robot, RobotOptions, check_output, fit_in
 from dynident.cli.progress import progress
 from dynident.errors import DynidentError
 from dynident.export.robot import remark
@@ -22,14 +22,15 @@ def derive(
     c: bool = False,
     numpy: bool = False,
     casadi: bool = False,
-    fit: Path | None = None,
     friction: str = "exact",
     described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
 ) -> int:
     """Write a robot's model as code: for a controller with the numbers of a fit inside, or in closed form with symbols.
 
-    Example: dynident derive robot.urdf --fit out/fit.json --c -o model/
+    Example: dynident derive out/fit.json --c -o model/
+
+    Models of fit.json and of robots with loops have their numbers inside.
 
     Parameters
     ----------
@@ -42,31 +43,31 @@ def derive(
     numpy
         Write a readable NumPy module.
     casadi
-        Write CasADi functions; with --fit.
-    fit
-        fit.json: write the identified model with its numbers inside, ready for a controller. A robot with loops without a
-        fit is written with the numbers of its description.
+        Write CasADi functions of a model with numbers.
     friction
         Friction of a model with numbers: none, exact, or smooth=0.02 with the speed over which its jumps are spread [rad/s].
     """
     check_output(output, folder=True)
     width = _friction(friction)
     mechanism = described.robot(robot)
-    if fit is not None or mechanism.loops:
+    model = fit_in(robot)
+    if model is not None or mechanism.loops:
         if latex:
-            raise DynidentError("--latex prints closed forms of trees with symbols; leave out --fit, --latex or the loops")
-        model = None if fit is None else di.Fit.load(fit, mechanism)
+            raise DynidentError(
+                "--latex prints closed forms of trees with symbols; give a description without loops, not a fit"
+            )
         every = not (c or numpy or casadi)
-        chosen = mechanism if model is None else model.model
-        files = symbolic.write_model(chosen, output, c or every, numpy or every, casadi or every, width)
-        files = files if model is None else [remark(path, model.provenance()) for path in files]
+        files = symbolic.write_model(mechanism, output, c or every, numpy or every, casadi or every, width)
+        for path in files:
+            if model is not None and path.suffix in (".h", ".py"):  # where a reader looks first
+                remark(path, model.provenance())
         if as_json:
             print_json({"written": [str(path) for path in files]})
         else:
             out.print("written: " + ", ".join(str(path) for path in files))
         return 0
     if casadi:
-        raise DynidentError("--casadi needs --fit, as in --fit out/fit.json: CasADi functions have their numbers inside")
+        raise DynidentError("--casadi writes functions with numbers inside; give fit.json in place of the description")
     every = not (latex or c or numpy)
     with progress(3) as step:
         step("finding the base parameters")

@@ -24,14 +24,13 @@ if TYPE_CHECKING:
 
 estimation: Any = import_module("dynident.identify")  # the package, not the function di.identify
 OF_FACTORS = ("map", "wls", "ols", "entropic")  # triangles are enough for these; the others look at single rows
-OF_ROWS = ("gls", "huber", "tukey", "tls", "ml", "iv", "rls", "ekf", "ukf", "didim", "output-error")
+OF_ROWS = ("gls", "huber", "tukey", "tls", "ml", "iv", "rls", "didim", "output-error")
 RULES = ("auto", "physical", "prior", "minimum_norm")
-FILTER_RATE = 100.0  # of Kalman filters [Hz]
 
 EstimatorName = Annotated[
     str,
     Parameter(
-        help="map: least squares with the description as a prior; wls, ols: without it; compare tries all of them.",
+        help="map: least squares with the description as a prior; wls, ols: without.",
         choices=(*OF_FACTORS, *OF_ROWS),
     ),
 ]
@@ -39,7 +38,7 @@ Recovery = Annotated[
     str,
     Parameter(
         help="How masses and inertias follow from base parameters: physical keeps bodies possible, prior stays nearest to the "
-        "description; auto is physical unless the data refute it beyond doubt (map).",
+        "description; auto is physical.",
         choices=RULES,
         group=COLUMNS,
     ),
@@ -170,13 +169,13 @@ def estimator_of(
 ) -> Any:
     """Return the estimator that was named, not fitted."""
     check_estimator(name, recovery, known)
+    rule = "physical" if recovery == "auto" else recovery
     if name == "map":
-        return di.MAP(recovery=recovery, known=known)
+        return di.MAP(recovery=rule, known=known)
     if name == "entropic":
         return estimation.Entropic()
     if name in ("didim", "output-error") and loop is None:
         raise DynidentError(f"--estimator {name} simulates the robot with its controller; say which one with --loop")
-    rule = "physical" if recovery == "auto" else recovery
     instruments: dict[str, Any] = {} if period is None else {"instruments": "periods", "period": period}
     kinds: dict[str, Callable[[], Any]] = {
         "wls": lambda: di.WLS(recovery=rule),
@@ -188,8 +187,6 @@ def estimator_of(
         "ml": lambda: estimation.ML(recovery=rule),
         "iv": lambda: estimation.IV(recovery=rule, **instruments),
         "rls": lambda: estimation.RLS(recovery=rule),
-        "ekf": lambda: estimation.Kalman(rate=FILTER_RATE, recovery=rule),
-        "ukf": lambda: estimation.Kalman(kind="unscented", rate=FILTER_RATE, recovery=rule),
         "didim": lambda: estimation.DIDIM(loop=loop, recovery=rule),
         "output-error": lambda: estimation.OutputError(loop=loop, recovery=rule),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ from dynident.cli.options import (
     Robot,
     RobotOptions,
     check_output,
+    typed,
 )
 from dynident.cli.progress import shown
 from dynident.cli.published import published_limits
@@ -30,6 +32,7 @@ from dynident.cli.robots import is_known
 from dynident.errors import DynidentError
 from dynident.excitation.experiment import PAYLOAD, motion_limits
 from dynident.excitation.limits_file import MotionLimits
+from dynident.report.plan_page import write_plan_page
 from dynident.trajectory.export import REPETITIONS
 from dynident.trajectory.sines import Fourier
 
@@ -41,7 +44,9 @@ def excite(
     /,
     *,
     limits: Path | None = None,
+    speed: float | None = None,
     floor: float | None = None,
+    grippers: Annotated[bool, Parameter(group=RARE)] = False,
     no_collision: bool = False,
     criterion: str = "d",
     time_budget: float = 30.0,
@@ -64,7 +69,7 @@ def excite(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Design an exciting motion within limits; prints criterion values, margins and expected standard deviations.
+    """Design an exciting motion within limits: what it will show, the tightest limits, the plan and a page that shows it.
 
     Example: dynident excite robot.urdf --limits limits.toml --time-budget 30 -o plan/
 
@@ -72,8 +77,12 @@ def excite(
     ----------
     limits
         limits.toml, or MoveIt's joint_limits.yaml; it completes the description's limits.
+    speed
+        Share of the limits of speed and acceleration to use, 0.5 when absent; 1 for all of them.
     floor
-        Height below which no body goes [m], 0 for the robot's base.
+        Height below which no body goes [m]; 0, the robot's base, when absent and possible.
+    grippers
+        Move joints that are named like a gripper, too.
     no_collision
         Do not keep the robot's bodies, as capsules, away from each other.
     criterion
@@ -83,7 +92,7 @@ def excite(
     iterations
         Steps of every start, instead of a time: the same motion on a busy machine.
     output
-        Folder for the plan, the motion and figures.
+        Folder for the plan, the motion and plan.html, which shows them.
     starts
         Random feasible motions to start from; 12 when absent.
     seed
@@ -126,7 +135,9 @@ def excite(
             mechanism,
             limits if known is None else known.limits,
             source=None if known is None else known.source,
+            speed=speed,
             floor=floor,
+            grippers=grippers,
             collision=not no_collision,
             family=Fourier(
                 family.frequency if frequency is None else frequency,
@@ -149,7 +160,7 @@ def excite(
             scale=scale,
             **({} if starts is None else {"starts": starts}),
         )
-    files = [] if output is None else made.write(output)
+    files = [] if output is None else [*made.write(output), write_plan_page(output / "plan.html", made)]
     optimum = made.design.optimum
     if as_json:
         print_json({**made.numbers(), "seconds": optimum.seconds, "files": [str(path) for path in files]})
@@ -165,6 +176,9 @@ def excite(
         out.print(f"{made.summary()}\nsearch: {optimum.seconds:.1f} s, {optimum.starts} starts")
         if files:
             out.print("written: " + ", ".join(str(path) for path in files))
+        if output is not None and payload is None:
+            words = ["simulate", str(output), "--robot", str(robot), *typed(described), "-o", f"{output}_run.csv"]
+            out.print(f"next:  {shlex.join(['dynident', *words])}")
     return 0
 
 

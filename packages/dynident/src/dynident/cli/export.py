@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,10 +12,10 @@ from cyclopts import Parameter
 
 import dynident as di
 from dynident.cli.consoles import note, out, print_json
-from dynident.cli.options import AS_WRITTEN, AsJson, Folder, Robot, RobotOptions, check_output
+from dynident.cli.options import AS_WRITTEN, AsJson, Folder, Robot, RobotOptions, check_output, fit_in
 from dynident.errors import DynidentError
-from dynident.files import write_atomic
-from dynident.mechanism.files import is_mjcf
+from dynident.export.robot import export_robot
+from dynident.mechanism.files import is_mjcf, is_patched, save_robot
 from dynident.plugins import EXPORTERS, PluginError, entries, not_installed, require
 
 PROGRAMS = ("pinocchio", "mujoco", "gazebo", "drake")
@@ -77,14 +78,14 @@ def _options(texts: list[str] | None, target: str | None, known: Sequence[str]) 
     return found
 
 
-def _write(fit: di.Fit, target: str | None, robot: Path, output: Path, described: RobotOptions) -> tuple[dict[str, Any], str]:
-    """Write the identified robot, for a program or as a description; return what was done as data and as text."""
-    if target is None:
-        path = _described(fit, robot, output, described)
-        return {"written": str(path)}, f"written: {path}"
-    source = robot if robot.is_file() else None
+def _write(
+    model: di.Mechanism | di.Fit, target: str, robot: Path, output: Path, described: RobotOptions
+) -> tuple[dict[str, Any], str]:
+    """Write a robot for a program; return what was done as data and as text."""
+    source = robot if robot.is_file() and is_patched(robot) else None
     arguments = described.arguments()
-    done = fit.export(output, target, source, search=described.search, arguments=arguments)
+    write = model.export if isinstance(model, di.Fit) else partial(export_robot, model)
+    done = write(output, target, source, search=described.search, arguments=arguments)
     return done.to_dict(), done.summary()
 
 
@@ -99,16 +100,16 @@ def export(
     described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
 ) -> int:
-    """Write the identified robot: a copy of its URDF or MJCF, its parameters (.json), or files for another program (--for).
+    """Write a robot in another format, or files for another program (--for), with the numbers of a fit where one is given.
 
-    Example: dynident export robot.urdf out/fit.json --for pinocchio -o exported/
+    Example: dynident export out/fit.json --for pinocchio -o exported/; dynident export robot.urdf -o robot.xml
 
     Parameters
     ----------
     output
-        File like the robot's, or .json; with --for the folder of the files.
+        .urdf, .xml or .json file; what URDF or MJCF cannot hold goes to a sidecar beside it. With --for a folder.
     fit
-        fit.json written by identify; some targets can do without.
+        fit.json of this robot: its URDF or MJCF file is copied with the identified numbers, pictures and comments stay.
     target
         Program it is for, read back and compared; or a target of another package, such as fmu (dynident-lab).
     option
@@ -116,39 +117,29 @@ def export(
     """
     exporter = None if target is None or target in PROGRAMS else _exporter(target)
     options = _options(option, target, () if exporter is None else exporter.options)
-    if fit is None and (exporter is None or exporter.needs_fit):
-        raise DynidentError("the fit is missing; give fit.json of identify after the robot")
-    if target is None:
-        endings = (".xml", ".mjcf", ".json") if is_mjcf(robot) else (".urdf", ".xml", ".json")
-        if output.suffix.lower() not in endings:
-            raise DynidentError(
-                f"output '{output}' has the ending '{output.suffix}'; for this robot it is {', '.join(endings)}, or a folder "
-                "with --for"
-            )
-    check_output(output, folder=target is not None if exporter is None else exporter.folder)
     mechanism = described.robot(robot)
-    model = None if fit is None else di.Fit.load(fit, mechanism)
+    model = fit_in(robot) if fit is None else di.Fit.load(fit, mechanism)
+    if model is None and exporter is not None and exporter.needs_fit:
+        raise DynidentError(f"--for {target} is for identified robots; give fit.json of identify")
+    check_output(output, folder=target is not None if exporter is None else exporter.folder)
     impossible = [] if model is None else [c.sentence for c in model.consistency() if not c.ok]
     for sentence in impossible:
         note(sentence)
+    identified = mechanism if model is None else model.model
     if exporter is not None:
-        identified = mechanism if model is None else model.model
         data, text = exporter.write(ExportRequest(str(robot), identified, model, output, options))
+    elif target is not None:
+        data, text = _write(identified if model is None else model, target, robot, output, described)
     else:
-        assert model is not None, "checked above"
-        data, text = _write(model, target, robot, output, described)
+        endings = (".xml", ".mjcf") if is_mjcf(robot) else (".urdf",)
+        copied = fit is not None and robot.is_file() and is_patched(robot) and output.suffix.lower() in endings
+        if copied and model is not None:
+            files = model.write_description(robot, output, described.search, described.arguments(), described.sidecar)
+        else:
+            files = save_robot(identified, output)
+        data, text = {"written": [str(path) for path in files]}, f"written: {', '.join(map(str, files))}"
     if as_json:
         print_json(data | {"impossible": impossible})
     else:
         out.print(text)
     return 0
-
-
-def _described(model: di.Fit, robot: Path, output: Path, described: RobotOptions) -> Path:
-    """Write a description with identified parameters, or these alone."""
-    if output.suffix.lower() == ".json":
-        return write_atomic(output, model.standard.to_json())
-    path, *beside = model.write_description(robot, output, described.search, described.arguments())
-    for sidecar in beside:
-        note(f"what the description cannot hold is in '{sidecar}': give it as --sidecar")
-    return path

@@ -46,7 +46,7 @@ def gains(
     """Estimate drive gains together with the robot, from runs without and with a load of known mass.
 
     Example: dynident gains robot.urdf --unloaded empty.csv --loaded full.csv --effort motor_current --gain 0.12 --mass
-    5.02 --com 0,0,0.06 --link tool0
+    5.02 --link tool0
 
     The result are factors on the gains that were given (--gain, or the robot's actuators); --gain 1 where nothing is known.
 
@@ -59,9 +59,9 @@ def gains(
     mass
         Mass of the load [kg].
     com
-        Its centre of mass in the frame of the link [m], as x,y,z.
+        Its centre of mass in the frame of the link [m], as x,y,z; estimated when omitted.
     inertia
-        Ixx,Iyy,Izz about its centre of mass [kg m^2].
+        Ixx,Iyy,Izz about its centre of mass [kg m^2], with --com; estimated when omitted.
     link
         Link that carries the load.
     output
@@ -75,7 +75,9 @@ def gains(
     read = logged.reader()
     empty, full = ([read(path) for path in paths] for paths in (unloaded, loaded))
     evidence = payload_regression(mechanism, empty, full, link)
-    found = estimate_gains(evidence, mass, three_numbers(com, "--com"), np.diag(three_numbers(inertia, "--inertia")))
+    centre = None if com is None else three_numbers(com, "--com")
+    about = None if inertia is None else np.diag(three_numbers(inertia, "--inertia"))
+    found = estimate_gains(evidence, mass, centre, about)
     if as_json:
         rows = zip(found.joints, found.factors.tolist(), found.std.tolist(), strict=True)
         joints = {joint: {"factor": factor, "std": std} for joint, factor, std in rows}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from dynident.cli.estimators import (
     estimator_of,
     without_efforts,
 )
-from dynident.cli.groups import COLUMNS, RARE_LOGS
+from dynident.cli.groups import COLUMNS, OUTPUT, RARE_LOGS
 from dynident.cli.options import (
     AS_LOGGED,
     AS_WRITTEN,
@@ -47,6 +48,7 @@ from dynident.cli.options import (
     column_order,
     friction_laws,
     projection_of,
+    typed,
 )
 from dynident.cli.progress import progress
 from dynident.cli.words import in_options
@@ -62,6 +64,8 @@ def identify(
     *,
     logged: LogOptions = AS_LOGGED,
     validate: list[Path] | None = None,
+    hold_out: str = "1/3",
+    refit: Annotated[bool, Parameter(group=COLUMNS)] = False,
     output: Folder = Path("dynident_out"),
     described: RobotOptions = AS_WRITTEN,
     rank_tolerance: RankTolerance = RANK_TOLERANCE,
@@ -76,13 +80,14 @@ def identify(
     projection: Projection = "gls",
     order: Order = None,
     plan: Annotated[Path | None, Parameter(group=RARE_LOGS)] = None,
+    table: Annotated[bool, Parameter(group=OUTPUT)] = False,
     strict: Strict = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
     """Identify a robot from its logs: writes fit.json, the identified description, report.html and verdict.json.
 
-    Example: dynident identify robot.urdf run.csv --effort joint_torque --validate other.csv -o out/
+    Example: dynident identify robot.urdf run.csv --effort joint_torque -o out/
 
     Parameters
     ----------
@@ -90,12 +95,18 @@ def identify(
         Logs to fit, all of the same robot.
     validate
         Log that is not fitted, to judge the model on; several times.
+    hold_out
+        Share to hold out where no log or stage of a plan validates; 0 for none.
+    refit
+        Fit once more to all data after validation; the verdict stays that of the first fit.
     output
         Folder for the results.
     contributing
         Drop parameters that make less than this share of every joint's torque (0.01 is usual); by wls.
     plan
-        Plan that the logs are recordings of: the stages it names for training are fitted.
+        Plan that the logs are recordings of, where they do not say it themselves.
+    table
+        Print all base parameters and the errors per joint.
     """
     told, options = known.knowledge(described.sidecar), filtered.options()
     if (essential, contributing) != (None, None) and estimator == "map":
@@ -105,11 +116,8 @@ def identify(
     _check_columns(order, rank_tolerance, friction)
     _check_linear(estimator, friction, essential, contributing)
     check_output(output, folder=True)
-    if len(logs) == 1 and (logs[0] / "campaign.json").is_file():
-        raise DynidentError(
-            f"'{logs[0]}' is a campaign, which is identified cycle by cycle: run dynident cycles {robot} {logs[0]} -o {output}"
-        )
-    read = logged.reader() if plan is None else _stage_reader(logged.reader(), plan)
+    share = _share(hold_out)
+    read = logged.reader() if plan is None else _plan_reader(logged.reader(), plan)
     # A model from positions alone is judged by logs with efforts.
     judging = replace(logged, effort=None).reader() if logged.effort == "none" else read
     with progress(2 * len(logs) + 2 * len(validate or []) + 3, quiet) as step:
@@ -121,8 +129,6 @@ def identify(
             for path in paths:
                 step(f"reading {path.name}")
                 found.append(reader(path))
-        if plan is None:
-            _hint_at_plans(logs, runs)
         mechanism = described.robot_of_log(robot, runs[0])
         blind = any(run.effort_kind == "none" for run in runs)
         solver = estimator_of(estimator, recovery, told, looped.closed(mechanism, runs, blind), looped.period)
@@ -132,7 +138,8 @@ def identify(
         done = di.identify(
             mechanism,
             runs,
-            others,
+            others or share,
+            refit=refit,
             laws=friction_laws(mechanism, friction),
             estimator=solver,
             data=without_efforts(mechanism, runs, solver, options) if blind else None,
@@ -144,67 +151,58 @@ def identify(
             **options,
         )
         step("writing the results")
-        if not robot.is_file():  # a robot of the library has no description to copy
-            note(f"no description is written: '{robot}' is not a file; fit.json has the identified parameters")
-        written = done.write(output, robot if robot.is_file() else None, described.search, described.arguments())
+        source = robot if robot.is_file() else None
+        written = done.write(output, source, described.search, described.arguments(), described.sidecar)
     if as_json:
         print_json(done.verdict.to_dict())
     elif quiet:  # the summary, which has them too, is not printed
         for text in doubts_of(done.fit):
             note(text)
     else:
-        removed = "".join(f"{text}\n" for text in done.fit.removals)
-        out.print(in_options(f"{removed}\n{done.summary()}" if removed else done.summary()))
-        out.print(f"\nwritten: {', '.join(map(str, written))}")
-        out.print(_next_step(robot, output, done.verdict, logged.effort))
+        if table:
+            parts = [*done.fit.removals, done.fit.summary(), *(score.summary() for score in done.scores if not score.training)]
+            out.print(in_options("\n\n".join([*parts, done.verdict.summary()])) + "\n")
+        out.print(in_options(done.summary()))
+        out.print(f"\nFiles: {'  '.join(map(str, written))}")
+        out.print(
+            _next_step(output / "fit.json", done.verdict, logged, [str(logs[0]), "--robot", str(robot), *typed(described)])
+        )
     return NOT_OK if strict and not done.verdict.ok else 0
 
 
-def _hint_at_plans(paths: list[Path], logs: list[di.Log]) -> None:
-    """Say which logs are recordings of a plan."""
-    for path, log in zip(paths, logs, strict=True):
-        if "plan" in log.provenance or "reference" in log.provenance:
-            from dynident.excitation.plan import plan_identity  # noqa: PLC0415 - rarely needed
+def _share(text: str) -> float:
+    """Return the share of --hold-out, a number or a fraction."""
+    above, _, below = text.partition("/")
+    try:
+        share = float(above) / float(below or 1.0)
+    except (ValueError, ZeroDivisionError):
+        share = -1.0
+    if not 0.0 <= share < 1.0:
+        raise DynidentError(f"--hold-out is '{text}'; give a share from 0 to below 1, such as 1/3 or 0.33")
+    return share
 
-            if named := plan_identity(log):
-                note(
-                    f"{path.name} is a recording of plan {named}; with --plan only the stages it names for training are fitted"
-                )
 
-
-def _stage_reader(read: Callable[[Path], di.Log], plan: Path) -> Callable[[Path], di.Log]:
-    """Return a reader that keeps the part of a log that its plan names for training."""
-    from dynident.excitation.plan import Plan, training_log  # noqa: PLC0415 - rarely needed
+def _plan_reader(read: Callable[[Path], di.Log], plan: Path) -> Callable[[Path], di.Log]:
+    """Return a reader of recordings of a plan."""
+    from dynident.excitation.plan import Plan, refer  # noqa: PLC0415 - rarely needed
 
     file = plan / "plan.json" if plan.is_dir() else plan
     if not file.exists():
         raise DynidentError(f"plan '{plan}' does not exist; give the folder or plan.json that the log was recorded with")
     wanted = Plan.load(file)
-
-    def cut(path: Path) -> di.Log:
-        part = training_log(read(path), wanted)
-        note(f"{path.name}: {part.t[0]:.1f} to {part.t[-1]:.1f} s are for training")
-        return part
-
-    return cut
+    return lambda path: refer(read(path), wanted)
 
 
-def _next_step(robot: Path, output: Path, verdict: Any, effort: str | None) -> str:
-    """Return what to do with the results: look at them, judge them or use them; a failed check says by itself what to do."""
-    page, fit = output / "report.html", output / "fit.json"
-    lines = [f"open the report: {page.resolve().as_uri()}"] if page.is_file() else []
-    if not verdict.validated:
-        options = "" if effort in (None, "none") else f" --effort {effort}"
-        lines.append(
-            "next: judge it on a log of another motion, with the same options for the log: "
-            f"dynident validate {robot} {fit} OTHER_LOG{options}"
-        )
-    elif verdict.ok and robot.is_file():
-        lines.append(
-            "next: use it, friction and rotors included, in MuJoCo, Pinocchio, Gazebo or Drake: "
-            f"dynident export {robot} {fit} --for mujoco -o model/"
-        )
-    return "\n".join(lines)
+def _next_step(fit: Path, verdict: Any, logged: LogOptions, inspected: list[str]) -> str:
+    """Return the command that comes next: judge the model, look for faults of the log, or use the model."""
+    options = [] if logged.effort == "none" else typed(logged)
+    if any(not check.ok and check.name != "new_motion" for check in verdict.checks):
+        words = ["inspect", *inspected, *options]
+    elif not verdict.validated:
+        words = ["validate", str(fit), "OTHER_LOG", *options]
+    else:
+        words = ["export", str(fit), "--for", "mujoco", "-o", str(fit.parent / "mujoco")]
+    return f"next:  {shlex.join(['dynident', *words])}"
 
 
 def _check_columns(order: str | None, rank_tolerance: float, friction: list[str] | None) -> None:

@@ -9,21 +9,19 @@ import dynident as di
 from dynident.cli.consoles import note, out, print_json
 from dynident.cli.options import (
     AS_LOGGED,
-    AS_WRITTEN,
     NOT_OK,
     Absent,
     AsJson,
     FitFile,
     LogOptions,
-    Robot,
-    RobotOptions,
+    OwnRobot,
     check_output,
+    read_fit,
 )
 from dynident.monitor.monitor import not_carried
 
 
 def monitor(
-    robot: Robot,
     fit: FitFile,
     logs: list[Path],
     /,
@@ -38,13 +36,13 @@ def monitor(
     absent: Absent = None,
     plot: Path | None = None,
     c: Path | None = None,
-    described: RobotOptions = AS_WRITTEN,
+    robot: OwnRobot = None,
     strict: bool = False,
     as_json: AsJson = False,
 ) -> int:
     """Watch logs with an identified model: external torques, their thresholds, and when something touched the robot.
 
-    Example: dynident monitor robot.urdf out/fit.json run.csv --effort joint_torque --plot run.png
+    Example: dynident monitor out/fit.json run.csv --effort joint_torque --plot run.png
 
     Parameters
     ----------
@@ -72,8 +70,7 @@ def monitor(
     for path, folder in ((plot, False), (c, True)):
         if path is not None:
             check_output(path, folder)
-    mechanism = described.robot(robot)
-    model = di.Fit.load(fit, mechanism)
+    model = read_fit(fit, robot)
     read = logged.reader()
     options: dict[str, Any] = {"bandwidth": bandwidth, "cutoff": cutoff, "hold": hold, "rest": rest}
     options |= {"false_alarms": false_alarms, "absent": tuple(absent or ())}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from cyclopts import Parameter
 
 import dynident as di
@@ -22,8 +23,15 @@ from dynident.mechanism.sidecar import apply_sidecar
 NOT_OK = 3
 EFFORTS = ("joint_torque", "joint_force", "motor_torque", "motor_current", "voltage", "none")
 
-Robot = Annotated[Path, Parameter(help="URDF, xacro, MJCF or SDF file, or the name of a known robot such as dualv.")]
-FitFile = Annotated[Path, Parameter(help="fit.json written by identify.")]
+Robot = Annotated[
+    Path,
+    Parameter(help="URDF, xacro, MJCF, SDF or JSON file, fit.json of identify, or a known robot such as dualv."),
+]
+FitFile = Annotated[Path, Parameter(help="fit.json written by identify; it holds its robot.")]
+OwnRobot = Annotated[
+    Path | None,
+    Parameter(help="Robot of a fit whose file cannot hold it (couplings or columns that are functions).", group=RARE_ROBOT),
+]
 Folder = Annotated[Path, Parameter(alias="-o", group=OUTPUT)]
 OptionalFolder = Annotated[Path | None, Parameter(alias="-o", group=OUTPUT)]
 Order = Annotated[
@@ -73,10 +81,10 @@ AsJson = Annotated[bool, Parameter(name="--json", help="Print the result as JSON
 class RobotOptions:
     """How a robot is read: its description, and what is held, mounted and known of it."""
 
-    sidecar: Annotated[Path | None, Parameter(group=ROBOT)] = None
+    sidecar: Annotated[Path | None, Parameter(group=ROBOT, allow_repeating=False)] = None
     """TOML file with actuators, couplings, loops and joint terms."""
     lock: Annotated[tuple[str, ...], Parameter(group=ROBOT)] = ()
-    """Hold a joint still, as name or name=position [rad, m]; several times."""
+    """Hold a joint still, as name or name=position."""
     keep: str | None = None
     """Hold all joints but these, by commas, at zero."""
     floating: bool = False
@@ -160,11 +168,11 @@ class RecordedOptions:
     joints: Annotated[str | None, Parameter(group=LOGS)] = None
     """Joint names of the log's channels, separated by commas."""
     gain: Annotated[str | None, Parameter(group=LOGS)] = None
-    """Drive gains [N m/A, N m/V], one or one per channel, by commas; at the motor if ratios are known."""
+    """Drive gains [N m/A, N m/V], one, one per channel or joint1=0.1,joint2=0.2; at the motor if ratios are known."""
     unit: Annotated[tuple[str, ...], Parameter(group=LOGS)] = ()
     """Unit of a quantity in the logs, e.g. position=deg or time=ms; several times."""
     schema: Annotated[Path | None, Parameter(group=LOGS)] = None
-    """TOML file that maps columns, units and drive gains of the logs."""
+    """TOML file that maps columns, units and drive gains."""
     topic: tuple[str, ...] = ()
     """Topic of a ROS bag or MCAP file; several times, the first gives the clock."""
 
@@ -174,7 +182,8 @@ class RecordedOptions:
 
     def reader(self) -> Callable[[Path], di.Log]:
         """Return a function that reads logs with these options and says once what it understood."""
-        gains, more = _numbers(self.gain, "--gain"), self.more()
+        named = _named_gains(self.gain)
+        gains, more = None if named else _numbers(self.gain, "--gain"), self.more()
         names = None if self.joints is None else [name.strip() for name in self.joints.split(",")]
         units: dict[str, object] = {}
         for entry in self.unit:
@@ -195,6 +204,8 @@ class RecordedOptions:
                 units=units or None,
                 **more,
             )
+            if named:
+                log = _with_gains(log, named)
             understood = log.provenance.get("conversions")
             # A file that dynident wrote carries the notes of the file it came from; those were told then.
             here = path.name in str(log.provenance.get("files"))
@@ -227,6 +238,53 @@ class LogOptions(RecordedOptions):
 
 
 AS_WRITTEN, AS_LOGGED = RobotOptions(), LogOptions()
+
+
+def read_fit(path: Path, robot: Path | None = None) -> di.Fit:
+    """Return a fit of a file."""
+    if path.suffix.lower() != ".json":
+        raise DynidentError(f"'{path}' is not a fit; give fit.json of identify first, it holds its robot, then the logs")
+    return di.Fit.load(path, None if robot is None else AS_WRITTEN.robot(robot))
+
+
+def fit_in(robot: Path) -> di.Fit | None:
+    """Return the fit that is given in place of a robot; None for other robots."""
+    if robot.suffix.lower() != ".json" or not robot.is_file():
+        return None
+    found = di.load(robot)
+    return found if isinstance(found, di.Fit) else None
+
+
+def typed(options: Any) -> list[str]:
+    """Return the words by which options other than the defaults are typed."""
+    words: list[str] = []
+    for field in fields(options):
+        value, name = getattr(options, field.name), f"--{field.name.replace('_', '-')}"
+        if value == field.default:
+            continue
+        for each in value if isinstance(value, tuple) else (value,):
+            words += [name] if each is True else [f"{name}={each}"] if str(each).startswith("-") else [name, str(each)]
+    return words
+
+
+def _named_gains(text: str | None) -> dict[str, float]:
+    """Return gains that are given by channel, as joint1=12,joint2=9."""
+    if text is None or "=" not in text:
+        return {}
+    pairs = [entry.rpartition("=") for entry in text.split(",")]
+    try:
+        return {name.strip(): float(value) for name, _, value in pairs}
+    except ValueError:
+        raise DynidentError(f"--gain is '{text}'; give numbers, or names with numbers as joint1=12,joint2=9") from None
+
+
+def _with_gains(log: di.Log, gains: dict[str, float]) -> di.Log:
+    """Return a log of the channels whose gains are given."""
+    left = [name for name in log.joints if name not in gains]
+    if left:
+        note(f"channels without a gain are left out: {', '.join(left)}")
+    chosen = log.select(list(gains))
+    return replace(chosen, gain=np.array(list(gains.values())))
 
 
 def _numbers(text: str | None, option: str) -> float | list[float] | None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import dynident as di
 from dynident.cli.consoles import out, print_json
 from dynident.cli.options import (
     AS_LOGGED,
-    AS_WRITTEN,
     AllowTraining,
     AsJson,
     FitFile,
     Folder,
     LogOptions,
-    RobotOptions,
+    OwnRobot,
     check_output,
+    read_fit,
 )
 from dynident.cli.progress import progress
 from dynident.report.comparison import write_comparison
@@ -24,39 +23,36 @@ from dynident.validate.verdict import judge
 
 
 def report(
-    robot: Path,
     fit: FitFile,
     logs: list[Path] | None = None,
     /,
     *,
     output: Folder = Path("report.html"),
     logged: LogOptions = AS_LOGGED,
-    described: RobotOptions = AS_WRITTEN,
+    robot: OwnRobot = None,
     allow_training: AllowTraining = False,
     as_json: AsJson = False,
 ) -> int:
     """Write the HTML report of a fit, or, given two fits, the page that compares them.
 
-    Example: dynident report robot.urdf out/fit.json other.csv --effort joint_torque -o report.html; two fits: dynident
+    Example: dynident report out/fit.json other.csv --effort joint_torque -o report.html; two fits: dynident
     report before.json after.json -o comparison.html
 
     Parameters
     ----------
-    robot
-        Description of the robot, or the first of two fits.
     logs
-        Held-out logs to show.
+        Held-out logs to show; first the second of two fits.
     output
         HTML file to write.
     """
     check_output(output)
     read = logged.reader()
-    if robot.suffix.lower() == ".json":
+    if logs and logs[0].suffix.lower() == ".json":
         with progress(2) as step:
             step("reading the fits")
-            fits = dict(zip(_apart(robot, fit), (di.Fit.load(robot), di.Fit.load(fit)), strict=True))
+            fits = dict(zip(_apart(fit, logs[0]), (read_fit(fit, robot), read_fit(logs[0], robot)), strict=True))
             step("comparing them")
-            page = write_comparison(output, fits, [read(path) for path in logs or []])
+            page = write_comparison(output, fits, [read(path) for path in logs[1:]])
         if as_json:
             print_json({"written": str(page)})
         else:
@@ -64,7 +60,7 @@ def report(
         return 0
     with progress(len(logs or []) + 2) as step:
         step("reading the fit")
-        model = di.Fit.load(fit, described.robot(robot))
+        model = read_fit(fit, robot)
         scores = []
         for path in logs or []:
             step(f"comparing with {path.name}")

@@ -13,6 +13,7 @@ from dynident.errors import DynidentError
 from dynident.plugins import ROBOTS, PluginError, entries, not_installed, require
 
 if TYPE_CHECKING:
+    from dynident.arrays import Array
     from dynident.excitation.limits_file import MotionLimits
     from dynident.excitation.plan import Plan
     from dynident.simulate.robot import VirtualRobot
@@ -60,6 +61,9 @@ class KnownRobot:
         Returns the `PublishedResponse` of a coordinate.
     reference : callable, optional
         Turns a plan in coordinates of the mechanism into a motion of the machine, where their coordinates differ.
+    branches : callable, optional
+        Closed-form inverse kinematics of a robot with loops: takes position and roll, pitch, yaw of its platform, returns the
+        positions of the actuated joints by branch, NaN where there is none.
     notes : tuple of str, optional
         Where the machine differs from its source; said when a command uses the machine.
     """
@@ -71,6 +75,7 @@ class KnownRobot:
     compare: Callable[[], list[Mapping[str, Any]]] | None = None
     response: Callable[[str], PublishedResponse] | None = None
     reference: Callable[[Plan], di.Motion] | None = None
+    branches: Callable[[Array, Array], Mapping[str, Array]] | None = None
     notes: tuple[str, ...] = ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,9 +16,10 @@ from cyclopts import Group, Parameter
 from dynident.cli.consoles import note, out, print_json, save_figures
 from dynident.cli.groups import OUTPUT, RARE
 from dynident.cli.machines import CONTROLLERS, DrivesFile, Seed, machine_of, robot_of_plan
-from dynident.cli.options import AS_WRITTEN, AsJson, OptionalFolder, Quiet, RobotOptions, check_output, three_numbers
+from dynident.cli.options import AS_WRITTEN, AsJson, OptionalFolder, Quiet, RobotOptions, check_output, three_numbers, typed
 from dynident.cli.progress import Step, progress
 from dynident.errors import DynidentError
+from dynident.excitation.plan import Plan, refer
 from dynident.figures import new_figure
 from dynident.outputs import output_set
 from dynident.signals.writers import check_log_file
@@ -140,7 +142,7 @@ def simulate(
         )
         seconds = time.perf_counter() - begin
         announce("writing")
-        written = _write_run(run, output, truth, figures)
+        written = _write_run(run, wanted, output, truth, figures)
     duration = float(run.truth.t[-1] - run.truth.t[0])
     if as_json:
         speed = {"seconds": seconds, "real_time_factor": duration / seconds, "written": [str(path) for path in written]}
@@ -150,6 +152,9 @@ def simulate(
         out.print(f"{duration:.4g} s simulated in {seconds:.3g} s, {duration / seconds:.3g} times as fast as real time")
         if written:
             out.print("written: " + ", ".join(str(path) for path in written))
+        if output is not None:
+            words = ["identify", str(named), str(output), *typed(described), "-o", f"{output.parent / output.stem}_out"]
+            out.print(f"next:  {shlex.join(['dynident', *words])}")
     return 0
 
 
@@ -158,11 +163,12 @@ def _tell(step: Step, done: float, whole: float) -> None:
     step(f"simulating: {done:.1f} of {whole:.1f} s", advance=0)
 
 
-def _write_run(run: Run, output: Path | None, truth: Path | None, figures: Path | None) -> list[Path]:
+def _write_run(run: Run, plan: Any, output: Path | None, truth: Path | None, figures: Path | None) -> list[Path]:
     """Write log, truth and figures; those of one folder appear together."""
     makers: dict[Path, Callable[[Path], Any]] = {}
     if output is not None:
-        makers[output] = run.log_with_reference().save
+        log = run.log_with_reference()
+        makers[output] = (refer(log, plan) if isinstance(plan, Plan) else log).save
     if truth is not None:
         makers[truth] = run.truth.save
     for folder in dict.fromkeys(path.parent for path in makers):

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import dynident as di
 from dynident.cli.consoles import out, print_json
 from dynident.cli.options import (
     AS_LOGGED,
-    AS_WRITTEN,
     NOT_OK,
     Absent,
     AllowTraining,
     AsJson,
     FitFile,
     LogOptions,
-    Robot,
-    RobotOptions,
+    OwnRobot,
     Strict,
+    read_fit,
 )
 from dynident.cli.progress import progress
 from dynident.cli.words import in_options
@@ -25,13 +23,12 @@ from dynident.validate.verdict import judge
 
 
 def validate(
-    robot: Robot,
     fit: FitFile,
     logs: list[Path],
     /,
     *,
     logged: LogOptions = AS_LOGGED,
-    described: RobotOptions = AS_WRITTEN,
+    robot: OwnRobot = None,
     absent: Absent = None,
     allow_training: AllowTraining = False,
     strict: Strict = False,
@@ -39,7 +36,7 @@ def validate(
 ) -> int:
     """Compare an identified model with logs it was not fitted to.
 
-    Example: dynident validate robot.urdf out/fit.json other.csv --effort joint_torque --strict
+    Example: dynident validate out/fit.json other.csv --effort joint_torque --strict
 
     Parameters
     ----------
@@ -49,7 +46,7 @@ def validate(
     read = logged.reader()
     with progress(len(logs) + 1) as step:
         step("reading the fit")
-        model = di.Fit.load(fit, described.robot(robot)).without(*(absent or ()))
+        model = read_fit(fit, robot).without(*(absent or ()))
         scores = []
         for path in logs:
             step(f"validating on {path.name}")

@@ -17,13 +17,12 @@ from dynident.arrays import Array
 from dynident.control.feedforward import feedforward_function
 from dynident.errors import DynidentError
 from dynident.graph.compiled import Compiled
-from dynident.graph.expression import Function, Node
+from dynident.graph.expression import Function
 from dynident.mechanics.branch import Branch
 from dynident.mechanics.dynamics import SINGULAR, forward_dynamics_function
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import cached, declared, geometry_key, motion_key, node_values
 from dynident.mechanism.force import Columns
-from dynident.mechanism.tree import compose
 
 if TYPE_CHECKING:
     from dynident.mechanism.mechanism import Mechanism
@@ -56,15 +55,6 @@ def _made(name: str, make: Callable[[Equations, str], Sequence[Any]]) -> Callabl
     return function
 
 
-def _pose(x: Equations, frame: str) -> list[list[Node]]:
-    """Return the homogeneous matrix (4, 4) of a link in the base frame."""
-    node, (P, lever) = x.geometry.frames[frame]
-    graph = x.graph
-    R, p = compose(x.state.world(node), (P, lever)) if node >= 0 else (P, lever)
-    last = [graph.zero, graph.zero, graph.zero, graph.one]
-    return [*([*row, entry] for row, entry in zip(R, p, strict=True)), last]
-
-
 def _vector(robot: Mechanism) -> tuple[int, ...]:
     return (robot.dof,)
 
@@ -86,7 +76,7 @@ QUANTITIES = {
         ("q", "v", "a"), _made("regressor", lambda x, _: x.regressor()), lambda robot: (robot.dof, len(robot.parameters))
     ),
     "jacobian": Quantity(("q",), _made("jacobian", Equations.jacobian), lambda robot: (6, robot.dof), framed=True),
-    "frame_pose": Quantity(("q",), _made("frame_pose", _pose), lambda _: (4, 4), framed=True),
+    "frame_pose": Quantity(("q",), _made("frame_pose", Equations.pose_matrix), lambda _: (4, 4), framed=True),
 }
 
 
@@ -128,10 +118,8 @@ class CompiledFunction:
     def __init__(self, robot: Mechanism, name: str, frame: str | None = None) -> None:
         if name not in QUANTITIES:
             raise DynidentError(f"'{name}' cannot be compiled; use one of {', '.join(QUANTITIES)}")
-        if robot.has_opaque_couplings or any(isinstance(force, Columns) for force in robot.forces):
-            raise DynidentError(
-                f"robot '{robot.name}' has couplings or forces given as Python functions of arrays; they cannot be compiled"
-            )
+        if any(isinstance(force, Columns) for force in robot.forces):
+            raise DynidentError(f"robot '{robot.name}' has forces given as Python functions of arrays; they cannot be compiled")
         quantity = QUANTITIES[name]
         if quantity.framed and frame is None:
             raise DynidentError(f"'{name}' is of a link; give frame=, such as '{robot.bodies[-1].name}'")

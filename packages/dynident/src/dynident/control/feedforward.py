@@ -47,21 +47,10 @@ def actuator_rows(mechanism: Mechanism, q: ArrayLike) -> Array:
 
 
 def minimum_norm(A: ArrayLike, f: ArrayLike, weights: ArrayLike | None = None) -> Array:
-    """Return the smallest torques that give the generalised forces: A^T tau = f.
+    """Return the smallest torques (N, k) that give generalised forces `f` (N, n): A^T tau = f; (k,) for one sample.
 
-    Parameters
-    ----------
-    A : array_like, (N, k, n) or (k, n)
-        Actuator Jacobian, rho_v = A v, k >= n.
-    f : array_like, (N, n) or (n,)
-        Generalised forces, as from `inverse_dynamics`.
-    weights : array_like (k,), optional
-        Price of each actuator, sum_i w_i tau_i^2 being least; 1 / limit^2 loads them by their limits. All alike when omitted.
-
-    Returns
-    -------
-    ndarray, (N, k), or (k,) when both are of one sample
-        Torques of the actuators.
+    `A` (N, k, n) is the actuator Jacobian, rho_v = A v, k >= n. `weights` (k,) are prices, sum_i w_i tau_i^2 being least;
+    1 / limit^2 loads actuators by their limits. All are alike when omitted.
 
     Examples
     --------

@@ -14,21 +14,9 @@ from dynident.errors import DynidentError
 
 
 def gains_for(bandwidth: float, damping: float = 0.7) -> tuple[float, float]:
-    """Return the gains of computed torque for a wanted bandwidth and damping: kp = w^2, kd = 2 zeta w.
+    """Return the gains kp = w^2 [1/s^2] and kd = 2 zeta w [1/s] of computed torque.
 
-    Parameters
-    ----------
-    bandwidth : float
-        Natural frequency of the error, w / (2 pi) [Hz].
-    damping : float
-        Damping ratio zeta.
-
-    Returns
-    -------
-    kp : float
-        [1/s^2].
-    kd : float
-        [1/s].
+    `bandwidth` is the natural frequency w / (2 pi) of the error [Hz], `damping` its ratio zeta.
 
     Examples
     --------
@@ -42,25 +30,10 @@ def gains_for(bandwidth: float, damping: float = 0.7) -> tuple[float, float]:
 
 
 def pi_gains(inertia: float, viscous: float, constant: float, bandwidth: float, damping: float = 0.7) -> tuple[float, float]:
-    """Return the PI gains that place the two poles of a first-order plant: constant / (inertia s + viscous).
+    """Return the gains kP = (2 zeta w J - c) / Kt and kI = w^2 J / Kt that place both poles of Kt / (J s + c) under a PI.
 
-    Parameters
-    ----------
-    inertia : float
-        J [kg m^2], or inductance L [H] for a current loop.
-    viscous : float
-        c [N m s/rad], or resistance R [Ohm].
-    constant : float
-        Torque constant [N m/A], or 1 for a current loop.
-    bandwidth : float
-        Natural frequency of the poles, w / (2 pi) [Hz].
-    damping : float
-        Their damping ratio.
-
-    Returns
-    -------
-    proportional, integral : float
-        kP = (2 zeta w J - c) / Kt and kI = w^2 J / Kt.
+    `inertia` J [kg m^2], `viscous` c [N m s/rad] and torque `constant` Kt [N m/A] are those of a velocity loop; for a current
+    loop they are L [H], R [ohm] and 1. `bandwidth` is the frequency w / (2 pi) of the poles [Hz], `damping` their ratio.
 
     Examples
     --------

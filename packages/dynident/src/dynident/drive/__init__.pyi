@@ -5,4 +5,3 @@ from .encoder import CurrentSensor as CurrentSensor
 from .encoder import Encoder as Encoder
 from .motor import Motor as Motor
 from .transmission import Transmission as Transmission
-from .transmission import reflected_inertia as reflected_inertia

@@ -11,9 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from dynident.arrays import Array
 from dynident.checks import number, row
 from dynident.errors import DescriptionError
 
@@ -52,14 +49,3 @@ class Chain:
         """Chain with more inertia on its last mass, as of a mechanism at one configuration."""
         more = number("chain: inertia of the load", inertia, least=0.0, unit="kg m^2")
         return replace(self, inertias=(*self.inertias[:-1], self.inertias[-1] + more))
-
-    @property
-    def inertia_matrix(self) -> Array:
-        """J, (n, n)."""
-        return np.diag(self.inertias)
-
-    @property
-    def damping_matrix(self) -> Array:
-        """Dampings c of the shafts, and b on the diagonal, (n, n)."""
-        twist = np.diff(np.eye(len(self)), axis=0)
-        return np.asarray(twist.T @ (np.array(self.damping)[:, None] * twist) + np.diag(self.viscous))

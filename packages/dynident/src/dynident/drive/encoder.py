@@ -34,11 +34,6 @@ def sensed_current(current: Any, noise: Any, resolution: Any, gain: Any) -> Any:
     return counted(current * gain + noise, resolution)
 
 
-def quantise(values: ArrayLike, resolution: float) -> Array:
-    """Round to whole counts, ``resolution * floor(values / resolution + 1/2)``."""
-    return np.array(counted(numbers(values, "values"), number("resolution", resolution, least=0.0)))
-
-
 def low_pass_coefficient(frequency: ArrayLike, cycle: float) -> Array:
     """Return the coefficient of a sampled first-order low-pass, 1 - exp(-2 pi f T); 1 (no filter) where f is 0."""
     corner = numbers(frequency, "frequency")
@@ -67,17 +62,9 @@ class Encoder:
         choice("encoder: velocity", self.velocity, VELOCITIES)
 
     @classmethod
-    def lines(
-        cls, count: int, *, quadrature: bool = True, side: str = "motor", noise: float = 0.0, filter: float = 0.0
-    ) -> Encoder:
-        """Incremental encoder from its number of lines."""
-        per_turn = number("encoder: count", count, least=1.0) * (4 if quadrature else 1)
-        return cls(2.0 * math.pi / per_turn, side, noise, filter=filter)
-
-    def measure(self, position: ArrayLike, seed: int | np.random.Generator = 0) -> Array:
-        """Position as sensed: noise added, then rounded to whole counts."""
-        x = numbers(position, "position")
-        return quantise(x + _noise(x, self.noise, seed), self.resolution)
+    def lines(cls, count: int) -> Encoder:
+        """Incremental encoder on the motor from its number of lines, each of which gives four counts."""
+        return cls(0.5 * math.pi / number("encoder: count", count, least=1.0))
 
 
 @dataclass(frozen=True)
@@ -92,12 +79,3 @@ class CurrentSensor:
         for name in ("resolution", "noise"):
             object.__setattr__(self, name, number(f"current sensor: {name}", getattr(self, name), least=0.0, unit="A"))
         object.__setattr__(self, "gain_error", number("current sensor: gain_error", self.gain_error, above=-1.0))
-
-    def measure(self, current: ArrayLike, seed: int | np.random.Generator = 0) -> Array:
-        """Current as sensed."""
-        i = numbers(current, "current")
-        return np.asarray(sensed_current(i, _noise(i, self.noise, seed), self.resolution, 1.0 + self.gain_error))
-
-
-def _noise(values: Array, deviation: float, seed: int | np.random.Generator) -> Array | float:
-    return deviation * np.random.default_rng(seed).standard_normal(values.shape) if deviation else 0.0

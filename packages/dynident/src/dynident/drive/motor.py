@@ -9,12 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from dynident.arrays import Array
-from dynident.checks import number, numbers
-from dynident.errors import DescriptionError
+from dynident.checks import number
 
 
 def winding_rate(voltage: Any, current: Any, speed: Any, numbers: tuple[Any, Any, Any]) -> Any:
@@ -59,48 +54,3 @@ class Motor:
     def emf_constant(self) -> float:
         """K_E as used: `back_emf`, or the torque constant where that is not given [V s/rad]."""
         return self.torque_constant if self.back_emf is None else self.back_emf
-
-    def torque(self, current: ArrayLike) -> Array:
-        """Return the torque ``tau = K_t i`` [N m] of a current [A]."""
-        return np.asarray(self.torque_constant * numbers(current, "current"))
-
-    def current(self, torque: ArrayLike) -> Array:
-        """Current of a torque, ``i = tau / K_t``."""
-        self._needs_torque_constant("a current command")
-        return np.asarray(numbers(torque, "torque") / self.torque_constant)
-
-    def voltage(self, current: ArrayLike, speed: ArrayLike, current_rate: ArrayLike = 0.0) -> Array:
-        """Voltage at the terminals, ``V = R i + L di/dt + K_E omega``."""
-        i, omega, rate = numbers(current, "current"), numbers(speed, "speed"), numbers(current_rate, "current_rate")
-        return np.asarray(self.resistance * i + self.inductance * rate + self.emf_constant * omega)
-
-    def copper_loss(self, current: ArrayLike) -> Array:
-        """Heat of the winding, ``P = R i^2``."""
-        return np.asarray(self.resistance * numbers(current, "current") ** 2)
-
-    @classmethod
-    def ac(
-        cls,
-        torque_constant: float,
-        resistance: float = 0.0,
-        inductance: float = 0.0,
-        inertia: float = 0.0,
-        current_limit: float = math.inf,
-        voltage_limit: float = math.inf,
-        speed_limit: float = math.inf,
-    ) -> Motor:
-        """Three-phase servo motor from the line-to-line RMS numbers of its data sheet."""
-        limit = number("motor: voltage_limit", voltage_limit, above=0.0, infinite=True, unit="V RMS line to line")
-        return cls(
-            torque_constant,
-            1.5 * number("motor: resistance", resistance, least=0.0, unit="ohm"),
-            1.5 * number("motor: inductance", inductance, least=0.0, unit="H"),
-            inertia=inertia,
-            current_limit=current_limit,
-            voltage_limit=math.sqrt(3.0) * limit,
-            speed_limit=speed_limit,
-        )
-
-    def _needs_torque_constant(self, what: str) -> None:
-        if self.torque_constant == 0.0:
-            raise DescriptionError(f"motor: torque_constant is 0, and {what} needs one above zero; give K_t in N m/A")

@@ -28,21 +28,6 @@ def shaft_torque(twist: Any, rate: Any, stiffness: Any, damping: Any, play: Any 
     return where(equal(rest, 0.0), 0.0, stiffness * rest + damping * rate)
 
 
-def reflected_inertia(*, ratio: float = 1.0, inertia: float = 0.0, mass: float = 0.0, pitch: float = 0.0) -> float:
-    """Return the inertia behind a gear at the motor, ``J = inertia / ratio^2 + mass (pitch / (2 pi ratio))^2`` (eq. 4.34).
-
-    `ratio`: motor turns per turn of the driven shaft, which has `inertia` [kg m^2] and moves a `mass` [kg] by `pitch` [m]
-    per turn, as a screw or belt does.
-    """
-    gear = _not_zero("ratio", ratio)
-    J = number("reflected inertia: inertia", inertia, least=0.0, unit="kg m^2")
-    m = number("reflected inertia: mass", mass, least=0.0, unit="kg")
-    p = number("reflected inertia: pitch", pitch, least=0.0, unit="m per turn")
-    if m > 0.0 and p == 0.0:
-        raise DescriptionError(f"reflected inertia: mass is {m:g} kg but pitch is 0; give the way per turn in metres")
-    return J / gear**2 + m * (p / (2.0 * math.pi * gear)) ** 2
-
-
 @dataclass(frozen=True)
 class Transmission:
     """Gear, screw or belt between the rotor (angle theta) and the actuator coordinate rho: ``theta = ratio rho``.
@@ -115,23 +100,10 @@ class Transmission:
         """Belt (or rack) behind a gear, ``2 pi ratio / pitch`` (eqs. 3.28, 4.35)."""
         return cls(2.0 * math.pi * _not_zero("ratio", ratio) / _not_zero("pitch", pitch), **options)
 
-    def output_torque(self, torque: ArrayLike, speed: ArrayLike) -> Array:
-        """Torque or force that the output receives from a torque of the motor side."""
-        tau, omega = numbers(torque, "torque"), numbers(speed, "speed")
-        return np.asarray(self.ratio * tau * gear_share(tau, omega, self.efficiency))
-
     def motor_torque(self, torque: ArrayLike, speed: ArrayLike) -> Array:
         """Torque at the motor that gives a wanted torque or force at the output; the inverse of `output_torque`."""
         tau, omega = numbers(torque, "torque") / self.ratio, numbers(speed, "speed")
         return np.asarray(tau / gear_share(tau, omega, self.efficiency))
-
-    def shaft_torque(self, twist: ArrayLike, rate: ArrayLike = 0.0) -> Array:
-        """Torque of the last shaft, with its play."""
-        if self.rigid:
-            raise DescriptionError("transmission: stiffness is empty, a rigid shaft has no twist; give stiffness and inertias")
-        d, d_dot = numbers(twist, "twist"), numbers(rate, "rate")
-        play = 0.5 * self.backlash if self.backlash > 0.0 else None
-        return np.asarray(shaft_torque(d, d_dot, self.stiffness[-1], self.damping[-1], play))
 
 
 def _not_zero(what: str, value: float) -> float:

@@ -9,7 +9,6 @@ from .limits import Effort as Effort
 from .limits import Floor as Floor
 from .limits import Loops as Loops
 from .limits import Polygon as Polygon
-from .limits import TaskBox as TaskBox
 from .limits import ToolBox as ToolBox
 from .limits_file import MotionLimits as MotionLimits
 from .limits_file import assume_limits as assume_limits

@@ -18,7 +18,6 @@ from dynident.excitation.limits_file import MotionLimits, limits_of
 from dynident.excitation.objective import (
     NAMES,
     Criterion,
-    ExcitationEquations,
     Objective,
     RobotEquations,
     expected_deviations,
@@ -55,7 +54,7 @@ class Design(Result):
     trajectory: Trajectory  #: The motion
     problem: Problem  #: Cost and limits
     optimum: Optimum  #: What the optimiser found
-    exact: ExcitationEquations  #: Rows with true signs of friction
+    exact: RobotEquations  #: Rows with true signs of friction
     rate: float  #: Samples per second of the experiment [Hz]
     noise: Array  #: (rows,), standard deviation of each equation that expected deviations are for
     mechanism: Mechanism | None = None  #: The robot
@@ -409,7 +408,7 @@ def deviations_figure(design: Design) -> Figure:
     """Return the expected standard deviation of every base parameter before and after."""
     before, after = design.deviations(design.start), design.deviations()
     names = design.exact.names
-    units = design.exact.base.units if isinstance(design.exact, RobotEquations) else ("SI",) * len(names)
+    units = design.exact.base.units
     height = 1.6 + 0.2 * len(names)
     figure = new_figure(8.0, height)
     axis = figure.subplots()

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dynident.errors import DynidentError, DynidentWarning, MissingExtraError, warn
+from dynident.arrays import Array
+from dynident.errors import DynidentError
 from dynident.excitation.designs import Design, design
-from dynident.excitation.limits import Collision
-from dynident.excitation.limits_file import MotionLimits, assume_limits, limits_of, limits_settings
+from dynident.excitation.limits import POSTURES, Collision, Floor, State
+from dynident.excitation.limits_file import MotionLimits, assume_limits, capsules_of, limits_of, limits_settings
 from dynident.excitation.plan import Plan
 from dynident.excitation.stages import payload_plan
 from dynident.files import read_json, to_json
@@ -35,6 +37,11 @@ File = str | os.PathLike[str]
 
 VALIDATIONS = 8  # motions for validation that are tried
 PAYLOAD = "payload"  # name of the body that a payload is
+SPEED = 0.5  # share of the limits of speed and acceleration, where nobody says more
+ASIDE = 0.05  # of the range of positions that stays free at both ends
+GRIPPER = re.compile(r"gripp|finger|jaw|knuckle|thumb", re.IGNORECASE)  # names of joints that hold things
+ABOVE = 0.05  # of random postures that must be above a floor that nobody asked for
+KNOWN_TO, MOST_RUNS = 0.1, 10  # relative deviation of a known parameter, and the most repetitions that are recommended
 ROS_RATE = 100.0  # points per second of a trajectory message; the controller interpolates
 MOST_STAGES = 2  # of a plan whose table of the motion holds the training motion alone; of others it holds the whole cycle
 TIGHTEST = 5  # limits shown in the table
@@ -44,7 +51,6 @@ FILES = (
     "motion.csv",
     "motion_ros.json",
     "joint_trajectory_controller.yaml",
-    *(f"{figure}.png" for figure in ("motions", "singular_values", "deviations", "tool_path")),
 )
 
 
@@ -77,11 +83,36 @@ class Experiment(Result):
         }
         return data
 
+    def relative_deviations(self) -> Array:
+        """Return the expected deviation of every base parameter after one run, over its described value; inf without one."""
+        sizes = np.abs(self.design.exact.base.values(self.design.exact.mechanism.parameters.values))
+        with np.errstate(divide="ignore"):
+            return np.where(sizes > 0.0, self.design.deviations() / np.where(sizes > 0.0, sizes, 1.0), np.inf)
+
+    @property
+    def repetitions(self) -> int:
+        """Recommended number of runs: what makes all parameters known that ten runs would make known."""
+        relative = self.relative_deviations() / KNOWN_TO
+        worth = relative[relative <= MOST_RUNS**0.5]
+        return int(np.ceil(np.max(worth, initial=1.0) ** 2))
+
+    def sentence(self) -> str:
+        """Return what was optimised and what the plan will achieve."""
+        data, relative, runs = self.design.numbers(short=True), self.relative_deviations(), self.repetitions
+        name, total = data["criterion"], relative.size
+        once, often = (int(np.sum(relative / n**0.5 <= KNOWN_TO)) for n in (1, runs))
+        values = f" ({data['before'][name]:.4g} -> {data['after'][name]:.4g})" if name in data["after"] else ""
+        noise = ", ".join(f"{x:.3g}" for x in dict.fromkeys(np.round(self.design.noise, 6).tolist()))
+        more = f"; {runs} repetitions are recommended ({often} of {total})" if runs > 1 else ""
+        return (
+            f"optimised criterion {name}{values}: one run makes {once} of {total} base parameters known to "
+            f"{100 * KNOWN_TO:.0f} % with {noise} N m (N) of noise{more}"
+        )
+
     def summary(self) -> str:
-        """Return criterion values before and after, the tightest limits and the plans as lines."""
+        """Return what the plan achieves, the tightest limits and the plans as lines."""
         data = self.numbers()
-        lines = [f"{'criterion':<14} {'before':>12} {'after':>12}"]
-        lines += [f"{name:<14} {data['before'][name]:>12.5g} {value:>12.5g}" for name, value in data["after"].items()]
+        lines = [self.sentence()]
         tight = sorted(data["margins"].items(), key=lambda item: item[1])[:TIGHTEST]
         lines += ["tightest limits (share of the limit that is left):", *(f"  {name:<32} {value:.2%}" for name, value in tight)]
         for name, plan in data["plans"].items():
@@ -96,7 +127,7 @@ class Experiment(Result):
         return "\n".join(lines)
 
     def write(self, folder: File) -> list[Path]:
-        """Write plans, motion and figures as one set; return the files."""
+        """Write plans and motion as one set; return the files. `dynident.report.write_plan_page` shows them."""
         folder = Path(folder)
         names = self.design.problem.limits.coordinates
         with output_set(folder, FILES) as staged:
@@ -108,13 +139,6 @@ class Experiment(Result):
             to_ros_json(staged / "motion_ros.json", whole.motion(min(whole.rate, ROS_RATE)), names, approach=_approach(whole))
             (staged / "joint_trajectory_controller.yaml").write_text(to_ros_controller(names), encoding="utf-8")
             (staged / "design.json").write_text(to_json(self.numbers()), encoding="utf-8")
-            try:
-                figures = self.design.figures()
-            except MissingExtraError as error:
-                warn(f"no figures were written: {error}", DynidentWarning)
-                figures = {}
-            for name, figure in figures.items():
-                figure.savefig(staged / f"{name}.png", dpi=120)
             return [folder / path.name for path in sorted(staged.iterdir())]
 
 
@@ -123,8 +147,10 @@ def excite(
     limits: MotionLimits | File | None = None,
     *,
     source: str | None = None,
+    speed: float | None = None,
     floor: float | None = None,
     collision: bool = True,
+    grippers: bool = False,
     family: Fourier | None = None,
     base: BaseParameters | None = None,
     start: File | None = None,
@@ -146,10 +172,15 @@ def excite(
         Limits, or a file that completes those of the description: limits.toml, or MoveIt's joint_limits.yaml.
     source : str, optional
         Where the limits come from, for the record.
+    speed : float, optional
+        Share of the limits of speed and acceleration to use, above 0 up to 1; half of them when omitted, all of those given as
+        `MotionLimits`.
     floor : float, optional
-        Height below which no body goes [m].
+        Height below which no body goes [m]; that of the base, 0, when omitted, if the robot can stay above it.
     collision : bool
         Whether bodies are kept away from each other, as capsules; not with limits that are given as `MotionLimits`.
+    grippers : bool
+        Whether joints that are named like a gripper move too; they are held still otherwise.
     family : Fourier, optional
         Motions to choose from; five harmonics of 0.1 Hz when omitted.
     base : BaseParameters, optional
@@ -190,8 +221,13 @@ def excite(
     if isinstance(limits, MotionLimits):
         found, origin = limits, "those given"
     else:
+        mechanism, held = (mechanism, "") if grippers else _without_grippers(mechanism)
         mechanism, found, notes = motion_limits(mechanism, limits, floor, collision)
+        notes = (*((held,) if held else ()), *notes)
         origin = "those of the description" if limits is None else f"the description's, completed by {limits}"
+    if speed is not None or not isinstance(limits, MotionLimits):
+        found = _slower(found, SPEED if speed is None else speed)
+        notes = (*notes, f"{100 * (SPEED if speed is None else speed):.0f} % of the limits of speed and acceleration are used")
     options: dict[str, Any] = {"limits": found, "family": Fourier(0.1, 5) if family is None else family, **search}
     if base is not None:
         options["base"] = base
@@ -222,12 +258,24 @@ def motion_limits(
     settings = {} if file is None else limits_settings(file)
     if floor is not None:
         settings["floor"] = floor
+    free = any(joint.kind == "free" for joint in mechanism.joints)
+    guessed = collision and not free and not {"floor", "tool"} & set(settings) and bool(np.any(mechanism.gravity))
     automatic = collision and "capsule" not in settings
     if automatic:
         settings["capsule"] = "auto"
     assumed = assume_limits(mechanism, settings)
     notes = list(assumed.notes)
     found = limits_of(assumed.mechanism, assumed.settings)
+    if collision and "margin" not in settings:
+        aside = ASIDE * (found.upper - found.lower)
+        found = replace(found, lower=found.lower + aside, upper=found.upper - aside)
+    if guessed and capsules_of(assumed.mechanism):
+        grounded = limits_of(assumed.mechanism, {**assumed.settings, "floor": 0.0})
+        plane = [limit for limit in grounded.others if isinstance(limit, Floor)]
+        if _above(assumed.mechanism, found, plane):
+            found = replace(found, others=(*found.others, *plane))
+            notes.append("all bodies stay above the robot's base; floor= (--floor) gives another height")
+            settings = {**settings, "floor": 0.0}
     kept = next((limit for limit in found.others if isinstance(limit, Collision)), None)
     if automatic and kept is not None:
         pairs = f"{len(kept.pairs)} pairs of bodies are" if len(kept.pairs) > 1 else "one pair of bodies is"
@@ -238,6 +286,36 @@ def motion_limits(
     if "floor" not in settings and "tool" not in settings:
         notes.append("no floor was given: floor=0 keeps all bodies above the robot's base")
     return assumed.mechanism, found, tuple(notes)
+
+
+def _above(mechanism: Mechanism, limits: MotionLimits, floor: Sequence[Floor]) -> bool:
+    """Return whether enough of random postures are above a floor; of a robot with loops its home."""
+    if mechanism.loops:
+        q = mechanism.closure.home[list(mechanism.closure.independent)][None, :]
+    else:
+        q = np.random.default_rng(0).uniform(limits.lower, limits.upper, (POSTURES, mechanism.dof))
+    return all(np.mean(np.all(limit.excess(State(q, q, q, q)) < 0.0, axis=1)) > ABOVE for limit in floor)
+
+
+def _without_grippers(mechanism: Mechanism) -> tuple[Mechanism, str]:
+    """Return the robot with the joints of its gripper held still, and a sentence about them."""
+    found = [
+        joint
+        for joint in mechanism.joints
+        if joint.name in mechanism.coordinate_names and len(joint.coordinates) == 1 and GRIPPER.search(joint.name)
+    ]
+    if mechanism.loops or not found or len(found) == mechanism.dof:
+        return mechanism, ""
+    middle = {j.name: 0.5 * (j.limits.lower + j.limits.upper) for j in found}
+    held = mechanism.lock({name: x if np.isfinite(x) else 0.0 for name, x in middle.items()})
+    return held, f"{', '.join(middle)} held still as a gripper; grippers=True (--grippers) moves it"
+
+
+def _slower(limits: MotionLimits, speed: float) -> MotionLimits:
+    """Return limits with a share of speeds and accelerations."""
+    if not 0.0 < speed <= 1.0:
+        raise DynidentError(f"speed is {speed:g}; give a share of the limits above 0 and up to 1 (--speed)")
+    return replace(limits, velocity=speed * limits.velocity, acceleration=speed * limits.acceleration)
 
 
 def _known(mechanism: Mechanism, logs: Sequence[Log], base: BaseParameters | None, payload: bool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from derivatives by the state.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -49,7 +49,7 @@ class State(NamedTuple):
 
 
 class Limit(ABC):
-    """A limit of the motion; one of your own gives `names` and `_excess`, and says on which of q, v, a, jerk it depends."""
+    """A limit of the motion; one of your own gives `names` and `excess`, and says on which of q, v, a, jerk it depends."""
 
     orders: ClassVar[tuple[int, ...]] = (0,)
 
@@ -64,12 +64,9 @@ class Limit(ABC):
         robot: Mechanism | None = getattr(self, "mechanism", None)
         return robot is not None and bool(robot.loops)
 
+    @abstractmethod
     def excess(self, state: State) -> Array:
         """Return how far every sample is beyond the limit, relative to its size."""
-        return self._excess(state)
-
-    @abstractmethod
-    def _excess(self, state: State) -> Array: ...  # `excess`
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,32 +114,13 @@ class Box(Limit):
         side, coordinate = np.nonzero(known)
         return coordinate, np.array([1.0, -1.0])[side] / sizes[coordinate], ends[known]
 
-    def _excess(self, state: State) -> Array:
+    def excess(self, state: State) -> Array:
+        """Return the excess of every column, (N, k)."""
         coordinate, gain, limit = self.columns
         return np.asarray((state[self.order][:, coordinate] - limit) * gain)
 
 
 KINDS = ("position", "velocity", "acceleration", "jerk")
-
-
-@dataclass(frozen=True, eq=False)
-class TaskBox(Limit):
-    """Limits of any function of the position, such as Cartesian coordinates."""
-
-    function: Callable[[Array], Array]  #: ``function(q)`` with (N, n) returns (N, m)
-    lower: Array  #: (m,)
-    upper: Array  #: (m,)
-    coordinates: tuple[str, ...]  #: Names of the m numbers
-    follows = True
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        return Box(0, self.lower, self.upper, self.coordinates).names
-
-    def _excess(self, state: State) -> Array:
-        x = self.function(state.q)
-        return Box(0, self.lower, self.upper, self.coordinates)._excess(State(x, x, x, x))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +142,8 @@ class Polygon(Limit):
         """One column."""
         return (self.label,)
 
-    def _excess(self, state: State) -> Array:
-        """Return minus the distance to the border inside, plus it outside, over half the polygon's size."""
+    def excess(self, state: State) -> Array:
+        """Return minus the distance to the border inside, plus it outside, over half the polygon's size, (N, 1)."""
         x = state.q[:, list(self.pair)]
         a = self.vertices
         b = np.roll(a, -1, axis=0)
@@ -204,16 +182,20 @@ class Effort(Limit):
             if np.isfinite(x)
         )
 
-    def _excess(self, state: State) -> Array:
+    def excess(self, state: State) -> Array:
+        """Return the excess of every column, (N, k)."""
         robot = self.mechanism
         motion = Motion(np.arange(float(len(state.q))), state.q, state.v, state.a)
         tau, speed = inverse_dynamics(robot, motion), state.v
         if robot.loops:
             tau = actuator_torques(robot, state.q, tau)
             speed = np.einsum("tkn,tn->tk", actuator_jacobian(robot, state.q), state.v)
-        out = [np.abs(x) / limit - 1.0 for x, limit in ((tau, self.torque), (tau * speed, self.power))]
-        keep = np.concatenate([np.isfinite(self.torque), np.isfinite(self.power)])
-        return np.concatenate(out, axis=1)[:, keep]
+        limited, powered = np.isfinite(self.torque), np.isfinite(self.power)
+        out = np.abs(tau[:, limited]) / self.torque[limited] - 1.0
+        if not powered.any():
+            return np.asarray(out)
+        power = tau[:, powered] * speed[:, powered]
+        return np.hstack([out, np.abs(power) / self.power[powered] - 1.0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +207,7 @@ class ToolBox(Limit):
     lower: Array  #: (3,), corner in the base frame [m], infinite where there is no limit
     upper: Array  #: (3,), the opposite corner
 
-    @property
+    @cached_property
     def _box(self) -> Box:
         return Box(0, self.lower, self.upper, tuple(f"{self.frame}.{axis}" for axis in "xyz"))
 
@@ -234,9 +216,10 @@ class ToolBox(Limit):
         """Names of the columns."""
         return self._box.names
 
-    def _excess(self, state: State) -> Array:
+    def excess(self, state: State) -> Array:
+        """Return the excess of every column, (N, k)."""
         place = forward_kinematics(self.mechanism, state.q, self.frame)[1]
-        return self._box._excess(State(place, place, place, place))
+        return self._box.excess(State(place, place, place, place))
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,9 +243,10 @@ class Loops(Limit):
         extra = ("closure singularity", "actuation singularity") if self.least > 0.0 else ()
         return (*self._box.names, *extra)
 
-    def _excess(self, state: State) -> Array:
+    def excess(self, state: State) -> Array:
+        """Return the excess of every column, (N, k)."""
         tree = close_positions(self.mechanism, state.q)
-        out = self._box._excess(State(tree, tree, tree, tree))
+        out = self._box.excess(State(tree, tree, tree, tree))
         if self.least <= 0.0:
             return out
         zero = np.zeros_like(state.q)
@@ -407,7 +391,8 @@ class Floor(Limit):
 
         return function_of(self.mechanism, "capsule_heights", make, (_axes(self.capsules), tuple(up.tolist())))
 
-    def _excess(self, state: State) -> Array:
+    def excess(self, state: State) -> Array:
+        """Return the excess of every column, (N, k)."""
         heights = _at(self.mechanism, self._function, state, len(self.capsules))
         radius = np.array([capsule.radius for capsule in self.capsules])
         return np.asarray((self.height + radius - heights) / (2.0 * radius))
@@ -456,7 +441,8 @@ class Collision(Limit):
 
         return function_of(self.mechanism, "capsule_gaps", make, (_axes(self.capsules), tuple(self.pairs)))
 
-    def _excess(self, state: State) -> Array:
+    def excess(self, state: State) -> Array:
+        """Return the excess of every column, (N, k)."""
         gaps = _at(self.mechanism, self._function, state, len(self.pairs))
         reach = np.array([self.capsules[i].radius + self.capsules[j].radius for i, j in self.pairs])
         return np.asarray((self.clearance + reach - gaps) / reach)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -299,14 +300,14 @@ class MotionLimits:
                 )
         self.boxes  # noqa: B018 - refuses empty ranges now
 
-    @property
+    @cached_property
     def boxes(self) -> tuple[Box, ...]:
         """Limits of positions and rates."""
         rates = [(k, getattr(self, name)) for k, name in enumerate(("velocity", "acceleration", "jerk"), start=1)]
         found = [Box(0, self.lower, self.upper, self.coordinates)]
         return (*found, *(Box(k, -x, x, self.coordinates) for k, x in rates if np.isfinite(x).any()))
 
-    @property
+    @cached_property
     def all(self) -> tuple[Limit, ...]:
         """Every limit."""
         return (*self.boxes, *self.others)

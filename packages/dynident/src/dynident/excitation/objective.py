@@ -32,13 +32,12 @@ the independent ones is G^T of it. Signs of friction are smoothed to tanh(v / ep
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy  # its sub-packages load on first use, which keeps the start fast
@@ -59,7 +58,7 @@ from dynident.identify.regression.rows import Projection, Rows, check_projection
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.equations import Equations as Expressions
 from dynident.mechanics.equations import opaque_columns
-from dynident.mechanics.functions import cached, compiled, entering
+from dynident.mechanics.functions import cached, declared, entering
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import SMALL, cores, one_blas_thread
@@ -67,49 +66,20 @@ from dynident.trajectory.family import Family
 
 Slopes = tuple[Array, Array, Array]
 
-MOST_EQUATIONS = 10_000  # rows of one sample
 STEP = 1e-5  # of central differences; rows are of order one and smooth over angles of order one
 SINGULAR = 1e-7  # pivot ratio of the closure below which the independent coordinates no longer determine the others
 
 
-class ExcitationEquations(ABC):
-    """Rows W beta = y of any robot as functions of the motion; `dof`, `names` and `seen` (rows, b) say what they are of."""
-
-    dof: int
-    names: tuple[str, ...]
-    seen: NDArray[np.bool_]
-    threads: ClassVar[bool] = False  # whether rows of several stretches of a motion may be computed at once
-
-    def positions(self, q: Array) -> Array:
-        """Return the positions (N, m) that `rows` and `pullback` take: q (N, n), or with loops those of the whole tree."""
-        return np.ascontiguousarray(q)
-
-    @abstractmethod
-    def rows(self, x: Array, v: Array, a: Array, out: Array | None = None) -> Array:
-        """Return the entries of W that are not zero by structure, (k, N): ``W[seen] = rows``; memory for them may be given."""
-
-    def pullback(self, x: Array, v: Array, a: Array, B: Array) -> Slopes:
-        """Return dq, dv, da (N, n) of sum B W, weights B (k, N) of `rows`, by central differences of all samples at once."""
-        state = (x, v, a)
-        found = [np.zeros_like(x) for _ in range(3)]
-        for i, j in np.ndindex(3, x.shape[1]):
-            sides = []
-            for h in (STEP, -STEP):
-                moved = [y.copy() if k == i else y for k, y in enumerate(state)]
-                moved[i][:, j] += h
-                sides.append(np.sum(B * self.rows(moved[0], moved[1], moved[2]), axis=0))
-            found[i][:, j] = (sides[0] - sides[1]) / (2.0 * STEP)
-        return found[0], found[1], found[2]
-
-
 @dataclass(frozen=True, eq=False)
-class RobotEquations(ExcitationEquations):
-    """The base regressor of a robot, projected when it has loops."""
+class RobotEquations:
+    """Rows W beta = y of a robot as functions of its motion: its base regressor, projected when it has loops."""
 
     base: BaseParameters  # Base parameters and the robot
     eps: float = 0.0  # Speed over which signs of friction are smoothed [rad/s or m/s]; 0 for true signs
     projection: Projection = "gls"  # Equations of a robot with loops, see `dynident.identify.regression.rows`
-    threads = True
+    dof: int = field(init=False)
+    names: tuple[str, ...] = field(init=False)
+    seen: NDArray[np.bool_] = field(init=False)  # (rows, b), entries of W that are not zero by structure
 
     def __post_init__(self) -> None:
         require(self.base, BaseParameters, "base")
@@ -126,15 +96,15 @@ class RobotEquations(ExcitationEquations):
 
     @cached_property
     def exact(self) -> bool:
-        """True when derivatives are exact: always, except with couplings of which only numbers are known."""
-        return not (self.mechanism.has_opaque_couplings or opaque_columns(self.mechanism))
+        """True when derivatives are exact: always, except with columns of which only numbers are known."""
+        return not opaque_columns(self.mechanism)
 
     def positions(self, q: Array) -> Array:
-        """Return q, or with loops the positions of the whole tree."""
-        return super().positions(close_positions(self.mechanism, q) if self.mechanism.loops else q)
+        """Return the positions (N, m) that `rows` and `pullback` take: q (N, n), or with loops those of the whole tree."""
+        return np.ascontiguousarray(close_positions(self.mechanism, q) if self.mechanism.loops else q)
 
     def rows(self, x: Array, v: Array, a: Array, out: Array | None = None) -> Array:
-        """Return the entries of W by machine code; refuse singular samples."""
+        """Return the entries of W that are not zero by structure, (k, N), ``W[seen] = rows``; memory for them may be given."""
         arrays = self._arrays(x, v, a)
         W = np.empty((int(self.seen.sum()), len(x))) if out is None else out
         pivot = np.empty((len(x), 1))
@@ -144,13 +114,25 @@ class RobotEquations(ExcitationEquations):
         return W
 
     def pullback(self, x: Array, v: Array, a: Array, B: Array) -> Slopes:
-        """Return dq, dv, da by the reverse sweep, exactly."""
+        """Return dq, dv, da (N, n) of sum B W, weights B (k, N) of `rows`: exact, or by differences for opaque columns."""
         if not self.exact:
-            return super().pullback(x, v, a, B)
+            return self._differences((x, v, a), B)
         slopes = {name: np.empty((len(x), self.dof)) for name in ("dq", "dv", "da")}
         arrays = {**self._arrays(x, v, a), "B": np.ascontiguousarray(B), **slopes}
         self._function("excitation_slopes")(len(x), arrays, threads=False)
         return slopes["dq"], slopes["dv"], slopes["da"]
+
+    def _differences(self, state: Slopes, B: Array) -> Slopes:
+        """Return the slopes of sum B W by central differences of all samples at once."""
+        found = [np.zeros_like(y) for y in state]
+        for i, j in np.ndindex(3, self.dof):
+            sides = []
+            for h in (STEP, -STEP):
+                moved = [y.copy() if k == i else y for k, y in enumerate(state)]
+                moved[i][:, j] += h
+                sides.append(np.sum(B * self.rows(*moved), axis=0))
+            found[i][:, j] = (sides[0] - sides[1]) / (2.0 * STEP)
+        return found[0], found[1], found[2]
 
     def _arrays(self, x: Array, v: Array, a: Array) -> dict[str, Array]:
         """Return the inputs of the compiled functions."""
@@ -181,13 +163,13 @@ class RobotEquations(ExcitationEquations):
             shared = {"width": 1} if smooth else {}
             if not sweep:
                 outputs = {"W": W, "pivot": [absolute(robot.pivot) if self.mechanism.loops else robot.graph.one]}
-                return compiled(self.mechanism, name, outputs, frozenset({"W"}), shared=shared)
+                return Compiled(declared(self.mechanism, name, outputs, frozenset({"W"}), shared=shared))
             n = self.dof
             slopes = reverse(W, robot.graph.symbols("B", len(W)), [*robot.x, *robot.v, *robot.a])
             by_x = slopes[: len(robot.x)]
             dq = robot.project(by_x) if self.mechanism.loops else by_x
             outputs = {"dq": dq, "dv": slopes[-2 * n : -n], "da": slopes[-n:]}
-            return compiled(self.mechanism, name, outputs, frozenset({"B"}), {"B": len(W)}, shared=shared)
+            return Compiled(declared(self.mechanism, name, outputs, frozenset({"B"}), {"B": len(W)}, shared=shared))
 
         projection = self.projection if self.mechanism.loops else ""
         return cached(self.mechanism, (name, tuple(columns.tolist()), self.seen.tobytes(), projection, smooth), build)
@@ -195,30 +177,10 @@ class RobotEquations(ExcitationEquations):
 
 def inputs_of(mechanism: Mechanism, x: Array, v: Array, a: Array) -> dict[str, Array]:
     """Return what the compiled functions of a robot take for positions (closed, with loops) and rates."""
-    if mechanism.has_opaque_couplings or opaque_columns(mechanism):
+    if opaque_columns(mechanism):
         return entering(mechanism, Motion(np.arange(float(len(x))), x, v, a))
     arrays = {name: np.ascontiguousarray(y) for name, y in (("q", x), ("v", v), ("a", a))}
     return arrays | ({"law": mechanism.law_values} if mechanism.law_values.size else {})
-
-
-@dataclass(frozen=True, eq=False)
-class FunctionEquations(ExcitationEquations):
-    """Rows from any function of the motion, such as a closed-form regressor in task coordinates."""
-
-    function: Callable[[Array, Array, Array], Array]
-    dof: int  # Number of coordinates
-    names: tuple[str, ...]  # Names of the b parameters
-    equations: int  # Number of rows
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.equations <= MOST_EQUATIONS:
-            raise DynidentError(f"equations is {self.equations}; give the number of rows of one sample, 1 to {MOST_EQUATIONS}")
-        object.__setattr__(self, "seen", np.ones((self.equations, len(self.names)), dtype=np.bool_))
-
-    def rows(self, x: Array, v: Array, a: Array, out: Array | None = None) -> Array:
-        """Return what the function gives, entry by entry."""
-        found = np.reshape(self.function(x, v, a), (self.seen.size, len(x)))
-        return np.ascontiguousarray(found, dtype=np.float64)  # whatever order and type of numbers the function has
 
 
 NAMES = ("cond", "sigma_min", "e", "d", "inverse_det", "a", "correlation")
@@ -244,6 +206,18 @@ def _spectral(name: str, eigen: Array, power: float) -> tuple[float, float, Arra
         return (total if name == "d" else float(np.exp(-total))), -total / b, -1.0 / (b * eigen)
     trace = float(np.sum(1.0 / eigen))
     return (trace / b if name == "correlation" else trace), float(np.log(trace / b)), -(1.0 / eigen**2) / trace
+
+
+NEARLY_SINGULAR = 1e-10  # reciprocal condition below which singular values decide
+
+
+def _inverse(R: Array) -> Array | None:
+    """Return the inverse of an upper triangle, a factor of M^-1; None of another matrix, or of one that is nearly singular."""
+    if R.shape[0] != R.shape[1] or np.tril(R, -1).any() or not np.isfinite(R).all():
+        return None
+    if not scipy.linalg.lapack.dtrcon(R)[0] > NEARLY_SINGULAR:
+        return None
+    return np.asarray(scipy.linalg.lapack.dtrtri(R)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,6 +326,11 @@ class Criterion:
             size = np.asarray(self.scale, dtype=np.float64)
             if size.shape != (b,):
                 raise DynidentError(f"scale has {size.size} numbers but there are {b} parameters; give one each")
+        if name in ("d", "inverse_det") and not self.goal and (inverse := _inverse(R * size)) is not None:
+            total = -2.0 * float(np.sum(np.log(np.abs(np.diag(inverse)))))
+            value = total if name == "d" else float(np.exp(-total))
+            diagonal = np.full(b, 2.0 / b) * size**2 if unit else np.zeros(b)  # the scale itself moves with the columns
+            return value, -total / b, Slope(inverse * size[:, None], np.full(b, -2.0 / b), diagonal)
         S, Vt = np.linalg.svd(R * size)[1:]
         if S.size < b or not np.all(np.isfinite(S)) or S[-1] <= 1e-13 * S[0]:
             lost = {"d": -np.inf, "sigma_min": 0.0, "e": 0.0}.get(name, np.inf)
@@ -387,10 +366,10 @@ TILE = 1024  # samples
 SAFE = 1e5  # condition of W^T W, columns of unit length, up to which its Cholesky factor is good to about 1e-11
 
 
-def _over_tiles(equations: ExcitationEquations, samples: int, work: Callable[[int, int], Result]) -> list[Result]:
+def _over_tiles(samples: int, work: Callable[[int, int], Result]) -> list[Result]:
     """Return ``work(first, last)`` of all tiles of a motion in order, threads sharing those of a long one."""
     tiles = [(i, min(i + TILE, samples)) for i in range(0, samples, TILE)]
-    if not equations.threads or samples < SMALL or cores() == 1:
+    if samples < SMALL or cores() == 1:
         return [work(*tile) for tile in tiles]
     with ThreadPoolExecutor(cores()) as pool:
         return list(pool.map(lambda tile: work(*tile), tiles))
@@ -406,7 +385,7 @@ class _Group(NamedTuple):
 class _Rows:
     """The rows of every tile of a motion (of a single tile computed once), and which rows and columns each equation has."""
 
-    def __init__(self, equations: ExcitationEquations, x: Array, v: Array, a: Array) -> None:
+    def __init__(self, equations: RobotEquations, x: Array, v: Array, a: Array) -> None:
         self.equations, self.state = equations, (x, v, a)
         self.only: Array | None = None
         columns = [np.flatnonzero(own) for own in equations.seen]
@@ -448,7 +427,7 @@ def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
         return found
 
     M = np.zeros((b, b)) if prior is None else prior.T @ prior
-    found = products.matrices(sum(_over_tiles(equations, samples, sums), products.sums(1)))
+    found = products.matrices(sum(_over_tiles(samples, sums), products.sums(1)))
     for group, size, own in zip(rows.groups, noise, found, strict=True):
         M[group.columns[:, None], group.columns] += own[0] / size**2
     if not np.all(np.isfinite(M)):
@@ -468,10 +447,10 @@ def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
             parts[-1][:, group.columns] = part / size
         return np.vstack(parts)
 
-    return triangle(np.vstack([*([] if prior is None else [prior]), *_over_tiles(equations, samples, triangles)]))
+    return triangle(np.vstack([*([] if prior is None else [prior]), *_over_tiles(samples, triangles)]))
 
 
-def _check_prior(prior: Any, equations: ExcitationEquations) -> None:
+def _check_prior(prior: Any, equations: RobotEquations) -> None:
     """Refuse recorded data of another robot."""
     if prior is not None and numbers(prior, "prior").shape[1:] != (len(equations.names),):
         raise DynidentError(
@@ -480,7 +459,7 @@ def _check_prior(prior: Any, equations: ExcitationEquations) -> None:
         )
 
 
-def information(equations: ExcitationEquations, motion: Motion, noise: Array, prior: Array | None = None) -> Array:
+def information(equations: RobotEquations, motion: Motion, noise: Array, prior: Array | None = None) -> Array:
     """Return the factor R of the information of a motion."""
     with one_blas_thread():
         return factor(_Rows(equations, equations.positions(motion.q), motion.v, motion.a), noise, prior)
@@ -502,7 +481,7 @@ def prior_factor(evidence: Regression, noise: ArrayLike) -> Array:
 class Objective:
     """The cost of a trajectory's parameters, with its gradient."""
 
-    equations: ExcitationEquations  # Rows of the regression
+    equations: RobotEquations  # Rows of the regression
     family: Family  # Trajectories to choose from, q = Phi c
     criterion: Criterion  # What to minimise
     t: Array  # Times at which it is evaluated [s]
@@ -510,7 +489,7 @@ class Objective:
     prior: Array | None = None  # Factor of recorded data in units of the noise, see `prior_factor`
 
     def __post_init__(self) -> None:
-        require(self.equations, ExcitationEquations, "equations")
+        require(self.equations, RobotEquations, "equations")
         motion_family(self.family, "family")
         require(self.criterion, Criterion, "criterion")
         object.__setattr__(self, "t", np.array(numbers(self.t, "t")))
@@ -565,15 +544,13 @@ class Objective:
                 bars = equations.pullback(p[i:j], v[i:j], a[i:j], B)
                 return np.asarray(sum(phi[i:j].T @ bar for phi, bar in zip(self.basis, bars, strict=True)))
 
-            gradient = sum(_over_tiles(equations, len(q), slopes), np.zeros((self.family.size, equations.dof)))
+            gradient = sum(_over_tiles(len(q), slopes), np.zeros((self.family.size, equations.dof)))
         return cost, np.ascontiguousarray(gradient.T).ravel()
 
 
-def expected_deviations(
-    equations: ExcitationEquations, motion: MotionLike, noise: ArrayLike, prior: Array | None = None
-) -> Array:
+def expected_deviations(equations: RobotEquations, motion: MotionLike, noise: ArrayLike, prior: Array | None = None) -> Array:
     """Return the standard deviation that each parameter will have after a motion, sqrt(diag (W^T W)^-1), rows over noise."""
-    require(equations, ExcitationEquations, "equations")
+    require(equations, RobotEquations, "equations")
     motion = as_motion(motion)
     _check_prior(prior, equations)
     sizes = per_coordinate(noise, equations.seen.shape[0], "noise")

@@ -30,7 +30,7 @@ from dynident.checks import number, numbers, shown, whole
 from dynident.errors import DynidentError, require
 from dynident.excitation.limits import Box, Limit, State, all_excess, all_names, least_margins
 from dynident.excitation.limits_file import MotionLimits
-from dynident.excitation.objective import Objective, RobotEquations
+from dynident.excitation.objective import Objective
 from dynident.parallel import WINDOW, completed, cores, one_blas_thread
 from dynident.trajectory.family import Family
 
@@ -256,10 +256,12 @@ def peaks(problem: Problem, x: Array) -> set[Pick]:
         e = limit.excess(state)
         padded = np.vstack([np.full(e.shape[1], -np.inf), e, np.full(e.shape[1], -np.inf)])
         top = (e >= padded[:-2]) & (e > padded[2:]) & (e > -NEAR)
-        for k in range(e.shape[1]):
-            samples = np.flatnonzero(top[:, k])
-            for s in samples[np.argsort(-e[samples, k])][:MOST]:
-                found.add((i, k, int(s)))
+        columns, samples = np.nonzero(top.T)
+        order = np.lexsort((-e[samples, columns], columns))  # column by column, the highest peaks first
+        columns, samples = columns[order], samples[order]
+        rank = np.arange(columns.size) - np.searchsorted(columns, columns)
+        kept = rank < MOST
+        found |= {(i, k, s) for k, s in zip(columns[kept].tolist(), samples[kept].tolist(), strict=True)}
     return found
 
 
@@ -330,9 +332,14 @@ MEMORY = 8  # steps for which peaks are remembered
 
 def quadratic_program(B: Array, g: Array, A: Array, b: Array, low: Array, high: Array) -> tuple[Array, Array]:
     """Minimise d^T B d / 2 + g^T d with A d <= b and low <= d <= high (Mehrotra's predictor-corrector method)."""
-    n, m = g.size, b.size
     d = 0.5 * (low + high)
     span = high - low
+    open_rows = A @ d + 0.5 * np.abs(A) @ span > b  # the others hold everywhere between low and high
+    if not open_rows.all():
+        multipliers = np.zeros(b.size)
+        d, multipliers[open_rows] = quadratic_program(B, g, A[open_rows], b[open_rows], low, high)
+        return d, multipliers
+    n, m = g.size, b.size
     right = np.concatenate([b, high, -low])
 
     def rows(x: Array) -> Array:
@@ -596,7 +603,7 @@ Report = Callable[[Run], None]
 def smoothed(objective: Objective, power: float, width: float) -> Objective:
     """Return the objective with fewer edges: a smooth bound of the condition number, signs of friction wider by a factor."""
     equations = objective.equations
-    if isinstance(equations, RobotEquations) and equations.eps > 0.0:
+    if equations.eps > 0.0:
         equations = replace(equations, eps=width * equations.eps)
     sharp = min(power, objective.criterion.power)
     return replace(objective, equations=equations, criterion=replace(objective.criterion, power=sharp))

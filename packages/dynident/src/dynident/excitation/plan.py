@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,7 +27,7 @@ from dynident.results import Result, stored
 from dynident.signals.log import Log
 from dynident.trajectory.export import REPETITIONS, bound_from_spec, from_spec
 from dynident.trajectory.family import Curve, positive
-from dynident.trajectory.joins import Joined, cycle
+from dynident.trajectory.joins import Joined, Slowed, cycle
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 FORMAT = "dynident-plan-1"
 PURPOSES = ("training", "validation", "friction", "warming", "payload")
 STAGE = ("name", "purpose", "repetitions", "payload", "record")  # fields of a stage beside its curve
+TOGETHER = 1e-3  # time between repetitions that are one stretch [s]
 VECTORS = ("speed", "acceleration", "home")
 BOUNDS = ("lower", "upper", "jerk")
 
@@ -183,6 +184,19 @@ class Plan(Result):
         v[still] = a[still] = 0.0
         return Motion(t, q, v, a)
 
+    def slowed(self, speed: float) -> Plan:
+        """Return the same motions at a share of their speed, as for a first run; above 0 up to 1."""
+        stages = [replace(stage, curve=Slowed(stage.curve, speed)) for stage in self.stages]
+        return replace(
+            self,
+            stages=stages,
+            speed=speed * self.speed,
+            acceleration=speed**2 * self.acceleration,
+            jerk=None if self.jerk is None else speed**3 * self.jerk,
+            period=self.period / speed,
+            notes={**self.notes, "slowed": speed},
+        )
+
     def summary(self) -> str:
         """Return the plan as text. One line per stage."""
         times = f"{self.cycles} {'cycles' if self.cycles > 1 else 'cycle'}"
@@ -247,9 +261,71 @@ class Plan(Result):
 
 
 def refer(log: Log, plan: Plan, cycle: int = 0) -> Log:
-    """Return a `log` that starts with a `cycle` (from 0 on) of `plan`, with the plan's identity in ``provenance["plan"]``."""
+    """Return a recording of one cycle of `plan` that names the plan and its stages in its provenance.
+
+    ``provenance["stages"]`` has name, purpose, start and end of the recorded stages in the clock of the log; `identify` fits
+    those for training and is judged by those for validation.
+
+    Parameters
+    ----------
+    log : Log
+        Recording whose first sample is the start of a cycle; one that refers to another plan is refused.
+    plan : Plan
+        What was run.
+    cycle : int
+        Which cycle, from 0 on.
+    """
+    _check_plan(log, plan)
+    zero = float(log.t[0])
+    stages = stage_intervals((zero + e["start"], zero + e["end"], e) for e in plan.schedule())
     origin = {"sha256": log.checksum(), **log.provenance}
-    return replace(log, provenance={**origin, "plan": plan.identity, "cycle": cycle})
+    return replace(log, provenance={**origin, "plan": plan.identity, "cycle": cycle, "stages": stages})
+
+
+def stage_intervals(entries: Iterable[tuple[float, float, Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """Return recorded stages without payload; `entries` are start, end and entry of a schedule, repetitions become one."""
+    found: list[dict[str, Any]] = []
+    for start, end, entry in entries:
+        if not entry["record"] or entry["payload"]:
+            continue
+        last = found[-1] if found else None
+        if last is not None and last["name"] == entry["name"] and abs(last["end"] - start) < TOGETHER:
+            last["end"] = end
+        else:
+            found.append({"name": entry["name"], "purpose": entry["purpose"], "start": start, "end": end})
+    return found
+
+
+def purpose_logs(log: Log) -> dict[str, list[Log]]:
+    """Return the stretches of a log by the purpose of their stages, as its recorder or `refer` noted them; {} if unknown."""
+    found: dict[str, list[Log]] = {}
+    stages = log.provenance.get("stages")
+    for i, entry in enumerate(stages if isinstance(stages, list) else []):
+        where = f"stage {i} of log '{log.name}'"
+        name, purpose = (stored(entry, key, str, where) for key in ("name", "purpose"))
+        start, end = (stored(entry, key, float, where) for key in ("start", "end"))
+        part = _whole_stretch(log, start, end)
+        if part is not None:
+            known = {key: value for key, value in part.provenance.items() if key != "stages"}
+            found.setdefault(purpose, []).append(replace(part, name=f"{log.name}/{name}", provenance=known))
+    return found
+
+
+def _whole_stretch(log: Log, begin: float, end: float) -> Log | None:
+    """Return the samples from `begin` up to, not including, `end`; None if the log does not hold all of them."""
+    slack = 0.5 * float(np.median(np.diff(log.t)))
+    if end > log.t[-1] + 2.0 * slack or begin < log.t[0] - 2.0 * slack:
+        return None
+    return log.between(begin - slack, end - slack)  # the last instant is the first one of what follows
+
+
+def _check_plan(log: Log, plan: Plan) -> None:
+    """Refuse a log that refers to another plan."""
+    named = plan_identity(log)
+    if named is not None and named != plan.identity:
+        raise DynidentError(
+            f"log '{log.name}' refers to plan {named}, not to {plan.identity}; give the plan it was recorded with"
+        )
 
 
 def stage_logs(log: Log, plan: Plan, start: float | None = None) -> dict[str, list[Log]]:
@@ -269,18 +345,12 @@ def stage_logs(log: Log, plan: Plan, start: float | None = None) -> dict[str, li
     dict of str to list of Log
         One log per repetition of every stage with ``record``; stages that end after the log are left out.
     """
-    named = plan_identity(log)
-    if named is not None and named != plan.identity:
-        raise DynidentError(
-            f"log '{log.name}' refers to plan {named}, not to {plan.identity}; give the plan it was recorded with"
-        )
+    _check_plan(log, plan)
     zero = float(log.t[0]) if start is None else start
-    slack = 0.5 * float(np.median(np.diff(log.t)))
     found: dict[str, list[Log]] = {}
     for entry in plan.schedule():
-        begin, end = zero + entry["start"], zero + entry["end"]
-        if entry["record"] and end <= log.t[-1] + 2.0 * slack and begin >= log.t[0] - 2.0 * slack:
-            part = log.between(begin - slack, end - slack)  # the last instant is the first one of what follows
+        part = _whole_stretch(log, zero + entry["start"], zero + entry["end"]) if entry["record"] else None
+        if part is not None:
             found.setdefault(entry["name"], []).append(replace(part, name=f"{log.name}/{entry['name']}"))
     if not found:
         raise DynidentError(
@@ -288,19 +358,6 @@ def stage_logs(log: Log, plan: Plan, start: float | None = None) -> dict[str, li
             f"{plan.curve.duration:.1f} s; give the whole recording"
         )
     return found
-
-
-def training_log(log: Log, plan: Plan) -> Log:
-    """Return the stretch of a recording of one cycle from the first to the last stage that its plan names for training."""
-    names = [stage.name for stage in plan.stages if stage.purpose == "training"]
-    if not names:
-        purposes = ", ".join(stage.purpose for stage in plan.stages)
-        raise DynidentError(f"plan {plan.identity} has no stage for training; it has {purposes}")
-    parts = stage_logs(log, plan)
-    found = [part for name in names for part in parts.get(name, [])]
-    if not found:
-        raise DynidentError(f"log '{log.name}' holds no whole stage for training of its plan; give the whole recording")
-    return found[0] if len(found) == 1 else log.between(float(found[0].t[0]), float(found[-1].t[-1]))
 
 
 def plan_identity(log: Log) -> str | None:

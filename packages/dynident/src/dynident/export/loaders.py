@@ -103,7 +103,9 @@ def split(mechanism: Mechanism, target: str) -> Split:
     ignored = {f"{symbol}_{name}" for name in tree.tree.coordinates for symbol in IGNORED.get(target, ())}
     native[[name in ignored for name in parameters.names]] = 0.0
     graph = Graph()
-    nodes = Equations(tree, graph, phi=[graph.const(float(x)) for x in rest]).tree_torques()
+    equations = Equations(tree, graph, phi=[graph.const(float(x)) for x in rest])
+    equations.load_phi = [graph.const(x) for x in parameters.values.tolist()]
+    nodes = equations.tree_torques()
     for node in reachable(nodes):
         if node.op == "symbol" and not node.name.startswith(("q[", "v[", "a[")):
             raise DescriptionError(f"the friction of robot '{tree.name}' depends on '{node.name}', which no program gives")

@@ -17,9 +17,8 @@ bounds, of second order in the step; accuracy requires only that the samples res
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import factorial
 from typing import TYPE_CHECKING, Any
 
@@ -141,7 +140,7 @@ class DynamicLaw(ABC):
         states = np.empty((t.size, self.states))
         states[0] = start
         arrays = t, v, np.array(list(self.parameters.values())), np.array([t.size - 1.0]), states
-        _sweep(_Structure(self))(*(np.ascontiguousarray(array).ctypes.data for array in arrays))
+        _sweep(self)(*(np.ascontiguousarray(array).ctypes.data for array in arrays))
         return states
 
     def simulate(self, t: ArrayLike, v: ArrayLike, start: ArrayLike | None = None) -> Response:
@@ -166,24 +165,20 @@ class DynamicLaw(ABC):
         return state
 
 
-class _Structure:
-    """A law without its numbers, as a key of the compiled sweeps."""
-
-    def __init__(self, law: DynamicLaw) -> None:
-        self.law, self.key = law, law.structure
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Structure) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
+_sweeps: dict[Hashable, Any] = {}  # by the structure of laws, which do not depend on their numbers
 
 
-@lru_cache(maxsize=64)
-def _sweep(structure: _Structure) -> Any:
+def _sweep(law: DynamicLaw) -> Any:
     """Return machine code that repeats the step of a law over all samples: t, v, numbers, number of steps, states."""
-    graph, m = Graph(), structure.law.states
-    step = structure.law.step(graph)
+    key = law.structure
+    if key not in _sweeps:
+        _sweeps[key] = _compiled_sweep(law)
+    return _sweeps[key]
+
+
+def _compiled_sweep(law: DynamicLaw) -> Any:
+    graph, m = Graph(), law.states
+    step = law.step(graph)
     sweep = Routine(graph, "sweep", ("t", "v", "numbers", "steps", "states"))
     motion = sweep.local("motion", 3)
     with sweep.repeat(sweep.load("steps")) as k:

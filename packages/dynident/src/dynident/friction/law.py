@@ -391,15 +391,9 @@ class FrictionLaw(ABC):
 
 @dataclass(frozen=True)
 class Sum(FrictionLaw):
-    """Sum of laws; its parameters carry the name of their law: ``coulomb.fc``, ``tanh.beta``, ``tanh2.beta``.
+    """Sum of laws; its parameters carry the name of their law: ``coulomb.fc``, ``tanh.beta``, ``tanh2.beta``."""
 
-    Parameters
-    ----------
-    members : tuple of FrictionLaw
-        The laws, at least one.
-    """
-
-    members: tuple[FrictionLaw, ...]
+    members: tuple[FrictionLaw, ...]  #: The laws, at least one
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", tuple(self.members))

@@ -78,15 +78,9 @@ class Offset(FrictionLaw):
 
 @dataclass(frozen=True)
 class Polynomial(FrictionLaw):
-    """Odd polynomial ``f = a0 sgn(v) + a1 v + a2 v^2 sgn(v) + a3 v^3`` [Pagani2022, eqs. 35 and 88].
+    """Odd polynomial ``f = a0 sgn(v) + a1 v + a2 v^2 sgn(v) + a3 v^3`` [Pagani2022, eqs. 35 and 88]."""
 
-    Parameters
-    ----------
-    degree : int
-        Highest power, 0 to 9.
-    """
-
-    degree: int = 3
+    degree: int = 3  #: Highest power, 0 to 9
 
     name = "polynomial"
 
@@ -108,14 +102,9 @@ class Stribeck(FrictionLaw):
     """Stribeck curve ``f = sgn(v) [fc + (fs - fc) exp(-|v/vs|^delta)]`` [Roldan2017, eq. 2.25 with the sgn it lacks].
 
     ``fc`` and ``fs`` are Coulomb and breakaway friction, ``vs`` is the Stribeck speed.
-
-    Parameters
-    ----------
-    exponent : float or None
-        delta: 1 is the exponential curve, 2 the Gaussian one; None makes it a shape parameter.
     """
 
-    exponent: float | None = 2.0
+    exponent: float | None = 2.0  #: delta: 1 is the exponential curve, 2 the Gaussian one; None makes it a shape parameter
 
     name = "stribeck"
     linear = ("fc", "fs")
@@ -187,14 +176,9 @@ class Sigmoid(FrictionLaw):
     Two terms in [Rodriguez2002, eqs. 13 and 18], three in [Kostic2002, eq. 9] (there a voltage). ``(Bfi, wi)`` and
     ``(-Bfi, -wi)`` are the same law and the terms can be exchanged, so single values are not identifiable: compare
     curves, or use `canonical`.
-
-    Parameters
-    ----------
-    terms : int
-        Number of sigmoids, 1 to 9.
     """
 
-    terms: int = 2
+    terms: int = 2  #: Number of sigmoids, 1 to 9
 
     name = "sigmoid"
 
@@ -236,14 +220,9 @@ class Asymmetric(FrictionLaw):
 
     Names end in ``p`` (forward) and ``n`` (backward). With Coulomb and viscous friction, the default, the columns are the
     terms ``fcp, fcn, fvp, fvn`` of `TERMS`; [Pagani2022, section 4.1.1] allows the same for its polynomial.
-
-    Parameters
-    ----------
-    law : FrictionLaw
-        The law of each direction.
     """
 
-    law: FrictionLaw = field(default_factory=_coulomb_and_viscous)
+    law: FrictionLaw = field(default_factory=_coulomb_and_viscous)  #: The law of each direction
 
     name = "asymmetric"
 

@@ -123,7 +123,7 @@ def _labels(function: Function) -> dict[str, tuple[str, str]]:
     return found
 
 
-def casadi_function(function: Function, about: str = "", shapes: Mapping[str, tuple[int, ...]] | None = None) -> str:
+def casadi_function(function: Function, shapes: Mapping[str, tuple[int, ...]] | None = None) -> str:
     """Return the definition of a name that is a `casadi.Function` of one sample; it needs ``ca`` and `casadi_helpers`.
 
     `shapes` are those of outputs that are matrices, not columns. Entries that are None are zero.
@@ -131,7 +131,7 @@ def casadi_function(function: Function, about: str = "", shapes: Mapping[str, tu
     inputs = {**function.inputs, **function.shared}
     dialect = Dialect(str, _number("ca"), _calls("ca", _CASADI, "({0})"))
     statements, texts = schedule(function.entries, dialect, local_name(function.arrays))
-    lines = [f"def _{function.name}():", *([f'    """{about}"""'] if about else [])]
+    lines = [f"def _{function.name}():"]
     lines += [f'    {array} = ca.SX.sym("{array}", {size})' for array, size in inputs.items()]
     lines += [f"    {s.name} = {s.text}" for s in statements]
     result = iter(texts)

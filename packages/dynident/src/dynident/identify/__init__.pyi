@@ -9,7 +9,6 @@ from .estimators.essential import contributing_parameters as contributing_parame
 from .estimators.essential import essential_parameters as essential_parameters
 from .estimators.gls import GLS as GLS
 from .estimators.instrumental import IV as IV
-from .estimators.kalman import Kalman as Kalman
 from .estimators.least_squares import OLS as OLS
 from .estimators.least_squares import WLS as WLS
 from .estimators.likelihood import ML as ML

@@ -129,6 +129,10 @@ class BaseParameters(Result):
         phi = np.zeros(len(self.mechanism.parameters))
         phi[self.columns] = np.arange(1.0, self.rank + 1.0) / self.rank
         n, motion = self.mechanism.dof, random_motion(self.mechanism, 4)
+        if "load" in (wanted := law_signals(self.mechanism)):  # of one unit
+            signals = dict.fromkeys(wanted, np.ones((4, len(self.mechanism.friction))))
+            W, _ = Rows(self.mechanism).equations(motion, None, np.arange(phi.size), signals=signals)
+            return np.asarray(np.einsum("npt,p->tn", W, phi).ravel())
         # The code of these rows exists already: they found the base parameters.
         return (weighted_regressor(self.mechanism, motion, np.broadcast_to(np.eye(n), (len(motion), n, n))) @ phi).ravel()
 

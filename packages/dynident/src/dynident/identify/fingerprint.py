@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.results import stored
 from dynident.signals.filters import Decimator
-from dynident.signals.preparation import Prepared
+from dynident.signals.preparation import Preparation
+
+T = TypeVar("T")
 
 LEVELS = 65535  # uint16: positions and efforts to 1.5e-5 of their range
 ROW = 0.08  # path per row at the usual speed: 70 rows for one oscillation, whose path is 4 sqrt(2)
@@ -28,22 +30,29 @@ SNIPPETS, SNIPPET = 32, 64  # stretches of samples as they were logged, for the 
 LARGEST = 1e100  # squares and products of such numbers stay finite
 
 
-def fingerprint(prepared: Prepared) -> dict[str, Any]:
-    """Return rows of positions and efforts of a prepared log, and some samples of its efforts, as JSON can hold them."""
-    motion, rate = prepared.motion, prepared.rate
-    speed = np.linalg.norm(motion.v / scale_of(np.std(motion.q, axis=0)), axis=1)
+def fingerprint(log: Preparation, efforts: bool = True) -> dict[str, Any]:
+    """Return rows of positions and efforts of a prepared log, and some samples of its efforts, as JSON can hold them.
+
+    Without `efforts`, which were not measured, they are stored as zero.
+    """
+    q, v = log.states
+    speed = np.linalg.norm(v / scale_of(np.std(q, axis=0)), axis=1)
     usual = np.sum(speed**2) / max(np.sum(speed), 1e-300)  # mean along the path: standstill does not count
-    low_pass = Decimator(int(np.clip(ROW / max(usual, 1e-300) * rate, 1.0, len(prepared) // 50 + 1)), rate, REACH)
-    rows = np.hstack([low_pass.apply(motion.q), low_pass.apply(prepared.effort)])
-    start, step = float(motion.t[low_pass.taps.size // 2]), low_pass.factor / rate
-    places = np.linspace(0, len(prepared) - SNIPPET, min(SNIPPETS, len(prepared) // SNIPPET)).astype(int)
-    return {
-        "rows": _thinned(
-            [_packed(start + i * step, step, rows[i : i + PIECE]) for i in range(0, len(rows), PIECE)], MOST_PIECES
-        ),
-        "total": len(rows),
-        "samples": [_packed(float(motion.t[i]), 1.0 / rate, prepared.effort[i : i + SNIPPET]) for i in places],
-    }
+    low_pass = Decimator(int(np.clip(ROW / max(usual, 1e-300) * log.rate, 1.0, len(log) // 50 + 1)), log.rate, REACH)
+    factor, taps, total, t = low_pass.factor, low_pass.taps.size, low_pass.length(len(log)), log.t
+    first = _thinned(list(range(0, total, PIECE)), MOST_PIECES)
+    pieces = log.measured((i * factor, (min(i + PIECE, total) - 1) * factor + taps) for i in first)
+    places = np.linspace(0, len(log) - SNIPPET, min(SNIPPETS, len(log) // SNIPPET)).astype(int)
+    snippets = log.efforts(places, SNIPPET)
+    if not efforts:
+        for piece in (*(each[:, q.shape[1] :] for each in pieces), *snippets):
+            piece[:] = 0.0
+    rows = [
+        _packed(float(t[taps // 2]) + i * factor / log.rate, factor / log.rate, low_pass.apply(piece))
+        for i, piece in zip(first, pieces, strict=True)
+    ]
+    samples = [_packed(float(t[i]), 1.0 / log.rate, snippet) for i, snippet in zip(places, snippets, strict=True)]
+    return {"rows": rows, "total": total, "samples": samples}
 
 
 def both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,7 +64,7 @@ def both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _thinned(pieces: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+def _thinned(pieces: list[T], most: int) -> list[T]:
     """Return at most so many pieces, evenly spaced."""
     return [pieces[i] for i in np.unique(np.linspace(0, len(pieces) - 1, min(len(pieces), most)).astype(int))]
 

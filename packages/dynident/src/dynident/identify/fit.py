@@ -26,11 +26,10 @@ from dynident.identify.regression.rows import Projection, Rows
 from dynident.identify.score import evaluate, score_fit
 from dynident.identify.tables import GOOD, POOR, Observability, Undetermined, summary_of
 from dynident.mechanics.motion import MotionLike, as_motion
-from dynident.mechanism.files import write_robot
+from dynident.mechanism.files import completed, write_robot
 from dynident.mechanism.inertia import Consistency
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
-from dynident.mechanism.sidecar import write_sidecar
 from dynident.results import Result
 from dynident.signals.quality import Finding
 from dynident.tabular import Tabular
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
     from dynident.friction.law import Friction
     from dynident.identify.score import Metrics, Score
     from dynident.signals.log import Log
-
-UPRIGHT = (0.0, 0.0, -9.81)  # gravity that readers of a URDF assume [m/s^2]
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,23 +193,22 @@ class Fit(Tabular, Result):
         path: str | os.PathLike[str],
         search: Sequence[str | os.PathLike[str]] = (),
         arguments: Mapping[str, object] | None = None,
+        sidecar: str | os.PathLike[str] | None = None,
     ) -> list[Path]:
         """Write a copy of a URDF or MJCF file with the identified parameters, and a sidecar for what it cannot hold.
 
-        `search` and `arguments` are those of `dynident.mechanism.read_robot`. Returns the files.
+        `sidecar`, whose comments are kept, `search` and `arguments` are those of `dynident.mechanism.read_robot`. Returns the
+        files.
         """
-        path, model = Path(path), self.model
-        upright = bool(np.max(np.abs(model.gravity - UPRIGHT)) < 0.01)
-        beside = [path.with_suffix(".toml")] if model.friction or model.forces or not upright else []
-        for sidecar in beside:
-            write_sidecar(model, sidecar, structure=False)
-        write_robot(source, self.mechanism, self.standard, path, search, arguments)
-        return [remark(path, self.provenance()), *beside]
+        written = write_robot(source, self.mechanism, self.standard, path, search, arguments)
+        return completed(self.model, remark(written, self.provenance()), sidecar)
 
     @property
     def std(self) -> Array:
         """Standard deviation of each base parameter; infinite where the data do not show it."""
         std = np.sqrt(np.clip(np.diag(self.covariance), 0.0, None))
+        if self.posterior.marginal_std is not None:
+            std = np.maximum(std, self.posterior.marginal_std)
         return std if self.posterior.scales else np.where(self.solved | ~self.active, std, np.inf)
 
     @property
@@ -221,20 +217,18 @@ class Fit(Tabular, Result):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.active, self.std / np.abs(self.values), np.nan)
 
-    def predict(self, motion: MotionLike, temperature: Array | None = None, load: Array | None = None) -> Prediction:
+    def predict(self, motion: MotionLike, temperature: Array | None = None) -> Prediction:
         """Predict the efforts of a motion, tau = W beta, with var = w cov w^T + sigma_g^2 (least squares).
 
         With loops the columns are the projected rows of ``fit.equations``; `actuator_torques` distributes them to motors.
         """
         motion = as_motion(motion)
-        effort, std, _ = self.evaluate(motion, self.values[None], temperature, load)
+        effort, std, _ = self.evaluate(motion, self.values[None], temperature)
         return Prediction(motion.t, effort[0], std)
 
-    def evaluate(
-        self, motion: MotionLike, betas: Array, temperature: Array | None = None, load: Array | None = None
-    ) -> tuple[Array, Array, Array]:
+    def evaluate(self, motion: MotionLike, betas: Array, temperature: Array | None = None) -> tuple[Array, Array, Array]:
         """Predict the efforts of a motion with several sets of base parameters at once."""
-        return predicted(self, as_motion(motion), betas, temperature, load)
+        return predicted(self, as_motion(motion), betas, temperature)
 
     @property
     def removals(self) -> tuple[str, ...]:

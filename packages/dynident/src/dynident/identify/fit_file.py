@@ -32,8 +32,8 @@ LARGEST = 1e100  # squares and products of such numbers stay finite
 NUMBERS = ("start", "end", "cutoff", "bandwidth")
 KIND = "dynident.identify.Fit"
 SCHEMA = 3  # version of the file; 1, without a number, lacks the factors of the regression data; up to 2 notes are sentences
-BELIEF: tuple[str, ...] = ("free", "free_relative", "description_relative", "standard_std", "determined", "scales")
-BELIEF += ("inflation", "training_std", "training_columns", "speeds", "before")
+BELIEF: tuple[str, ...] = ("free", "unconstrained", "free_relative", "description_relative", "standard_std", "determined")
+BELIEF += ("scales", "inflation", "training_std", "marginal_std", "calibration", "training_columns", "speeds", "before")
 #: What a file must have, what it may have, and what its belief may have; arrays are checked where their sizes are known.
 FIELDS: dict[str, Any] = {
     **dict.fromkeys(("covariance", "combinations", "projection", "standard_provenance"), Any),
@@ -168,6 +168,7 @@ def stored_parts(data: Mapping[str, Any], mechanism: Mechanism | None) -> tuple[
         estimator=given["estimator"],
         training_relative=float("nan") if given["training_relative"] is None else given["training_relative"],
         free=numbers("free", b),
+        unconstrained=numbers("unconstrained", b),
         free_relative=known.get("free_relative") or float("nan"),
         description_relative=known.get("description_relative") or float("nan"),
         standard_std=numbers("standard_std", p),
@@ -175,6 +176,8 @@ def stored_parts(data: Mapping[str, Any], mechanism: Mechanism | None) -> tuple[
         scales=known.get("scales") or {},
         inflation=numbers("inflation", len(groups)),
         training_std=numbers("training_std", len(groups)),
+        marginal_std=numbers("marginal_std", b),
+        calibration=numbers("calibration", len(groups)),
         training_columns=numbers("training_columns", len(groups), b),
         speeds=known.get("speeds") or {},
         before=numbers("before", b),

@@ -13,7 +13,9 @@ from dynident.errors import DynidentError
 from dynident.figures import BLUE, SKY, finish, label, new_figure
 from dynident.friction.law import State
 from dynident.identify.regression.factor import SLOW, nearness, shares
+from dynident.identify.regression.rows import law_signals
 from dynident.mechanics.closure import closure_starts
+from dynident.mechanics.dynamics import joint_loads
 from dynident.mechanics.motion import Motion
 from dynident.results import Result
 
@@ -65,17 +67,17 @@ class Prediction(Result):
         return figure
 
 
-def predicted(
-    fit: Fit, motion: Motion, betas: Array, temperature: Array | None, load: Array | None
-) -> tuple[Array, Array, Array]:
+def predicted(fit: Fit, motion: Motion, betas: Array, temperature: Array | None) -> tuple[Array, Array, Array]:
     """Return efforts, deviations and the parameters' share of them; see `Fit.evaluate`."""
     shape = (len(motion), fit.mechanism.dof)
     effort, std, share = np.empty((len(betas), *shape)), np.empty(shape), np.empty(shape)
     told = [shares(fit.sources if fit.posterior.speeds else (), name) for name in fit.equations.names]
     moving, resting = (np.array(x) * _of_groups(fit, fit.sigma) ** 2 for x in zip(*told, strict=True))
     errors = model_errors(fit, moving)
+    factor = np.ones(shape[1]) if fit.posterior.calibration is None else _of_groups(fit, fit.posterior.calibration)
     L = _root(fit.covariance)
-    signals = fit.equations.signals(temperature, load, len(motion)) or {}
+    load = joint_loads(fit.mechanism, motion, fit.standard) if "load" in law_signals(fit.mechanism) else None
+    signals = fit.equations.signals(temperature, load, motion) or {}
     firsts = range(0, len(motion), ROWS)
     starts = closure_starts(fit.mechanism, motion.q, firsts) if fit.mechanism.loops else [None] * len(firsts)
     limits = _friction_limits(fit, motion, temperature, load)
@@ -87,8 +89,8 @@ def predicted(
         spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
         share[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread))
         beyond = np.einsum("nbt,nb->tn", W**2, errors)
-        residual = np.maximum(moving, beyond) + _resting(fit, motion.v[piece], limits, resting)
-        std[piece] = np.sqrt(share[piece] ** 2 + residual)
+        residual = factor**2 * (share[piece] ** 2 + np.maximum(moving, 0.5 * (moving + beyond)))
+        std[piece] = np.sqrt(residual + _resting(fit, motion.v[piece], limits, resting))
     return effort, std, share
 
 

@@ -14,6 +14,7 @@ from dynident.errors import DynidentError, IdentificationError, SignalWarning, w
 from dynident.identify.base import columns_of
 from dynident.identify.figures import plot_score
 from dynident.identify.held_out import COPIED, Overlap, overlap
+from dynident.identify.regression.factor import nearness
 from dynident.identify.regression.logs import dead_efforts, match, prepared_for, robot_motion, same_band, source_of
 from dynident.identify.regression.rows import Rows, motor_map
 from dynident.mechanics.motion import Motion
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dynident.identify.fit import Fit
 
 SMALL = 5e-4  # share of a preload that is not worth a word
+AT_REST = 0.5  # of the weight that friction at standstill has in the band
 LEAVES = 3.0  # leverage from which on a motion is said to leave what was trained
 
 
@@ -78,6 +80,8 @@ class Score(Tabular, Result):
         Share of the motion that training logs have too (see `dynident.identify.held_out`).
     repeats : str
         Where they have it.
+    resting : ndarray of bool (M, n), optional
+        Where joints of a tree stand still: friction holds them with anything up to its level, which the band covers.
     """
 
     name: str
@@ -103,6 +107,7 @@ class Score(Tabular, Result):
     position: Array | None = None
     repeated: float = 0.0
     repeats: str = ""
+    resting: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
         kind = "training data" if self.training else "held out"
@@ -213,6 +218,13 @@ def _with_motors(score: Score, rows: Rows, motion: Motion, prepared: Prepared, e
     return replace(score, motors=motors, preload=inside / whole if redundant and whole > 0.0 else 0.0)
 
 
+def _resting(fit: Fit, v: Array, joints: tuple[str, ...]) -> NDArray[np.bool_] | None:
+    """Return where joints of a tree stand still; None where the fit does not know their usual speed."""
+    if fit.mechanism.loops or not fit.posterior.speeds:
+        return None
+    return np.asarray(nearness(v, np.array([fit.posterior.speeds.get(name, 0.0) for name in joints])) > AT_REST)
+
+
 def _shared(fit: Fit, checksum: str, motion: Motion, prepared: Prepared, predicted: Array) -> Overlap:
     """Return what a log shares with the training logs; efforts are compared where they were measured."""
     if fit.mechanism.loops:
@@ -253,8 +265,8 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         raise IdentificationError(f"log '{log.name}' has no usable effort channel of a joint that was fitted")
     motion = robot_motion(fit.mechanism, prepared.motion)
     free = fit.values if fit.free is None else fit.free
-    betas = np.array([fit.values, fit.described, free])
-    efforts, deviation, share = fit.evaluate(motion, betas, prepared.temperature, prepared.effort)
+    betas = np.array([fit.values, fit.described, free, np.zeros(fit.base.rank)])  # the last: known forces alone
+    efforts, deviation, share = fit.evaluate(motion, betas, prepared.temperature)
     shared = Overlap(1.0, 1.0) if training else _shared(fit, source["sha256"], motion, prepared, efforts[0])
     training = shared.copied > COPIED
     if training and not allow_training:
@@ -272,10 +284,11 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         if not used.any():
             raise IdentificationError(f"log '{log.name}' has no row in which a joint moves; fit with a smaller standstill=")
     joints = tuple(rows.names[i] for i in keep)
-    metrics = evaluate(measured, predicted, joints, t, used)
-    every = evaluate(effort, efforts[0][:, keep], joints, prepared.motion.t)
-    described = low_pass(efforts[1][:, keep])
-    before, beside = (evaluate(measured, each, joints, t, used).relative for each in (described, low_pass(efforts[2][:, keep])))
+    given = low_pass(efforts[3][:, keep])
+    metrics = evaluate(measured, predicted, joints, t, used, given)
+    every = evaluate(effort, efforts[0][:, keep], joints, prepared.motion.t, None, efforts[3][:, keep])
+    described, alone = low_pass(efforts[1][:, keep]), low_pass(efforts[2][:, keep])
+    before, beside = (evaluate(measured, each, joints, t, used, given).relative for each in (described, alone))
     leverage, size = None, float(np.sqrt(np.mean(measured**2)))
     open_share = np.sqrt(np.mean(share[centres][:, keep] ** 2, axis=0))
     if fit.posterior.training_std is not None:
@@ -311,6 +324,7 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         position=motion.q[centres],
         repeated=shared.repeated,
         repeats=shared.where,
+        resting=_resting(fit, motion.v[centres][:, keep], joints),
     )
     if not fit.mechanism.loops:
         return found
@@ -381,6 +395,7 @@ def evaluate(
     joints: tuple[str, ...],
     t: ArrayLike | None = None,
     used: NDArray[np.bool_] | None = None,
+    given: Array | float = 0.0,
 ) -> Metrics:
     """Compare predicted with measured efforts.
 
@@ -394,6 +409,8 @@ def evaluate(
         Time of the samples [s]; sample numbers when omitted.
     used : ndarray of bool (N, n), optional
         Samples that count; all when omitted.
+    given : ndarray (N, n) or 0
+        Efforts of forces that are known: relative errors are those of the rest, as in training.
 
     Returns
     -------
@@ -412,13 +429,13 @@ def evaluate(
     if counted.shape != tau.shape or not counted.any():
         raise DynidentError(f"metrics: no sample counts, or used has shape {counted.shape} and not {tau.shape}")
     e = np.where(counted, tau - hat, 0.0)
-    kept = np.where(counted, tau, 0.0)
+    kept = np.where(counted, tau - given, 0.0)
     spread = np.max(tau, axis=0, where=counted, initial=-np.inf) - np.min(tau, axis=0, where=counted, initial=np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):  # a channel that is zero throughout has no relative error
         count = np.sum(counted, axis=0)
         rms = np.sqrt(np.sum(kept**2, axis=0) / count)
         rmse = np.sqrt(np.sum(e**2, axis=0) / count)
-        variance = np.sum(np.where(counted, tau - np.sum(kept, axis=0) / count, 0.0) ** 2, axis=0)
+        variance = np.sum(np.where(counted, tau - given - np.sum(kept, axis=0) / count, 0.0) ** 2, axis=0)
         per_joint = np.where(rms > 0, rmse / rms, np.nan)
         nrms = np.where(spread > 0, rmse / spread, np.nan)
         r2 = np.where(variance > 0, 1.0 - np.sum(e**2, axis=0) / variance, np.nan)

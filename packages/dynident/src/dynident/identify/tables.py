@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dynident.identify.fit import Fit
 
 MOSTLY = 0.5  # part of the squared residual
-SHOWN = ("negative_terms", "impossible_terms", "impossible_bodies", "loop_gains", "numbered")  # notes of the summary
+SHOWN = ("negative_terms", "impossible_bodies", "description", "loop_gains", "numbered")  # notes of the summary
 
 GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
 

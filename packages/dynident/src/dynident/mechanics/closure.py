@@ -89,21 +89,14 @@ def closure_starts(mechanism: Mechanism, q: ArrayLike, samples: Sequence[int]) -
     return list(closed)
 
 
-def close_motion(mechanism: Mechanism, motion: MotionLike, start: Array | None = None, first: int = 0) -> ClosedMotion:
-    """Return tree motion and projector of a `mechanism` with loops for a `motion` (q, v, a) of its independent coordinates.
-
-    `start` (n_tree,) is a closed configuration near the first sample (the robot's home), `first` its number for messages.
-    """
+def close_motion(mechanism: Mechanism, motion: MotionLike) -> ClosedMotion:
+    """Return tree motion and projector of a `mechanism` with loops for a `motion` (q, v, a) of its independent coordinates."""
     motion = as_motion(motion)
-    positions = close_positions(mechanism, motion.q, start, first=first)
-    return close_rates(mechanism, positions, motion.v, motion.a, first)
+    return close_rates(mechanism, close_positions(mechanism, motion.q), motion.v, motion.a)
 
 
-def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLike, first: int = 0) -> ClosedMotion:
-    """Return tree motion and projector at closed positions (N, n_tree), from independent rates v and a (N, n).
-
-    `first` is the number of the first sample, for messages.
-    """
+def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLike) -> ClosedMotion:
+    """Return tree motion and projector at closed positions (N, n_tree), from independent rates v and a (N, n)."""
     if not (mechanism.loops or mechanism.couplings):
         raise DynidentError(f"robot '{mechanism.name}' has no loops; its coordinates are independent as they are")
     nu, nu_dot = (np.ascontiguousarray(y, dtype=np.float64) for y in (v, a))
@@ -120,7 +113,7 @@ def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLi
     if samples and not np.min(pivot) >= SINGULAR:
         bad = int(np.argmin(pivot))
         raise DynidentError(
-            f"robot '{mechanism.name}' is singular at sample {first + bad}: {', '.join(mechanism.coordinate_names)} do not "
+            f"robot '{mechanism.name}' is singular at sample {bad}: {', '.join(mechanism.coordinate_names)} do not "
             "determine the other joints there; keep away from it or choose other independent coordinates"
         )
     return ClosedMotion(positions, out["vt"], out["at"], out["G"], pivot[:, 0])

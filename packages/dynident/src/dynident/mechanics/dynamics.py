@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,17 +12,20 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.graph.compiled import Compiled
 from dynident.graph.elementary import minimum
-from dynident.graph.expression import Function
+from dynident.graph.expression import Function, Node, substitute
+from dynident.graph.vectors import dot
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import at_rest, cached, coordinates, declared, entering, node_values, quantity, values_of
 from dynident.mechanics.kinematics import jacobian
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
-from dynident.mechanics.solving import reciprocal, solve_symmetric
+from dynident.mechanics.newton_euler import mass_matrix as bodies_matrix
+from dynident.mechanics.solving import NodeRows, reciprocal, solve_symmetric
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 
 Wrenches = Mapping[str, ArrayLike]
 
+LOAD_STEPS = 6  # fixed-point steps for friction that grows with the load; a share of 0.1 leaves 1e-6 of it
 SINGULAR = 1e-13  # pivot or eigenvalue of M, relative to its diagonal, below which only rounding errors are left
 
 
@@ -68,6 +71,13 @@ def _torques(mechanism: Mechanism, arrays: Mapping[str, Array], values: Array) -
     return quantity(mechanism, "inverse_dynamics", Equations.torques, (mechanism.dof,), arrays, values)
 
 
+def joint_loads(mechanism: Mechanism, motion: Motion, parameters: Parameters | ArrayLike | None = None) -> Array:
+    """Return the torques of the bodies alone on the coordinates of a tree, (N, n): the load of its gears."""
+    values = node_values(mechanism, values_of(mechanism, parameters))
+    arrays = entering(mechanism, motion)
+    return quantity(mechanism, "joint_loads", lambda x: x.project(x.loads), (mechanism.dof,), arrays, values)
+
+
 def _wrench_torques(mechanism: Mechanism, motion: Motion, wrenches: Wrenches) -> Array:
     """Return sum J^T w of the external wrenches on links."""
     if not isinstance(wrenches, Mapping):
@@ -109,28 +119,8 @@ def coriolis_matrix(
     # Only inertias: rotors behind a coupling function or a loop turn at a ratio that depends on q, so they count as well.
     values[mechanism.tree.inertias.size :] *= mechanism.rotor_columns
     motion = at_rest(mechanism, q, coordinates(mechanism, v, "v"))
-    if mechanism.has_opaque_couplings:
-        return _polarised(mechanism, motion, values)
     shape, phi = (mechanism.dof, mechanism.dof), node_values(mechanism, values)
     return quantity(mechanism, "coriolis_matrix", Equations.coriolis_matrix, shape, entering(mechanism, motion), phi)
-
-
-def _polarised(mechanism: Mechanism, motion: Motion, values: Array) -> Array:
-    """Return C of a robot with couplings known by numbers only, in true coordinates (angles and lengths).
-
-    The velocity torques h(v) = C(v) v are quadratic in v, and C(v) w = C(w) v for the Christoffel matrix, hence
-    C(v) e_j = (h(v + e_j) - h(v) - h(e_j)) / 2.
-    """
-    held = inverse_dynamics(mechanism, at_rest(mechanism, motion.q), values)
-
-    def h(v: Array) -> Array:
-        return inverse_dynamics(mechanism, at_rest(mechanism, motion.q, v), values) - held
-
-    own, columns = h(motion.v), []
-    for unit in np.eye(mechanism.dof):
-        step = np.broadcast_to(unit, motion.v.shape)
-        columns.append(0.5 * (h(motion.v + step) - own - h(step)))
-    return np.stack(columns, axis=2)
 
 
 def gravity(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | ArrayLike | None = None) -> Array:
@@ -197,13 +187,36 @@ def forward_dynamics_function(mechanism: Mechanism) -> Function:
     """Return M^-1 (tau - bias) and the smallest pivot of M relative to its diagonal as a function of q, v and tau."""
     x = Equations(mechanism)
     x.a = [x.graph.zero] * mechanism.dof
-    M, bias, tau = x.mass_matrix(), x.torques(), x.graph.symbols("tau", mechanism.dof)
-    solved, pivots = solve_symmetric(M, [[t - b] for t, b in zip(tau, bias, strict=True)])
+    M, tau = x.mass_matrix(), x.graph.symbols("tau", mechanism.dof)
+    solved, pivots = accelerations(x, M, tau)
     ratio = pivots[0] * reciprocal(M[0][0])
     for i, pivot in enumerate(pivots[1:], 1):
         ratio = minimum(ratio, pivot * reciprocal(M[i][i]))
     outputs = {"acceleration": [row[0] for row in solved], "ratio": [ratio]}
     return declared(mechanism, "forward_dynamics", outputs, more={"tau": mechanism.dof}, parameters=True)
+
+
+def accelerations(x: Equations, M: NodeRows, tau: Sequence[Node]) -> tuple[NodeRows, list[Node]]:
+    """Return M^-1 (tau - bias) as a column, and the pivots of M; equations `x` have zero accelerations.
+
+    Friction that grows with the load of a joint depends on accelerations. Its share of the load is well below one, so that the
+    accelerations converge when the load is taken from those of the step before.
+    """
+    loaded = [k for k, friction in enumerate(x.mechanism.friction.values()) if "tau" in friction.law.looks_at]
+    if not loaded:
+        return solve_symmetric(M, [[t - b] for t, b in zip(tau, x.torques(), strict=True)])
+    place = [x.mechanism.tree.coordinates.index(name) for name in x.mechanism.friction]
+    symbols = x.graph.symbols("own load", len(place))
+    still, x.channels = x.loads, {**x.channels, "load": symbols}
+    inertia = bodies_matrix(x.state, x.bodies(x.load_phi))
+    bias, load = x.torques(), [still[d] for d in place]
+    for _ in range(LOAD_STEPS):
+        own = substitute(bias, dict(zip(symbols, load, strict=True)))
+        solved, pivots = solve_symmetric(M, [[t - b] for t, b in zip(tau, own, strict=True)])
+        a = [row[0] for row in solved]
+        tree = a if x.G is None else [dot(row, a) for row in x.G]
+        load = [still[d] + dot(inertia[d], tree) for d in place]
+    return solved, pivots
 
 
 def _check_regular(mechanism: Mechanism, M: Array, samples: NDArray[np.int64]) -> None:

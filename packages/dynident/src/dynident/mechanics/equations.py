@@ -23,8 +23,6 @@ from dynident.mechanism.inertia import Inertia, moved
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.tree import FREE, NODE_DOF, SPHERICAL, Geometry
 
-LOAD = "load"  # symbol of a load that nobody gave
-
 
 class Equations(MovingTree):
     """One robot in one state, every quantity made when first asked for.
@@ -52,6 +50,7 @@ class Equations(MovingTree):
         compiled = phi is None and graph is None  # alone in its graph: the numbers are inputs of the code
         self.law = self.graph.symbols("law", numbers.size) if compiled else [self.graph.const(x) for x in numbers.tolist()]
         self.channels: Mapping[str, list[Node]] = {}
+        self.load_phi = self.phi  # parameters of the bodies whose torque loads the gears
 
     # ---- parameters -------------------------------------------------------------------------------------------------
 
@@ -110,12 +109,24 @@ class Equations(MovingTree):
         d = self.mechanism.tree.coordinates.index(coordinate)
         warm = reference_temperature(law.law)
         T: Node | float = self.channels["T"][k] if "T" in self.channels else (20.0 if warm is None else warm)
-        load = self.channels["load"][k] if "load" in self.channels else self.graph.symbol(LOAD)
+        load = self.graph.zero
+        if "tau" in law.law.looks_at:
+            load = self.channels["load"][k] if "load" in self.channels else self.loads[d]
         point = Point(self.tree_v[d], self.tree_q[d], load, T)
         torque: Node = law.law.expression(
             self.graph, point, dict(zip(law.law.parameters, numbers, strict=True)), width=self.width
         )
         return torque
+
+    @cached_property
+    def loads(self) -> list[Node]:
+        """Torques of the bodies on all tree coordinates: what gears transmit, without rotors and friction."""
+        if self.mechanism.loops:
+            raise DescriptionError(
+                f"friction of robot '{self.mechanism.name}' depends on the load of its joints, which is for trees only; leave "
+                "that law out of a robot with loops"
+            )
+        return inverse_dynamics(self.state, self.bodies(self.load_phi))
 
     @cached_property
     def law_columns(self) -> list[tuple[int, int, list[Node], dict[tuple[int, int], Node]]]:

@@ -20,7 +20,7 @@ from dynident.checks import finite_rows, numbers
 from dynident.errors import DescriptionError, DynidentError, require
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Function, Node, reachable
-from dynident.mechanics.equations import LOAD, Equations, opaque_columns
+from dynident.mechanics.equations import Equations, opaque_columns
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanics.moving_tree import positions_of
 from dynident.mechanism.force import Columns, Force
@@ -84,7 +84,7 @@ def _geometry(mechanism: Mechanism) -> tuple[Hashable, Hashable, Hashable]:
         moving = (
             tuple([(part.shape, part.tobytes()) for part in parts]),
             tuple(mechanism.closure.independent.tolist()) if mechanism.loops else (),
-            tuple((c.joint, tuple(c.of.items()), c.offset, c.function, c.gradient) for c in mechanism.couplings),
+            tuple((c.joint, tuple(c.of.items()), c.offset, c.function) for c in mechanism.couplings),
             tuple((a.name, tuple(a.coupling.items())) for a in mechanism.actuators),
             (mechanism.joint_columns, mechanism.actuator_columns, mechanism.coordinate_names),
             tuple((name, friction.law) for name, friction in mechanism.friction.items()),
@@ -107,38 +107,21 @@ def declared(
 ) -> Function:
     """Return outputs that were made from a robot's `Equations` as a function; `rows` are those with samples last.
 
-    Inputs are q, v, a (G and b of couplings known by numbers only) and `more`; shared by all samples are the standard
-    parameters phi, if asked for, and what `shared` names.
+    Inputs are q, v, a and `more`; shared by all samples are the standard parameters phi, if asked for, and what `shared` names.
     """
-    n, wide = mechanism.dof, len(mechanism.tree.coordinates)
-    inputs = {"q": positions_of(mechanism), "v": n, "a": n, **(more or {})}
-    if mechanism.has_opaque_couplings:
-        inputs |= {"G": wide * n, "b": wide}
+    inputs = {"q": positions_of(mechanism), "v": mechanism.dof, "a": mechanism.dof, **(more or {})}
     same = {**({"phi": len(mechanism.parameters)} if parameters else {}), **(shared or {})}
     if mechanism.friction or mechanism.forces:
         nodes = reachable([node for own in outputs.values() for node in own if node is not None])
         used = {node.name.split("[")[0] for node in nodes if node.op == "symbol"}
         inputs |= {"F": opaque_columns(mechanism)} if "F" in used else {}
         same |= {"law": mechanism.law_values.size} if "law" in used else {}
-        if LOAD in used and LOAD not in inputs:
+        if "phi" in used and "phi" not in same:
             raise DescriptionError(
-                f"friction of robot '{mechanism.name}' depends on the load of its joints, which is known only where efforts "
-                "were measured: predict with load=, or leave that law out"
+                f"friction of robot '{mechanism.name}' depends on the load of its joints, so that its torque is not linear in "
+                "the parameters; fit_friction identifies it"
             )
     return Function(name, inputs, outputs, same, rows)
-
-
-def compiled(
-    mechanism: Mechanism,
-    name: str,
-    outputs: Outputs,
-    rows: frozenset[str] = frozenset(),
-    more: Mapping[str, int] | None = None,
-    parameters: bool = False,
-    shared: Mapping[str, int] | None = None,
-) -> Compiled:
-    """Return the machine code of what `declared` returns."""
-    return Compiled(declared(mechanism, name, outputs, rows, more, parameters, shared))
 
 
 def function_of(
@@ -158,7 +141,7 @@ def function_of(
         outputs = make(Equations(mechanism, links=links))
         if not isinstance(outputs, Mapping):
             raise DynidentError(f"function '{name}': make returned {outputs!r:.100}; return lists of expressions by name")
-        return compiled(mechanism, name, outputs, parameters=parameters)
+        return Compiled(declared(mechanism, name, outputs, parameters=parameters))
 
     return cached(mechanism, (name, key), made, frames=key != ())
 
@@ -189,7 +172,7 @@ def _fitting(mechanism: Mechanism, array: Array, what: str) -> Array:
 
 
 def entering(mechanism: Mechanism, motion: Motion, positions: Array | None = None) -> dict[str, Array]:
-    """Return the contiguous arrays that a robot's functions take: q, v, a, and G, b where needed.
+    """Return the contiguous arrays that a robot's functions take: q, v, a, and numbers of friction laws and columns.
 
     With loops q are the closed positions (N, n_tree) of the tree, which may be given when they are known.
     """
@@ -199,40 +182,12 @@ def entering(mechanism: Mechanism, motion: Motion, positions: Array | None = Non
         from dynident.mechanics.closure import close_positions  # noqa: PLC0415 - it stands on this file
 
         arrays["q"] = close_positions(mechanism, q) if positions is None else np.ascontiguousarray(positions)
-    elif mechanism.has_opaque_couplings:
-        arrays |= _followed(mechanism, q, arrays["v"])
     if mechanism.law_values.size:
         arrays["law"] = mechanism.law_values
     own = [force.evaluate(q, motion.v, motion.a) for force in mechanism.forces if isinstance(force, Columns)]
     if own:  # columns by number: all coordinates of the first, then of the next
         arrays["F"] = np.ascontiguousarray(np.concatenate(own, axis=2).transpose(0, 2, 1).reshape(len(q), -1))
     return arrays
-
-
-def _followed(mechanism: Mechanism, q: Array, v: Array) -> dict[str, Array]:
-    """Return tree positions, G and b of a robot with a coupling whose function is known by its numbers only."""
-    linear, g0 = mechanism.coupling_map
-    G = np.repeat(linear[None], q.shape[0], axis=0)
-    x, b = times(q, linear.T) + g0, np.zeros((q.shape[0], linear.shape[0]))
-    for coupling in mechanism.couplings:
-        if coupling.function is not None:
-            row = mechanism.tree.coordinates.index(coupling.joint)
-            of = [mechanism.coordinate_names.index(name) for name in coupling.of]
-            value, gradient, hessian = coupling.evaluate(q[:, of])
-            x[:, row], G[:, row, of] = value, gradient
-            b[:, row] = np.einsum("si,sij,sj->s", v[:, of], hessian, v[:, of])
-    return {"q": x, "G": np.ascontiguousarray(G.reshape(q.shape[0], -1)), "b": b}
-
-
-def times(x: Array, A: Array) -> Array:
-    """Return x A, every row summed in the same order, so that a sample does not depend on the batch around it.
-
-    BLAS chooses its order by the shape of the arrays; here only the non-zero entries of A are visited, one by one.
-    """
-    out = np.zeros((x.shape[0], A.shape[1], *x.shape[2:]))
-    for i, j in np.argwhere(A):
-        out[:, j] += x[:, i] * A[i, j]
-    return out
 
 
 def at_rest(mechanism: Mechanism, q: ArrayLike, v: ArrayLike | None = None) -> Motion:

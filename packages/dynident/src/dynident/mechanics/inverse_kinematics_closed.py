@@ -181,13 +181,12 @@ def choose_posture(
     position: ArrayLike,
     posture: str = "",
     frame: str | None = None,
-    path: bool = True,
 ) -> Array:
     """Return one solution (N, n) per target: the branch that `posture` names, angles within the limits of the `mechanism`.
 
     `rotation`, `position` and `frame` are those of `inverse_kinematics`. `posture` has words of
-    ``arm_structure(mechanism).postures``, such as "front up noflip"; words left out are those of the first branch. With
-    `path` the targets follow each other, and angles are continued over whole turns.
+    ``arm_structure(mechanism).postures``, such as "front up noflip"; words left out are those of the first branch. Targets
+    follow each other on a path: angles are continued over whole turns.
     """
     arm = arm_structure(mechanism, frame)
     branch = arm.postures.index(_branch(arm, posture))
@@ -204,16 +203,15 @@ def choose_posture(
             f"target {i} of {len(q)} (position {p[i].tolist()}) is {how}; {lost.size - 1} more targets fail: move them into "
             "reach"
         )
-    if path:
-        q[:, arm.chain.revolute] = np.unwrap(q[:, arm.chain.revolute], axis=0)
-    return _into_limits(mechanism, q, arm.chain.revolute, path)
+    q[:, arm.chain.revolute] = np.unwrap(q[:, arm.chain.revolute], axis=0)
+    return _into_limits(mechanism, q, arm.chain.revolute)
 
 
-def _into_limits(mechanism: Mechanism, q: Array, revolute: NDArray[np.bool_], path: bool) -> Array:
-    """Shift angles by whole turns into the limits (a whole path at once), or say which joint cannot."""
+def _into_limits(mechanism: Mechanism, q: Array, revolute: NDArray[np.bool_]) -> Array:
+    """Shift the angles of a path by whole turns into the limits, or say which joint cannot."""
     lower, upper = mechanism.position_limits
     middle = middle_of(lower, upper)
-    centre = 0.5 * (q.max(axis=0) + q.min(axis=0)) if path else q
+    centre = 0.5 * (q.max(axis=0) + q.min(axis=0))
     outside = np.any((q < lower) | (q > upper), axis=0) & revolute
     q = q + np.where(outside, 2.0 * np.pi * np.round((middle - centre) / (2.0 * np.pi)), 0.0)
     slack = 1e-12

@@ -19,6 +19,9 @@ from dynident.mechanics.functions import coordinates
 from dynident.mechanics.kinematics import end_frame, forward_kinematics, jacobian
 from dynident.mechanism.mechanism import Mechanism
 
+STEPS = 200  # per target, at most
+# Error in parts of the robot's size at which a target is reached; where rounding prevents that, 1e4 times as much is accepted.
+REACHED = 1e-12
 TOGETHER = 64  # random starts tried at once: a step of many samples costs little more than that of one
 
 
@@ -139,8 +142,6 @@ def inverse_kinematics_numeric(
     start: ArrayLike | None = None,
     frame: str | None = None,
     path: bool = False,
-    tolerance: float = 1e-12,
-    iterations: int = 200,
     restarts: int = 100,
     failure: str = "raise",
 ) -> Array:
@@ -161,11 +162,6 @@ def inverse_kinematics_numeric(
     path : bool
         True when the targets follow each other on a path: each starts at the solution before it and has no restarts, so
         that the joints move continuously.
-    tolerance : float
-        Error at which a target counts as reached, in parts of the robot's size (for metres and radians alike). Where
-        rounding keeps the error above it, 1e4 times as much is accepted.
-    iterations : int
-        Largest number of steps per target.
     restarts : int
         How often a target that is not reached is tried again from a random start (always the same ones).
     failure : {"raise", "nan"}
@@ -181,15 +177,15 @@ def inverse_kinematics_numeric(
     if len(first) not in (1, len(p)):
         raise DynidentError(f"start has {len(first)} rows but there are {len(p)} targets; give one row, or one per target")
     task = PoseTask(mechanism, name, R, p, lower, upper, robot_size(mechanism))
-    done = tolerance * task.size
+    done = REACHED * task.size
     q = np.array(np.broadcast_to(first, (len(p), mechanism.dof)))
     if path:
         left = np.empty(len(p))
         for i in range(len(p)):
             guess = q[i : i + 1] if i == 0 or len(first) > 1 else q[i - 1 : i]
-            q[i : i + 1], left[i : i + 1] = damped_least_squares(task.rows(np.array([i])), guess, done, iterations)
+            q[i : i + 1], left[i : i + 1] = damped_least_squares(task.rows(np.array([i])), guess, done, STEPS)
     else:
-        q, left = damped_least_squares(task, q, done, iterations)
+        q, left = damped_least_squares(task, q, done, STEPS)
         generator = np.random.default_rng(0)
         low, high = np.maximum(lower, middle - np.pi), np.minimum(upper, middle + np.pi)
         tries = 0
@@ -198,7 +194,7 @@ def inverse_kinematics_numeric(
             each = min(restarts - tries, max(1, TOGETHER // again.size))
             rows = np.repeat(again, each)
             begin = generator.uniform(low, high, (rows.size, mechanism.dof))
-            tried, after = damped_least_squares(task.rows(rows), begin, done, iterations)
+            tried, after = damped_least_squares(task.rows(rows), begin, done, STEPS)
             best = np.argmin(after.reshape(again.size, each), axis=1) + each * np.arange(again.size)
             better = after[best] < left[again]
             q[again[better]], left[again[better]] = tried[best[better]], after[best[better]]

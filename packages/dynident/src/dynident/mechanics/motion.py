@@ -23,19 +23,12 @@ class Motion:
     """A motion of n coordinates at N samples.
 
     One sample may be given as plain vectors; it becomes a batch of one.
-
-    Parameters
-    ----------
-    t : array_like, (N,)
-        Time [s], strictly increasing.
-    q, v, a : array_like, (N, n)
-        Positions [rad or m], velocities and accelerations, columns in the order of `Mechanism.coordinate_names`.
     """
 
-    t: Array
-    q: Array
-    v: Array
-    a: Array
+    t: Array  #: (N,), time [s], strictly increasing
+    q: Array  #: (N, n), positions [rad or m], columns in the order of `Mechanism.coordinate_names`
+    v: Array  #: (N, n), velocities
+    a: Array  #: (N, n), accelerations
 
     def __init__(self, t: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> None:
         time, *arrays = [numbers(x, f"motion: {label}") for x, label in ((t, "t"), (q, "q"), (v, "v"), (a, "a"))]

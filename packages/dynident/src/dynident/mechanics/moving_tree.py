@@ -38,22 +38,15 @@ class MovingTree:
     @cached_property
     def tree_q(self) -> list[Node]:
         """Positions of all tree coordinates."""
-        if self.mechanism.loops or self._opaque:
+        if self.mechanism.loops:
             return self.x
         return follow(self.graph, self.mechanism, self.x)
-
-    @cached_property
-    def _opaque(self) -> bool:
-        return self.mechanism.has_opaque_couplings
 
     @cached_property
     def G(self) -> NodeRows | None:
         """dv_t/dnu, (n_tree, n); None for a plain tree, where it is the identity."""
         if self.mechanism.loops:
             return self._closed[0]
-        if self._opaque:
-            n, flat = self.mechanism.dof, self.graph.symbols("G", len(self.tree_q) * self.mechanism.dof)
-            return [flat[i * n : (i + 1) * n] for i in range(len(self.tree_q))]
         return derivative_matrix(self.tree_q, self.x) if self.mechanism.couplings else None
 
     @cached_property
@@ -62,8 +55,6 @@ class MovingTree:
         zero = self.graph.zero
         if self.mechanism.loops:
             return self._closed[1]
-        if self._opaque:
-            return self.graph.symbols("b", len(self.tree_q))
         if self.G is None or all(c.function is None for c in self.mechanism.couplings):
             return [zero] * len(self.tree_q)
         rates = forward([entry for row in self.G for entry in row], dict(zip(self.x, self.v, strict=True)))
@@ -171,6 +162,12 @@ class MovingTree:
         node, own = self.geometry.frames[link]
         return compose(self.state.world(node), own)
 
+    def pose_matrix(self, link: str) -> NodeRows:
+        """Return the homogeneous matrix (4, 4) of a link in the base frame."""
+        R, p = self.pose(link)
+        zero, one = self.graph.zero, self.graph.one
+        return [*([*row, shift] for row, shift in zip(R, p, strict=True)), [zero, zero, zero, one]]
+
     def jacobian(self, link: str) -> NodeRows:
         """Return J (6, n) of a link's origin in its own axes, linear rows first."""
         node, (P, lever) = self.geometry.frames[link]
@@ -194,7 +191,7 @@ class MovingTree:
 
 def positions_of(mechanism: Mechanism) -> int:
     """Return how many positions enter the equations: all tree coordinates where they are found by iteration."""
-    return len(mechanism.tree.coordinates) if mechanism.loops or mechanism.has_opaque_couplings else mechanism.dof
+    return len(mechanism.tree.coordinates) if mechanism.loops else mechanism.dof
 
 
 def follow(graph: Graph, mechanism: Mechanism, q: Sequence[Node]) -> list[Node]:
@@ -220,6 +217,5 @@ def _followed(graph: Graph, coupling: Coupling, x: Sequence[Node]) -> Node:
     except (TypeError, AttributeError, ValueError, IndexError) as error:
         raise DescriptionError(
             f"coupling of joint '{coupling.joint}' has no closed form that can be differentiated ({error}); write its function "
-            "with sums, products, quotients, powers, sin, cos, tan, sqrt, exp, tanh and arctan2 of NumPy, or give gradient= "
-            "and hessian="
+            "with sums, products, quotients, powers, sin, cos, tan, sqrt, exp, tanh and arctan2 of NumPy"
         ) from error

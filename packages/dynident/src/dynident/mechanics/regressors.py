@@ -11,7 +11,7 @@ from dynident.errors import DynidentError
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import reverse
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Outputs, cached, compiled, entering, function_of, quantity, run
+from dynident.mechanics.functions import Outputs, cached, declared, entering, function_of, quantity, run
 from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism.mechanism import Mechanism
 
@@ -56,22 +56,6 @@ def regressor(mechanism: Mechanism, motion: MotionLike, out: Array | None = None
     return quantity(mechanism, "regressor", Equations.regressor, shape, arrays, out=out)
 
 
-def regressor_rows(mechanism: Mechanism, motion: MotionLike, columns: ArrayLike | None = None) -> Array:
-    """Return the same regressor with samples last: row (i, j) is column j of coordinate i over time."""
-    motion = as_motion(motion)
-    arrays = entering(mechanism, motion)
-    wanted = tuple(range(len(mechanism.parameters))) if columns is None else tuple(int(c) for c in np.asarray(columns))
-
-    def build() -> Compiled:
-        entries = [None if entry.is_const(0.0) else entry for row in Equations(mechanism).regressor(wanted) for entry in row]
-        return compiled(mechanism, "regressor_rows", {"W": entries}, frozenset({"W"}))
-
-    W = np.zeros((mechanism.dof, len(wanted), len(motion)))
-    flat = W.reshape(mechanism.dof * len(wanted), len(motion))
-    cached(mechanism, ("regressor_rows", wanted), build)(len(motion), {**arrays, "W": flat})
-    return W
-
-
 def weighted_regressor(mechanism: Mechanism, motion: MotionLike, weights: ArrayLike) -> Array:
     """Return sums of the regressor's rows, w^T Y(q, v, a), by one reverse sweep: its cost grows with n, not with n^2.
 
@@ -82,7 +66,7 @@ def weighted_regressor(mechanism: Mechanism, motion: MotionLike, weights: ArrayL
     def build() -> Compiled:
         x = Equations(mechanism, links=True)
         row = reverse(x.torques(), x.graph.symbols("w", mechanism.dof), x.phi)
-        return compiled(mechanism, "weighted_regressor", {"Y": row}, more={"w": mechanism.dof})
+        return Compiled(declared(mechanism, "weighted_regressor", {"Y": row}, more={"w": mechanism.dof}))
 
     w = numbers(weights, "weights")
     if w.ndim != 3 or w.shape[0] != len(motion) or w.shape[2] != mechanism.dof:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dynident.mechanism.elements import Coupling
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.sidecar import own_parts
 
@@ -27,10 +28,7 @@ def description(mechanism: Mechanism) -> dict[str, Any]:
         Name, source, coordinates, gravity [m/s^2], joints with limits [rad or m], bodies, loops and their closure, actuators,
         joint terms, friction, forces, and parameters by name (SI).
     """
-    follows = {
-        c.joint: f"function of {', '.join(c.of)}" if c.function else " + ".join(f"{r:g} {j}" for j, r in c.of.items())
-        for c in mechanism.couplings
-    }
+    follows = {c.joint: _followed(c) for c in mechanism.couplings}
     return {
         "name": mechanism.name,
         "source": mechanism.source,
@@ -45,6 +43,8 @@ def description(mechanism: Mechanism) -> dict[str, Any]:
                 "child": j.child,
                 "lower": _limit(j.limits.lower),
                 "upper": _limit(j.limits.upper),
+                "velocity": _limit(j.limits.velocity),
+                "effort": _limit(j.limits.effort),
                 "follows": follows.get(j.name, ""),
             }
             for j in mechanism.joints
@@ -54,6 +54,8 @@ def description(mechanism: Mechanism) -> dict[str, Any]:
         "closure": _closure(mechanism) if mechanism.loops else None,
         "actuators": [{"name": a.name, "ratio": a.ratio, "coupling": dict(a.coupling)} for a in mechanism.actuators],
         **own_parts(mechanism),
+        "masses": {body: mechanism.parameters[f"m_{body}"] for body in mechanism.tree.bodies},
+        "term_symbols": _symbols(mechanism),
         "parameters": mechanism.parameters.to_dict(),
         **_bodies(mechanism),
     }
@@ -66,6 +68,21 @@ def _bodies(mechanism: Mechanism) -> dict[str, Any]:
     empty = [c.name for c, numbers in zip(checked, phi, strict=True) if np.abs(numbers).max() < ROUND_OFF]
     wrong = [c.sentence for c in checked if not c.ok and c.name not in empty]
     return {"possible": not wrong, "consistency": wrong, "empty": empty}
+
+
+def _symbols(mechanism: Mechanism) -> list[str]:
+    """Return the joint terms that any joint has."""
+    own = [*mechanism.joint_terms.values(), *(joint.terms for joint in mechanism.joints)]
+    return list(dict.fromkeys([*mechanism.terms, *(term for terms in own for term in terms)]))
+
+
+def _followed(coupling: Coupling) -> str:
+    """Return what a joint follows, as "-1 q4 + 3.14159"."""
+    if coupling.function:
+        text = f"function of {', '.join(coupling.of)}"
+    else:
+        text = " + ".join(f"{ratio:g} {joint}" for joint, ratio in coupling.of.items())
+    return f"{text} + {coupling.offset:g}" if coupling.offset else text
 
 
 def _limit(value: float) -> float | None:
@@ -87,7 +104,7 @@ def description_text(data: Mapping[str, Any]) -> str:
     """Return a description as text for people."""
     freedom, moving = "degree" if data["dof"] == 1 else "degrees", "body" if len(data["bodies"]) == 1 else "bodies"
     lines = [f"robot {data['name']}: {data['dof']} {freedom} of freedom, {len(data['bodies'])} moving {moving}"]
-    keys = ("name", "kind", "parent", "child", "lower", "upper", "follows")
+    keys = ("name", "kind", "parent", "child", "lower", "upper", "velocity", "effort", "follows")
     rows = [("joint", *keys[1:]), *(tuple("" if j[k] is None else str(j[k]) for k in keys) for j in data["joints"])]
     widths = [max(len(row[i]) for row in rows) for i in range(len(keys))]
     lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -101,11 +118,19 @@ def description_text(data: Mapping[str, Any]) -> str:
                 f"redundant: {len(data['actuators'])} motors for {data['dof']} degrees of freedom, "
                 f"{data['closure']['redundant_motors']} of internal preload"
             )
+    if not data["actuators"] and data["dof"]:
+        lines.append("no motors are declared: name the driven joints as [[actuator]] in a sidecar before excite or identify")
     for actuator in data["actuators"]:
         drives = " + ".join(f"{c:g} {joint}" for joint, c in actuator["coupling"].items())
         if data["loops"] or actuator["ratio"] != 1.0 or len(actuator["coupling"]) > 1:
             lines.append(f"actuator {actuator['name']} turns {actuator['ratio']:g} ({drives})")
-    lines += [f"terms of {joint}: {', '.join(terms) or 'none'}" for joint, terms in data["joint_terms"].items()]
+    if any(data["masses"].values()):
+        each = ", ".join(f"{body} {mass:.4g}" for body, mass in data["masses"].items())
+        lines.append(f"masses [kg]: {each}; {sum(data['masses'].values()):.4g} together")
+    alike: dict[str, list[str]] = {}
+    for joint, terms in data["joint_terms"].items():
+        alike.setdefault(", ".join(terms) or "none", []).append(joint)
+    lines += [f"terms of {', '.join(joints)}: {terms}" for terms, joints in alike.items()]
     lines += [f"friction of {law['joint']}: {law['law']}" for law in data["friction"]]
     for force in data["forces"]:
         where = force.get("energy") or ", ".join(f"{joint}: {text}" for joint, text in force["on"].items())
@@ -117,13 +142,21 @@ def description_text(data: Mapping[str, Any]) -> str:
         lines.append(f"mass and inertia are zero, in the drives or not known: {', '.join(data['empty'])}")
     base = data.get("base_parameters")
     if base:
-        lines.append(f"{base['rank']} base parameters (with {', '.join(data['terms']) or 'no joint terms'}):")
-        lines += ["  " + expression for expression in base["expressions"]]
+        lines.append(f"{base['rank']} base parameters (with {', '.join(data['term_symbols']) or 'no joint terms'}):")
+        alone = [expression.partition(" = ")[0] for expression in base["expressions"] if _stands_alone(expression)]
+        lines += ["  " + expression for expression in base["expressions"] if not _stands_alone(expression)]
+        lines += [f"  alone: {', '.join(alone)}"] if alone else []
     if not data["dof"]:
         lines.append("no joint moves: nothing can be identified")
     if data.get("unidentifiable"):
         lines.append(f"no torque ever shows: {', '.join(data['unidentifiable'])}")
     return "\n".join(lines)
+
+
+def _stands_alone(expression: str) -> bool:
+    """Return whether a base parameter is one standard parameter, not a sum of several."""
+    name, _, terms = expression.partition(" = ")
+    return name == terms
 
 
 def effort_units(mechanism: Mechanism) -> dict[str, str]:

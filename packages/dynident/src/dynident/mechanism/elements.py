@@ -92,18 +92,10 @@ def perpendicular(axis: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Pose of frame B in frame A: x_A = R x_B + p.
+    """Pose of frame B in frame A: x_A = R x_B + p."""
 
-    Parameters
-    ----------
-    rotation : array_like, (3, 3)
-        R, columns are B's axes in A.
-    translation : array_like, (3,)
-        p, B's origin in A [m].
-    """
-
-    rotation: Array = field(default_factory=lambda: np.eye(3))
-    translation: Array = field(default_factory=lambda: np.zeros(3))
+    rotation: Array = field(default_factory=lambda: np.eye(3))  #: (3, 3), R, columns are B's axes in A
+    translation: Array = field(default_factory=lambda: np.zeros(3))  #: (3,), p, B's origin in A [m]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rotation", frozen(self.rotation, (3, 3), "rotation"))
@@ -129,21 +121,13 @@ class Placement:
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """A rigid body.
+    """A rigid body."""
 
-    Parameters
-    ----------
-    name : str
-        Unique name.
-    inertia : array_like (10,) or None
-        Prior inertial parameters in the link frame (see `inertia.SYMBOLS`). None marks a massless frame between two
-        joints: it has no parameters at all.
-    separate : bool
-        True for a body that keeps parameters of its own although it is fixed to another one, such as a payload.
-    """
-
-    name: str
+    name: str  #: Unique name
+    #: (10,), prior inertial parameters in the link frame (see `inertia.SYMBOLS`). None marks a massless frame between two
+    #: joints: it has no parameters at all.
     inertia: Array | None = None
+    #: True for a body that keeps parameters of its own although it is fixed to another one, such as a payload
     separate: bool = False
 
     def __post_init__(self) -> None:
@@ -153,22 +137,12 @@ class Body:
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Limits of a joint; infinite where none is known.
+    """Limits of a joint; infinite where none is known."""
 
-    Parameters
-    ----------
-    lower, upper : float
-        Position [rad or m].
-    velocity : float
-        Largest speed [rad/s or m/s].
-    effort : float
-        Largest torque or force [N m or N].
-    """
-
-    lower: float = -np.inf
-    upper: float = np.inf
-    velocity: float = np.inf
-    effort: float = np.inf
+    lower: float = -np.inf  #: Lowest position [rad or m]
+    upper: float = np.inf  #: Highest position [rad or m]
+    velocity: float = np.inf  #: Largest speed [rad/s or m/s]
+    effort: float = np.inf  #: Largest torque or force [N m or N]
 
 
 def _frozen_terms(terms: Mapping[str, float], owner: str) -> Mapping[str, float]:
@@ -181,37 +155,20 @@ def _frozen_terms(terms: Mapping[str, float], owner: str) -> Mapping[str, float]
 
 @dataclass(frozen=True, eq=False)
 class Joint(Frozen):
-    """A joint of the spanning tree.
+    """A joint of the spanning tree."""
 
-    Parameters
-    ----------
-    name : str
-        Unique name.
-    kind : str
-        One of `COORDINATES`.
-    parent, child : str
-        Body names; the child's link frame coincides with the joint frame at q = 0.
-    placement : Placement
-        Joint frame in the parent's link frame.
-    axis : array_like, (3,)
-        Axis in the joint frame (made a unit vector); normal of the plane for `planar`.
-    axis2 : array_like, (3,)
-        Second axis of `universal`, in the frame after the first rotation.
-    limits : Limits
-        Position, speed and effort limits.
-    terms : mapping of str to float
-        Prior values of joint terms, such as ``{"fv": 0.3, "fc": 1.2, "ia": 0.05}``; ``"fv.r1"`` for one coordinate of a
-        joint that has several.
-    """
-
-    name: str
-    kind: str
-    parent: str
-    child: str
-    placement: Placement = field(default_factory=Placement)
+    name: str  #: Unique name
+    kind: str  #: One of `COORDINATES`
+    parent: str  #: Body that carries the joint
+    child: str  #: Body that it moves, whose link frame coincides with the joint frame at q = 0
+    placement: Placement = field(default_factory=Placement)  #: Joint frame in the parent's link frame
+    #: (3,), axis in the joint frame (made a unit vector); normal of the plane for `planar`
     axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    #: (3,), second axis of `universal`, in the frame after the first rotation
     axis2: Array = field(default_factory=lambda: np.array([0.0, 1.0, 0.0]))
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = field(default_factory=Limits)  #: Position, speed and effort limits
+    #: Prior values of joint terms, such as ``{"fv": 0.3, "fc": 1.2, "ia": 0.05}``; ``"fv.r1"`` for one coordinate of a joint
+    #: that has several
     terms: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -254,31 +211,17 @@ def with_joint_terms(joint: Joint, terms: Mapping[str, float]) -> Joint:
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """A cut joint that closes a loop between two bodies of the tree.
+    """A cut joint that closes a loop between two bodies of the tree."""
 
-    Parameters
-    ----------
-    name : str
-        Unique name.
-    kind : str
-        One of `LOOP_KINDS`: what the two frames share.
-    body_a, body_b : str
-        Bodies.
-    placement_a, placement_b : Placement
-        Frame of the cut joint in each body.
-    axis : array_like, (3,)
-        Axis of `revolute` and `prismatic` cuts, in both frames; axis of `universal` in frame a.
-    axis2 : array_like, (3,)
-        Second axis of `universal`, in frame b; it stays perpendicular to the first.
-    """
-
-    name: str
-    kind: str
-    body_a: str
-    body_b: str
-    placement_a: Placement = field(default_factory=Placement)
-    placement_b: Placement = field(default_factory=Placement)
+    name: str  #: Unique name
+    kind: str  #: One of `LOOP_KINDS`: what the two frames share
+    body_a: str  #: First body
+    body_b: str  #: Second body
+    placement_a: Placement = field(default_factory=Placement)  #: Frame of the cut joint in the first body
+    placement_b: Placement = field(default_factory=Placement)  #: The same in the second body
+    #: (3,), axis of `revolute` and `prismatic` cuts, in both frames; axis of `universal` in frame a
     axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    #: (3,), second axis of `universal`, in frame b; it stays perpendicular to the first
     axis2: Array = field(default_factory=lambda: np.array([0.0, 1.0, 0.0]))
 
     def __post_init__(self) -> None:
@@ -293,29 +236,15 @@ class Loop:
 
 @dataclass(frozen=True, eq=False)
 class Actuator(Frozen):
-    """A motor: q_motor = ratio (sum_j coupling_j q_j) + offset, and tau_j = coupling_j ratio tau_motor.
+    """A motor: q_motor = ratio (sum_j coupling_j q_j) + offset, and tau_j = coupling_j ratio tau_motor."""
 
-    Parameters
-    ----------
-    name : str
-        Unique name.
-    coupling : mapping of str to float
-        How the motor turns with each joint coordinate (joint side); one entry of 1 for an ordinary drive.
-    ratio : float
-        Gear ratio, motor turns per joint turn; negative when it reverses.
-    offset : float
-        Motor position at q = 0 [rad].
-    gain : float or None
-        Drive gain, motor torque per unit of logged effort [N m/A or N m/V]; None when unknown.
-    terms : mapping of str to float
-        Prior values of the motor's own terms, on the joint side, when it turns with several joints.
-    """
-
-    name: str
+    name: str  #: Unique name
+    #: How the motor turns with each joint coordinate (joint side); one entry of 1 for an ordinary drive
     coupling: Mapping[str, float]
-    ratio: float = 1.0
-    offset: float = 0.0
-    gain: float | None = None
+    ratio: float = 1.0  #: Gear ratio, motor turns per joint turn; negative when it reverses
+    offset: float = 0.0  #: Motor position at q = 0 [rad]
+    gain: float | None = None  #: Drive gain, motor torque per unit of logged effort [N m/A or N m/V]; None when unknown
+    #: Prior values of the motor's own terms, on the joint side, when it turns with several joints
     terms: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -332,30 +261,15 @@ class Coupling(Frozen):
     """A joint that follows others: q_joint = sum_i ratio_i q_i + offset (URDF `<mimic>` is the case of one).
 
     With a function it follows them in any smooth way, q_joint = function(q_1, q_2, ...) + offset.
-
-    Parameters
-    ----------
-    joint : str
-        The joint that follows (one coordinate).
-    of : mapping of str to float, or sequence of str
-        Ratio for each joint it follows; just their names, in the order of the function's columns, with a function.
-    offset : float
-        Constant [rad or m].
-    function : callable, optional
-        ``function(x)`` with x (N, k) returns (N,); it must be analytic (sin, sqrt, ... of NumPy), since it is
-        differentiated by complex steps unless the next two are given.
-    gradient : callable, optional
-        ``gradient(x)`` returns (N, k).
-    hessian : callable, optional
-        ``hessian(x)`` returns (N, k, k).
     """
 
-    joint: str
+    joint: str  #: The joint that follows (one coordinate)
+    #: Ratio for each joint it follows; just their names, in the order of the function's columns, with a function
     of: Mapping[str, float]
-    offset: float = 0.0
+    offset: float = 0.0  #: Constant [rad or m]
+    #: ``function(x)`` with x (N, k) returns (N,). It is run on expressions and differentiated, so it is written with sums,
+    #: products, quotients, powers, sin, cos, tan, sqrt, exp, tanh and arctan2 of NumPy.
     function: Callable[[Array], Array] | None = None
-    gradient: Callable[[Array], Array] | None = None
-    hessian: Callable[[Array], Array] | None = None
 
     def __post_init__(self) -> None:
         of = self.of if isinstance(self.of, Mapping) else dict.fromkeys(self.of, 1.0)
@@ -367,7 +281,7 @@ class Coupling(Frozen):
         """Return q_joint where everything that it follows is held."""
         if self.function is None:
             return self.offset + sum(ratio * held[name] for name, ratio in self.of.items())
-        return float(self.evaluate(np.array([[held[name] for name in self.of]]))[0][0])
+        return self.offset + float(self.function(np.array([[held[name] for name in self.of]]))[0])
 
     def holding(self, held: Mapping[str, float]) -> Coupling:
         """Return the coupling to the joints that still move, with the others held."""
@@ -381,59 +295,12 @@ class Coupling(Frozen):
         rest = np.array([held.get(name, 0.0) for name in self.of])
 
         def whole(x: Array) -> Array:
-            full = np.tile(rest.astype(x.dtype), (len(x), 1))  # complex steps pass through
+            full = np.tile(rest.astype(x.dtype), (len(x), 1))  # expressions pass through
             full[:, moving] = x
             return full
 
-        f, g, h = self.function, self.gradient, self.hessian
-        return Coupling(
-            self.joint,
-            free,
-            self.offset,
-            lambda x: f(whole(x)),
-            None if g is None else lambda x: g(whole(x))[:, moving],
-            None if h is None else lambda x: h(whole(x))[:, moving][:, :, moving],
-        )
-
-    def evaluate(self, x: Array) -> tuple[Array, Array, Array]:
-        """Return value, gradient and Hessian of a coupling with a function."""
-        if self.function is None:
-            raise DescriptionError(f"coupling of joint '{self.joint}' has no function; it is linear")
-        value = np.asarray(self.function(x), dtype=np.float64)
-        if value.shape != x.shape[:1]:
-            raise DescriptionError(
-                f"coupling of joint '{self.joint}': its function returns shape {value.shape} for {x.shape[0]} samples; "
-                f"it must return ({x.shape[0]},)"
-            )
-        gradient = self._slope(x)
-        if self.hessian is not None:
-            return value + self.offset, gradient, np.asarray(self.hessian(x), dtype=np.float64)
-        step = 1e-5
-        columns = [(self._slope(x + step * e) - self._slope(x - step * e)) / (2.0 * step) for e in np.eye(x.shape[1])]
-        second = np.stack(columns, axis=2)
-        return value + self.offset, gradient, 0.5 * (second + np.swapaxes(second, 1, 2))
-
-    def _slope(self, x: Array) -> Array:
-        if self.gradient is not None:
-            return np.asarray(self.gradient(x), dtype=np.float64)
-        assert self.function is not None
-        tiny = 1e-30
-        try:
-            slopes = [np.imag(self.function(x + 1j * tiny * e)) / tiny for e in np.eye(x.shape[1])]
-        except TypeError as error:
-            raise DescriptionError(
-                f"coupling of joint '{self.joint}' cannot be differentiated ({error}); use analytic NumPy functions, or give "
-                "gradient= and hessian="
-            ) from error
-        gradient = np.stack(slopes, axis=1)
-        check = 1e-6
-        rough = [(self.function(x + check * e) - self.function(x - check * e)) / (2 * check) for e in np.eye(x.shape[1])]
-        if not np.allclose(gradient, np.stack(rough, axis=1), rtol=1e-4, atol=1e-4 * max(1.0, float(np.max(np.abs(gradient))))):
-            raise DescriptionError(
-                f"coupling of joint '{self.joint}' is not differentiable by complex steps (abs, conj or comparisons in it?); "
-                "give gradient= and hessian="
-            )
-        return gradient
+        f = self.function
+        return Coupling(self.joint, free, self.offset, lambda x: f(whole(x)))
 
 
 def linear_map(couplings: Sequence[Coupling], tree: Sequence[str]) -> tuple[Array, Array]:

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dynident.errors import DescriptionError
+from dynident.errors import DescriptionError, DescriptionWarning, warn
 from dynident.files import write_atomic
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.xml import read_bytes
 from dynident.plugins import ROBOT_READERS, reader_of
+from dynident.results import Result, load
 
 URDF_SUFFIXES = (".urdf", ".xacro")
 MJCF_SUFFIXES = (".xml", ".mjcf")
 SDF_SUFFIXES = (".sdf", ".world")
-SUFFIXES = (*URDF_SUFFIXES, *MJCF_SUFFIXES, *SDF_SUFFIXES)
+SUFFIXES = (*URDF_SUFFIXES, *MJCF_SUFFIXES, *SDF_SUFFIXES, ".json")
 
 
 def is_mjcf(path: str | os.PathLike[str]) -> bool:
     """Return whether a description file is MJCF (its root element is `mujoco`) rather than URDF."""
     file = Path(path)
-    if file.suffix.lower() in (*URDF_SUFFIXES, *SDF_SUFFIXES) or reader_for(file):
+    if file.suffix.lower() in (*URDF_SUFFIXES, *SDF_SUFFIXES, ".json") or reader_for(file):
         return False
     if file.suffix.lower() not in MJCF_SUFFIXES:
         known = ", ".join(SUFFIXES)
@@ -48,7 +51,7 @@ def reader_for(path: str | os.PathLike[str]) -> Any:
 
 def is_patched(path: str | os.PathLike[str]) -> bool:
     """Return whether identified numbers are written into a copy of the file (URDF, MJCF); of others a URDF is written."""
-    return not is_sdf(path) and not reader_for(path)
+    return Path(path).suffix.lower() != ".json" and not is_sdf(path) and not reader_for(path)
 
 
 def read_text_robot(text: str) -> Mechanism:
@@ -81,7 +84,9 @@ def read_robot(
     search: Sequence[str | os.PathLike[str]] = (),
     arguments: Mapping[str, object] | None = None,
 ) -> Mechanism:
-    """Read a URDF, xacro, MJCF or SDF file, or a format that an installed package registers (`dynident.robot_readers`).
+    """Read a URDF, xacro, MJCF, SDF or JSON file, or a format that an installed package registers (`dynident.robot_readers`).
+
+    JSON is a robot that `Mechanism.save` wrote, or a fit, whose identified robot is returned.
 
     Parameters
     ----------
@@ -101,6 +106,9 @@ def read_robot(
     """
     from dynident.mechanism.sidecar import apply_sidecar  # noqa: PLC0415 - readers import Mechanism
 
+    if Path(path).suffix.lower() == ".json":
+        robot = _saved_robot(path)
+        return robot if sidecar is None else apply_sidecar(robot, sidecar)
     if reader := reader_for(path):
         mechanism: Mechanism = reader.read(Path(path), search=search, arguments=arguments)
         return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar)
@@ -110,6 +118,55 @@ def read_robot(
         mechanism = Mechanism.from_mjcf(path, search=search)
         return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar)
     return Mechanism.from_urdf(path, sidecar=sidecar, search=search, arguments=arguments)
+
+
+def _saved_robot(path: str | os.PathLike[str]) -> Mechanism:
+    """Return the robot of a JSON file: a mechanism, or the identified one of a fit."""
+    found = load(path)
+    robot = getattr(found, "model", found)
+    if not isinstance(robot, Mechanism):
+        raise DescriptionError(f"'{path}' holds a {type(found).__name__}; give a robot that Mechanism.save wrote, or fit.json")
+    return robot
+
+
+def save_robot(mechanism: Mechanism, path: str | os.PathLike[str]) -> list[Path]:
+    """Write a robot in the format of the ending; `Mechanism.save` is the public way. Returns the files, a sidecar last."""
+    from dynident.mechanism.text_writers import MJCF_LOOPS, mjcf_text, urdf_text  # noqa: PLC0415 - writers import readers
+
+    file = Path(path)
+    if file.suffix.lower() == ".json":
+        return [Result.save(mechanism, file)]
+    if file.suffix.lower() not in (".urdf", *MJCF_SUFFIXES):
+        raise DescriptionError(f"cannot write a robot to '{file}'; known endings are .urdf, .xml, .mjcf and .json")
+    if file.suffix.lower() == ".urdf":
+        text = urdf_text(mechanism)
+    else:  # loops that MJCF cannot close, or whose pose it cannot hold, go to the sidecar
+        single = all(len(joint.coordinates) <= 1 for joint in mechanism.joints)
+        text = mjcf_text(replace(mechanism, loops=tuple(x for x in mechanism.loops if x.kind in MJCF_LOOPS and single)))
+    return completed(mechanism, write_atomic(file, text))
+
+
+def completed(mechanism: Mechanism, file: Path, sidecar: str | os.PathLike[str] | None = None) -> list[Path]:
+    """Write what a description `file` does not say of its robot to a sidecar beside it; return file and sidecar.
+
+    Keys and comments of another `sidecar` of this robot are kept. The pair is read back and compared.
+    """
+    from dynident.mechanism.sidecar import write_sidecar  # noqa: PLC0415 - it imports Mechanism
+
+    # The coordinates are named: they would be chosen anew where motors or the order of joints differ.
+    whole = mechanism.altered(independent=mechanism.coordinate_names) if mechanism.loops else mechanism
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DescriptionWarning)
+        plain = read_robot(file)
+        beside = write_sidecar(whole, file.with_suffix(".toml"), plain, sidecar)
+        again = plain if beside is None else read_robot(file, beside)
+    if set(again.coordinate_names) != set(mechanism.coordinate_names):
+        there, here = (", ".join(robot.coordinate_names) for robot in (again, mechanism))
+        warn(
+            f"'{file.name}' does not hold all of robot '{mechanism.name}': its coordinates are {there}, not {here}; .json does",
+            DescriptionWarning,
+        )
+    return [file] if beside is None else [file, beside]
 
 
 def write_robot(
@@ -122,20 +179,12 @@ def write_robot(
 ) -> Path:
     """Write a copy of a description `source` of a `mechanism` with identified `parameters` to `path`.
 
-    `search` and `arguments` are those of `read_robot`. Of a .xacro the expansion is written, of an SDF or a format of another
-    package a URDF.
+    `source` is a URDF or MJCF file (`is_patched`); of a .xacro the expansion is written. `search` and `arguments` are those of
+    `read_robot`.
     """
     from dynident.mechanism.mjcf_writer import write_mjcf  # noqa: PLC0415 - writers import readers
     from dynident.mechanism.urdf_writer import write_urdf  # noqa: PLC0415 - writers import readers
 
-    if not is_patched(source):
-        from dynident.mechanism.text_writers import urdf_text  # noqa: PLC0415 - writers import readers
-
-        if mechanism.loops:
-            raise DescriptionError(
-                f"robot '{mechanism.name}' has loops, which URDF cannot hold; export it for MuJoCo (--for mujoco)"
-            )
-        return write_atomic(path, urdf_text(mechanism.with_parameters(parameters)))
     if is_mjcf(source):
         return write_mjcf(source, mechanism, parameters, path, search)
     return write_urdf(source, mechanism, parameters, path, search, arguments)

@@ -38,41 +38,25 @@ class Force(Frozen):
     sign, floor, min, max, atan2 and where; ``q[joint1]``, ``v[joint1]``, ``a[joint1]`` are those of a joint, and ``q``, ``v``,
     ``a`` alone those of the joint that the element acts on. Nothing in a text is run.
 
-    Parameters
-    ----------
-    name : str
-        Name of the coefficient, unique among all parameters.
-    on : str or mapping of str to (str or callable)
-        Coordinate that the element acts on, or an expression for each of several.
-    expression : str or callable
-        What the coefficient multiplies where `on` is one coordinate, in N m or N per unit of it: positive where the actuator
-        has to push forward. A function gets q, v and a to be looked up by joint: ``lambda q, v, a: np.sin(q["joint1"])``.
-    energy : str or callable
-        In place of `on` and `expression`: potential energy per unit of the coefficient; the element then acts on all joints
-        that it names.
-    value : float, optional
-        The coefficient, or the prior value of one that is to be identified; 1 or 0 when omitted.
-    known : bool
-        True when the coefficient is known and not to be identified.
-    unit : str
-        Unit of the coefficient.
-    held : mapping of str to float
-        Positions of joints that are held fixed.
-
     Examples
     --------
     >>> Force("spring", "joint2", "q - 0.3", unit="N m/rad").on["joint2"]
     'q - 0.3'
     """
 
-    name: str
+    name: str  #: Name of the coefficient, unique among all parameters
+    #: Coordinate that the element acts on, or an expression for each of several
     on: Mapping[str, str] | str = field(default_factory=dict)  # after construction always a mapping of texts
+    #: What the coefficient multiplies where `on` is one coordinate, in N m or N per unit of it: positive where the actuator
+    #: has to push forward. A function gets q, v and a to be looked up by joint: ``lambda q, v, a: np.sin(q["joint1"])``.
     expression: Written = ""
+    #: In place of `on` and `expression`: potential energy per unit of the coefficient; the element then acts on all joints
+    #: that it names
     energy: Written = ""
-    value: float | None = None
-    known: bool = False
-    unit: str = ""
-    held: Mapping[str, float] = field(default_factory=dict)
+    value: float | None = None  #: The coefficient, or the prior value of one that is to be identified; 1 or 0 when omitted
+    known: bool = False  #: True when the coefficient is known and not to be identified
+    unit: str = ""  #: Unit of the coefficient
+    held: Mapping[str, float] = field(default_factory=dict)  #: Positions of joints that are held fixed
 
     def __post_init__(self) -> None:
         check_name(self.name, "force")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,53 +51,28 @@ class Mechanism(Result):
     """What a robot is: bodies and joints in a spanning tree, cut joints that close loops, couplings, actuators.
 
     A serial arm is the case without loops. Coordinates are the tree's, less those of coupled joints.
-
-    Parameters
-    ----------
-    name : str
-        Name of the robot.
-    bodies : tuple of Body
-        All links; exactly one is the root (the base, or the world under a floating base).
-    joints : tuple of Joint
-        Joints of the spanning tree: every body but the root is the child of exactly one.
-    loops : tuple of Loop
-        Cut joints.
-    couplings : tuple of Coupling
-        Joints that follow others.
-    actuators : tuple of Actuator
-        Motors; one direct drive per independent single-axis joint when empty.
-    terms : tuple of str
-        Joint terms that every joint has as parameters (see `dynident.friction.TERMS`); a joint also has those it has a
-        prior value for. A motor that turns with several joints has them too, but for the offset.
-    gravity : array_like, (3,)
-        Gravity in the root frame [m/s^2].
-    independent : tuple of str
-        With loops: tree coordinates that serve as the robot's coordinates q; chosen (actuated ones first) when empty.
-    home : mapping of str to float
-        With loops: a guess of one closed configuration, which selects the assembly and working mode; 0 where not named.
-    source : str
-        Where the description comes from.
-    joint_terms : mapping of str to tuple of str
-        Joint terms of single joints, in place of `terms`.
-    friction : mapping of str to Friction
-        Friction laws with their numbers by coordinate, in place of the friction among the joint's terms.
-    forces : tuple of Force or Columns
-        Springs, counterbalances, cables, known torques and other columns, with known or unknown coefficients.
     """
 
-    name: str
-    bodies: tuple[Body, ...]
-    joints: tuple[Joint, ...]
-    loops: tuple[Loop, ...] = ()
-    couplings: tuple[Coupling, ...] = ()
-    actuators: tuple[Actuator, ...] = ()
+    name: str  #: Name of the robot
+    bodies: tuple[Body, ...]  #: All links; exactly one is the root (the base, or the world under a floating base)
+    joints: tuple[Joint, ...]  #: Joints of the spanning tree: every body but the root is the child of exactly one
+    loops: tuple[Loop, ...] = ()  #: Cut joints
+    couplings: tuple[Coupling, ...] = ()  #: Joints that follow others
+    actuators: tuple[Actuator, ...] = ()  #: Motors; one direct drive per independent single-axis joint when empty
+    #: Joint terms that every joint has as parameters (see `dynident.friction.TERMS`); a joint also has those it has a prior
+    #: value for. A motor that turns with several joints has them too, but for the offset.
     terms: tuple[str, ...] = SYMMETRIC
-    gravity: Array = field(default_factory=lambda: np.array(STANDARD_GRAVITY))
+    gravity: Array = field(default_factory=lambda: np.array(STANDARD_GRAVITY))  #: (3,), gravity in the root frame [m/s^2]
+    #: With loops: tree coordinates that serve as the robot's coordinates q; chosen (actuated ones first) when empty
     independent: tuple[str, ...] = ()
+    #: With loops: a guess of one closed configuration, which selects the assembly and working mode; 0 where not named
     home: Mapping[str, float] = field(default_factory=dict)
-    source: str = ""
+    source: str = ""  #: Where the description comes from
+    #: Joint terms of single joints, in place of `terms`
     joint_terms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Friction laws with their numbers by coordinate, in place of the friction among the joint's terms
     friction: Mapping[str, Any] = field(default_factory=dict)
+    #: Springs, counterbalances, cables, known torques and other columns, with known or unknown coefficients
     forces: tuple[Force | Columns, ...] = ()
 
     def __post_init__(self) -> None:
@@ -141,6 +118,12 @@ class Mechanism(Result):
             return super().from_dict(data)
         rest = {name: value for name, value in data.items() if name not in ("friction", "forces")}
         return with_laws_and_forces(super().from_dict(rest), data.get("friction", []), data.get("forces", []))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the robot, completely: as JSON, or as URDF or MJCF with a sidecar (.toml) for what the format cannot hold."""
+        from dynident.mechanism.files import save_robot  # noqa: PLC0415 - it imports Mechanism
+
+        return save_robot(self, path)[0]
 
     # ---- what is in it ----------------------------------------------------------------------------------------------
 
@@ -219,11 +202,6 @@ class Mechanism(Result):
     def dof(self) -> int:
         """Degrees of freedom: number of independent coordinates."""
         return len(self.coordinate_names)
-
-    @cached_property
-    def has_opaque_couplings(self) -> bool:
-        """Whether a coupling's function comes with numeric derivatives, so that only its numbers are known."""
-        return any(coupling.gradient is not None and coupling.hessian is not None for coupling in self.couplings)
 
     def joint(self, name: str) -> Joint:
         """Return a joint by name."""

@@ -17,6 +17,7 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.terms import TERMS
+from dynident.graph.operations import horner
 from dynident.mechanism.elements import (
     COORDINATES,
     STANDARD_GRAVITY,
@@ -31,8 +32,9 @@ from dynident.mechanism.elements import (
     rotation_exp,
     unit_vector,
 )
-from dynident.mechanism.inertia import check_consistency, from_com, transform
+from dynident.mechanism.inertia import from_com, transform
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.sidecar import without_passive_terms
 from dynident.mechanism.tree import joint_transform
 from dynident.mechanism.xml import (
     MAX_DEPTH,
@@ -47,6 +49,7 @@ from dynident.mechanism.xml import (
     text_attribute,
     unique_name,
     warn_description,
+    warn_of_impossible,
 )
 
 if TYPE_CHECKING:
@@ -303,7 +306,27 @@ def read_mjcf(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[s
         # Without any actuator, `Mechanism` drives every joint, or none when there are loops.
         # MuJoCo assembles loops at qpos0, where every joint is at its `ref`.
         home = {name: ref for name, ref in tree.reference.items() if ref and name in mechanism.tree.coordinates}
-        return replace(mechanism, loops=tuple(loops), actuators=tuple(actuators), home=home if loops else {})
+        home |= {name: x for name, x in _home_key(tree).items() if name in mechanism.tree.coordinates}
+        looped = replace(mechanism, loops=tuple(loops), actuators=tuple(actuators), home=home if loops else {})
+        return without_passive_terms(looped)
+
+
+def _home_key(tree: MjcfTree) -> dict[str, float]:
+    """Return the positions of single-axis joints in the key frame named home, where there is one."""
+    for element in tree.file.sections("keyframe"):
+        if element.tag != "key" or element.get("name") != "home" or "qpos" not in element.attrib:
+            continue
+        sizes = {"spherical": 4, "free": 7}
+        moving = [joint for joint in tree.joints if joint.kind != "fixed"]
+        counts = [sizes.get(joint.kind, 1) for joint in moving]
+        qpos = parse_numbers(element.get("qpos", ""), sum(counts), "<key name='home'>: qpos")
+        starts = np.cumsum([0, *counts[:-1]])
+        return {
+            joint.name: float(qpos[start])
+            for joint, start, count in zip(moving, starts, counts, strict=True)
+            if count == 1 and qpos[start]
+        }
+    return {}
 
 
 def read_tree(path: str | os.PathLike[str], root: Element | None = None, folders: Folders | None = None) -> MjcfTree:
@@ -549,10 +572,7 @@ def _check_inertias(mechanism: Mechanism, tree: MjcfTree) -> None:
     empty = [body for body, phi in groups if not np.any(phi)]
     if empty and not tree.unread:
         warn_description(f"{source}: moving bodies {quoted(empty)} have no inertia; their prior is zero")
-    checked = [check_consistency(b.inertia, b.name) for b in mechanism.bodies if b.inertia is not None and np.any(b.inertia)]
-    impossible = [verdict.sentence for verdict in checked if not verdict.ok]
-    if impossible:
-        warn_description(f"{source}: {'; '.join(impossible)}; the numbers are used as a prior all the same")
+    warn_of_impossible(mechanism.bodies, source)
 
 
 def _gravity(file: MjcfFile) -> Array:
@@ -717,17 +737,8 @@ def _coupling(tree: MjcfTree, attributes: Mapping[str, str], couplings: list[Cou
 
 
 def _polynomial(first: str, second: str, c: Array, ref1: float, ref2: float) -> Coupling:
-    """Return joint1 = ref1 + sum_k c_k (joint2 - ref2)^k as a coupling with its derivatives."""
-    value = np.polynomial.Polynomial(c)
-    slope, curve = value.deriv(), value.deriv(2)
-    return Coupling(
-        first,
-        {second: 1.0},
-        ref1,
-        function=lambda x: np.asarray(value(x[:, 0] - ref2)),
-        gradient=lambda x: np.asarray(slope(x - ref2)),
-        hessian=lambda x: np.asarray(curve(x - ref2))[:, :, None],
-    )
+    """Return joint1 = ref1 + sum_k c_k (joint2 - ref2)^k as a coupling."""
+    return Coupling(first, {second: 1.0}, ref1, function=lambda x: horner(tuple(c.tolist()), x[:, 0] - ref2))
 
 
 def read_actuators(tree: MjcfTree, mechanism: Mechanism, source: str) -> list[Actuator]:

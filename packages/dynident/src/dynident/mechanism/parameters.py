@@ -21,26 +21,13 @@ class Parameters(Tabular):
 
     Body parameters are `m, mx, my, mz, Ixx ... Izz` in the LINK FRAME, first moment m c, inertia about the link origin.
     Names are ``symbol_owner``, as in ``Izz_link1`` or ``fv_joint1``.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Unique names, in column order of the regressor.
-    values : array_like, (p,)
-        Numbers in SI units.
-    units : tuple of str
-        Unit of each number.
-    owners : tuple of str
-        Body, joint or actuator each number belongs to.
-    provenance : str
-        Where the numbers come from.
     """
 
-    names: tuple[str, ...]
-    values: Array
-    units: tuple[str, ...] = ()
-    owners: tuple[str, ...] = ()
-    provenance: str = ""
+    names: tuple[str, ...]  #: Unique names, in column order of the regressor
+    values: Array  #: (p,), numbers in SI units
+    units: tuple[str, ...] = ()  #: Unit of each number
+    owners: tuple[str, ...] = ()  #: Body, joint or actuator each number belongs to
+    provenance: str = ""  #: Where the numbers come from
     _index: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.mechanism.elements import Actuator, Body, Coupling, Joint, Limits, Loop, Placement, quaternion_matrix
-from dynident.mechanism.inertia import check_consistency, from_com, transform
+from dynident.mechanism.inertia import from_com, transform
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.sidecar import apply_sidecar
 from dynident.mechanism.xml import (
@@ -29,7 +29,7 @@ from dynident.mechanism.xml import (
     read_bytes,
     text_attribute,
     unique_name,
-    warn_description,
+    warn_of_impossible,
 )
 
 if TYPE_CHECKING:
@@ -196,9 +196,7 @@ class _Model:
         for name in self.links:
             phi = self._inertia(name)
             bodies[name] = Body(name, np.zeros(10) if phi is None and name in moved else phi)
-            verdict = None if phi is None or not np.any(phi) else check_consistency(phi, name)
-            if verdict is not None and not verdict.ok:
-                warn_description(f"{self.source}: {verdict.sentence}; the numbers are used as a prior all the same")
+        warn_of_impossible(bodies.values(), self.source)
         parts = _Parts()
         first = next((name for name in self.links if name not in moved), next(iter(self.links)))
         tied = [name for name in self.joints if self._end(name, "parent") == WORLD]

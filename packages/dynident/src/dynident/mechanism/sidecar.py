@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tomlkit
 
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
-from dynident.files import read_toml, write_atomic
+from dynident.files import read_text, read_toml, visible, write_atomic
 from dynident.friction.law import Friction
 from dynident.friction.terms import check_terms
 from dynident.friction.text import law_of, law_text
 from dynident.mechanism.elements import Actuator, Coupling, Loop, Placement, frozen
-from dynident.mechanism.force import Force
+from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.xml import LARGEST, naming_file
 
@@ -26,6 +26,7 @@ _TOP = (
     "gravity",
     "terms",
     "joint_terms",
+    "massless",
     "independent",
     "home",
     "loop",
@@ -37,7 +38,12 @@ _TOP = (
 )
 _LOOP = ("name", "kind", "body_a", "body_b", "xyz_a", "rpy_a", "xyz_b", "rpy_b", "axis", "axis2")
 _COUPLING = ("joint", "of", "offset")
-_ACTUATOR = ("name", "coupling", "ratio", "offset", "gain")
+_ACTUATOR = ("name", "coupling", "ratio", "offset", "gain", "terms")
+#: Values that a table of a loop or an actuator may leave out.
+DEFAULTS: dict[str, Any] = {
+    **{key: [0.0, 0.0, 0.0] for key in ("xyz_a", "rpy_a", "xyz_b", "rpy_b")},
+    **{"axis": [0.0, 0.0, 1.0], "axis2": [0.0, 1.0, 0.0], "ratio": 1.0, "offset": 0.0},
+}
 
 
 def apply_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], drives: tuple[Actuator, ...] = ()) -> Mechanism:
@@ -75,12 +81,17 @@ def apply_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], drives: tu
             independent=_names(tables, "independent", mechanism.independent),
             home={**mechanism.home, **(_ratios(tables, "home", "the sidecar") if "home" in tables else {})},
         )
-        if "terms" in tables:
-            changed = changed.with_terms(check_terms(_names(tables, "terms", ())))
         own = tables.get("joint_terms", {})
         if not isinstance(own, dict):
             raise DescriptionError(f"joint_terms is {own!r}; write it as a [joint_terms] table")
-        changed = changed.with_terms({name: check_terms(_names(own, name, ())) for name in own})
+        changed = _with_terms(
+            changed,
+            check_terms(_names(tables, "terms", ())) if "terms" in tables else None,
+            {name: check_terms(_names(own, name, ())) for name in own},
+        )
+        if "terms" not in tables:
+            changed = without_passive_terms(changed)
+        changed = _without_inertia(changed, _names(tables, "massless", ()))
         laws = {
             str(table.get("joint")): friction_of(table, f"[[friction]] number {i}")
             for i, table in enumerate(_tables(tables, "friction"), 1)
@@ -89,8 +100,52 @@ def apply_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], drives: tu
         return changed.with_friction(laws).with_forces(*forces)
 
 
-def write_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], structure: bool = True) -> Path:
-    """Write loops, couplings, actuators, terms, friction laws, force elements and gravity of a mechanism as a sidecar.
+def _with_terms(mechanism: Mechanism, terms: tuple[str, ...] | None, own: Mapping[str, tuple[str, ...]]) -> Mechanism:
+    """Return the robot with terms of all and of single joints; values of the description stay where their terms do."""
+    described = {joint.name: joint.terms for joint in mechanism.joints}
+    changed = mechanism if terms is None else mechanism.with_terms(terms)
+    changed = changed.with_terms(own)
+    joints = []
+    for joint in changed.joints:
+        chosen = own.get(joint.name, changed.joint_terms.get(joint.name, terms))
+        kept = {k: v for k, v in described[joint.name].items() if chosen is None or k.split(".")[0] in chosen}
+        joints.append(replace(joint, terms=kept))
+    return changed.altered(joints=tuple(joints))
+
+
+def without_passive_terms(mechanism: Mechanism) -> Mechanism:
+    """Return a robot with loops whose joints without a motor have no rotor inertia, friction or offset of their own.
+
+    Joints whose terms or values are given keep them. Without named motors nothing changes: any joint may have one.
+    """
+    driven = {name for actuator in mechanism.actuators for name in actuator.coupling}
+    if not mechanism.loops or not driven:
+        return mechanism
+    passive = [joint for joint in mechanism.joints if joint.kind != "fixed" and not driven.intersection(joint.coordinates)]
+    own = {joint.name: () for joint in passive if joint.name not in mechanism.joint_terms and not joint.terms}
+    return mechanism.altered(joint_terms={**mechanism.joint_terms, **own}) if own else mechanism
+
+
+def _without_inertia(mechanism: Mechanism, names: Sequence[str]) -> Mechanism:
+    """Return the robot whose named bodies have no inertial parameters."""
+    known = {body.name: body for body in mechanism.bodies}
+    for name in names:
+        if name not in known:
+            raise DescriptionError(f"massless names '{name}'; links of the robot are {', '.join(known)}")
+        if known[name].inertia is not None and np.any(known[name].inertia):
+            raise DescriptionError(f"massless names '{name}', which has a mass or an inertia in the description")
+    return mechanism.altered(
+        bodies=tuple(replace(body, inertia=None) if body.name in names else body for body in mechanism.bodies)
+    )
+
+
+def write_sidecar(
+    mechanism: Mechanism,
+    path: str | os.PathLike[str],
+    plain: Mechanism | None = None,
+    other: str | os.PathLike[str] | None = None,
+) -> Path | None:
+    """Write what a description does not say of its robot as a sidecar; return None if it says everything.
 
     Parameters
     ----------
@@ -98,42 +153,149 @@ def write_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], structure:
         Robot.
     path : path-like
         TOML file to write.
-    structure : bool
-        False to leave out loops, couplings and actuators, which another file has already.
+    plain : Mechanism, optional
+        The robot as its description alone gives it; everything is written when omitted.
+    other : path-like, optional
+        Sidecar whose keys, order and comments are kept; numbers that differ are replaced.
     """
-    lines = [f"gravity = {_toml(mechanism.gravity)}", f"terms = {_toml(mechanism.terms)}"]
-    if not structure:
-        return write_atomic(path, "\n".join([*lines, *_own_lines(mechanism)]) + "\n")
-    if mechanism.independent:
-        lines.append(f"independent = {_toml(mechanism.independent)}")
-    if mechanism.home:
-        lines.append(f"home = {_toml(dict(mechanism.home))}")
-    lines += _own_lines(mechanism)
-    for loop in mechanism.loops:
-        lines += ["", "[[loop]]"]
-        fields: dict[str, Any] = {key: getattr(loop, key) for key in ("name", "kind", "body_a", "body_b")}
-        for side, placement in (("a", loop.placement_a), ("b", loop.placement_b)):
-            fields |= {f"xyz_{side}": placement.translation, f"rpy_{side}": rpy_of(placement.rotation)}
-        lines += [f"{key} = {_toml(value)}" for key, value in (fields | {"axis": loop.axis, "axis2": loop.axis2}).items()]
-    for coupling in mechanism.couplings:
-        lines += ["", "[[coupling]]"]
-        lines += [f"{key} = {_toml(getattr(coupling, key))}" for key in _COUPLING]
-    for actuator in mechanism.actuators:
-        lines += ["", "[[actuator]]"]
-        values = ((key, getattr(actuator, key)) for key in _ACTUATOR)
-        lines += [f"{key} = {_toml(value)}" for key, value in values if value is not None]
-    return write_atomic(path, "\n".join(lines) + "\n")
+    content = _content(mechanism, plain)
+    document = tomlkit.document() if other is None else tomlkit.parse(read_text(other, "the sidecar", "valid TOML"))
+    if not content and not document:
+        return None
+    if other is None:
+        document.add(tomlkit.comment(f"What the description of {visible(mechanism.name)} does not hold: {', '.join(content)}"))
+    for key in [key for key in document if key not in content and key != "known"]:
+        del document[key]
+    for key, value in content.items():
+        _update(document, key, value)
+    return write_atomic(path, tomlkit.dumps(document))
 
 
-def _own_lines(mechanism: Mechanism) -> list[str]:
-    """Return the tables of joint terms, friction laws and force elements."""
-    parts, lines = own_parts(mechanism), list[str]()
-    if parts["joint_terms"]:
-        lines += ["", "[joint_terms]", *(f"{_toml(name)} = {_toml(terms)}" for name, terms in parts["joint_terms"].items())]
-    for label, key in (("friction", "friction"), ("force", "forces")):
-        for table in parts[key]:
-            lines += ["", f"[[{label}]]", *(f"{field} = {_toml(value)}" for field, value in table.items())]
-    return lines
+def _update(document: Any, key: str, value: Any) -> None:
+    """Set a value of a TOML document where it differs: tables keep the comments of what stays."""
+    before = document.get(key)
+    if isinstance(before, list) and isinstance(value, list) and value and isinstance(value[0], dict):
+        same = len(before) == len(value) and [_label(x) for x in before] == [_label(x) for x in value]
+        if same:
+            for old, new in zip(before, value, strict=True):
+                _update_table(old, new)
+            return
+    elif isinstance(before, dict) and isinstance(value, dict):
+        _update_table(before, value)
+        return
+    if before is None or _plain(before) != value:
+        document[key] = _item(value)
+
+
+def _update_table(old: Any, new: dict[str, Any]) -> None:
+    for name in [name for name in old if name not in new]:
+        del old[name]
+    for name, value in new.items():
+        if name not in old and value == DEFAULTS.get(name):
+            continue
+        if _plain(old.get(name)) != value:
+            old[name] = _item(value)
+
+
+def _label(table: Mapping[str, Any]) -> Any:
+    return table.get("name", table.get("joint"))
+
+
+def _plain(value: Any) -> Any:
+    """Return a TOML value as plain data, numbers as floats."""
+    found = value.unwrap() if hasattr(value, "unwrap") else value
+    if isinstance(found, list):
+        return [_plain(x) for x in found]
+    if isinstance(found, dict):
+        return {name: _plain(x) for name, x in found.items()}
+    return float(found) if isinstance(found, int) and not isinstance(found, bool) else found
+
+
+def _item(value: Any) -> Any:
+    """Return plain data as TOML: lists of tables as [[key]], other tables in one line."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        tables = tomlkit.aot()
+        for entry in value:
+            table = tomlkit.table()
+            for name, x in entry.items():
+                table.add(name, _item(x))
+            tables.append(table)
+        return tables
+    if isinstance(value, dict):
+        line = tomlkit.inline_table()
+        for name, x in value.items():
+            line.append(name, _item(x))
+        return line
+    return tomlkit.item(value)
+
+
+def _content(mechanism: Mechanism, plain: Mechanism | None) -> dict[str, Any]:
+    """Return the keys of the sidecar that turns the robot `plain` of a description into `mechanism`."""
+    known, parts = _whole(plain) if plain is not None else {}, _whole(mechanism)
+    for key in ("loop", "coupling"):  # those of a sidecar are added to those of the description
+        there = {_label(table) for table in known.get(key, ())}
+        parts[key] = [table for table in parts[key] if _label(table) not in there]
+    if plain is not None:  # MJCF has no moving bodies without mass
+        heavy = {body.name for body in plain.bodies if body.inertia is not None and np.any(body.inertia)}
+        parts["massless"] = [name for name in parts["massless"] if name not in heavy]
+        for table in parts["loop"]:  # the base of MJCF is called world
+            table |= {key: plain.root for key in ("body_a", "body_b") if table[key] == mechanism.root}
+    # With other loops or couplings the motors that a description implies are others: they are named.
+    always = {"loop", "coupling", *(["actuator"] if parts["loop"] or parts["coupling"] else [])}
+    if plain is None:
+        return {key: value for key, value in parts.items() if value or key == "terms"}
+    return {
+        key: value
+        for key, value in parts.items()
+        if (value if key in always else value != known[key] and (value or key != "massless"))
+    }
+
+
+def _whole(mechanism: Mechanism) -> dict[str, Any]:
+    """Return all that a sidecar can say of a robot as plain data."""
+    if any(coupling.function is not None for coupling in mechanism.couplings):
+        raise DescriptionError(f"robot '{mechanism.name}' has a coupling that is a function, which no file holds")
+    if any(isinstance(force, Columns) for force in mechanism.forces):
+        raise DescriptionError(f"robot '{mechanism.name}' has columns that are a function, which no file holds")
+    parts, inertia = own_parts(mechanism), {body.name: body.inertia for body in mechanism.bodies}
+    more = {}  # a joint also has the terms that it has a value for
+    for joint in mechanism.joints:
+        terms = dict.fromkeys(
+            [*mechanism.joint_terms.get(joint.name, mechanism.terms), *(k.split(".")[0] for k in joint.terms)]
+        )
+        if list(terms) != list(mechanism.joint_terms.get(joint.name, mechanism.terms)):
+            more[joint.name] = list(terms)
+    return {
+        "gravity": mechanism.gravity.tolist(),
+        "terms": parts["terms"],
+        "independent": list(mechanism.independent),
+        "home": dict(mechanism.home),
+        "joint_terms": {**parts["joint_terms"], **more},
+        "massless": [joint.child for joint in mechanism.joints if joint.kind != "fixed" and inertia[joint.child] is None],
+        "loop": [_loop_table(loop) for loop in mechanism.loops],
+        "coupling": [{key: _value(getattr(coupling, key)) for key in _COUPLING} for coupling in mechanism.couplings],
+        "actuator": _motors(mechanism),
+        "friction": parts["friction"],
+        "force": parts["forces"],
+    }
+
+
+def _value(value: Any) -> Any:
+    return {name: float(x) for name, x in value.items()} if isinstance(value, Mapping) else value
+
+
+def _motors(mechanism: Mechanism) -> list[dict[str, Any]]:
+    """Return the motors of a robot as plain data."""
+    tables = [{key: _value(getattr(actuator, key)) for key in _ACTUATOR} for actuator in mechanism.actuators]
+    return [{key: x for key, x in table.items() if x is not None and x != {}} for table in tables]
+
+
+def _loop_table(loop: Loop) -> dict[str, Any]:
+    """Return a loop as plain data."""
+    fields: dict[str, Any] = {key: getattr(loop, key) for key in ("name", "kind", "body_a", "body_b")}
+    for side, placement in (("a", loop.placement_a), ("b", loop.placement_b)):
+        fields |= {f"xyz_{side}": placement.translation.tolist(), f"rpy_{side}": rpy_of(placement.rotation).tolist()}
+    return fields | {"axis": loop.axis.tolist(), "axis2": loop.axis2.tolist()}
 
 
 def rpy_of(rotation: Array) -> Array:
@@ -143,19 +305,6 @@ def rpy_of(rotation: Array) -> Array:
     if np.hypot(R[0, 0], R[1, 0]) < 1e-9:
         return np.array([0.0, pitch, np.arctan2(-R[0, 1], R[1, 1])])
     return np.array([np.arctan2(R[2, 1], R[2, 2]), pitch, np.arctan2(R[1, 0], R[0, 0])])
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        # JSON-like escapes are TOML's basic strings.
-        return json.dumps(value)
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in value.items()) + " }"
-    if isinstance(value, np.ndarray | tuple | list):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    return repr(float(value))
 
 
 def _known(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
@@ -240,6 +389,7 @@ def _actuator(table: Mapping[str, Any], i: int) -> Actuator:
         _number(table, "ratio", 1.0, where),
         _number(table, "offset", 0.0, where),
         gain,
+        _ratios(table, "terms", where) if "terms" in table else {},
     )
 
 

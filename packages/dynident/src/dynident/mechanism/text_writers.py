@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -12,13 +12,17 @@ from dynident.files import xml_text
 from dynident.mechanism.elements import Joint, Loop, Placement
 from dynident.mechanism.inertia import from_com, to_com, transform
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.mjcf import custom_keys
+from dynident.mechanism.mjcf_writer import ATTRIBUTES
 from dynident.mechanism.sidecar import rpy_of
-from dynident.mechanism.urdf import KINDS, dynamics_attributes
+from dynident.mechanism.urdf import FAR, KINDS, dynamics_attributes
 from dynident.mechanism.xml import exact
 
-FAR = 1e6  # stands for no limit where a format asks for a number
 APART = 0.1  # distance of the two points that stand for a hinge [m]
-LEAST = 1e-12  # mass and inertia of massless moving links for MuJoCo, which refuses zero; below every torque that counts
+MJCF_LOOPS = ("point", "spherical", "weld", "revolute")  # cut joints that MJCF can close
+LEAST = (
+    1e-14  # mass and inertia of massless moving links for MuJoCo, which refuses less than 1e-15; below every torque that counts
+)
 
 
 def _attributes(numbers: Mapping[str, float]) -> str:
@@ -34,15 +38,20 @@ def _inertia(mechanism: Mechanism, body: str) -> tuple[float, Array, Array] | No
 def _checked(body: str, phi: Array) -> tuple[float, Array, Array]:
     """Return mass, centre and central inertia, of a body that has mass."""
     if not phi[0] > 0.0:
-        raise DescriptionError(f"body '{body}' has mass {phi[0]:.6g} kg; use physically consistent parameters")
+        raise DescriptionError(
+            f"body '{body}' has mass {phi[0]:.6g} kg; use physically consistent parameters, or save the robot as .json"
+        )
     return to_com(phi)
 
 
 def urdf_text(mechanism: Mechanism) -> str:
     """Return a robot as URDF."""
     lines = ['<?xml version="1.0"?>', f'<robot name="{xml_text(mechanism.name)}">']
+    held = {joint.child for joint in mechanism.joints if joint.kind == "fixed"}
     for body in mechanism.bodies:
         found = _inertia(mechanism, body.name)
+        if found is None and body.inertia is not None and body.name in held:  # unknown numbers, not no inertia
+            found = (0.0, np.zeros(3), np.zeros((3, 3)))
         if found is None:
             lines.append(f'  <link name="{xml_text(body.name)}"/>')
             continue
@@ -119,9 +128,23 @@ def mjcf_text(mechanism: Mechanism) -> str:
             equal.append(f'    <joint {pair} polycoef="{exact(coupling.offset, ratio, 0, 0, 0)}"/>')
     for loop in mechanism.loops:
         equal += _mjcf_loop(loop)
-    for tag, inner in (("equality", equal), ("actuator", motors), ("keyframe", _mjcf_home(mechanism))):
+    numerics = [f'    <numeric name="{xml_text(name)}" data="{data}"/>' for name, data in _mjcf_numerics(mechanism).items()]
+    parts = (("equality", equal), ("actuator", motors), ("keyframe", _mjcf_home(mechanism)), ("custom", numerics))
+    for tag, inner in parts:
         lines += [f"  <{tag}>", *inner, f"  </{tag}>"] if inner else []
     return "\n".join([*lines, "</mujoco>", ""])
+
+
+def _mjcf_numerics(mechanism: Mechanism) -> dict[str, str]:
+    """Return the joint terms that MuJoCo has no attribute for, as `read_mjcf` reads them."""
+    found = {}
+    for joint in mechanism.joints:
+        for key, symbol in custom_keys().items():
+            values = [joint.term(coordinate, symbol) for coordinate in joint.coordinates]
+            native = joint.kind != "free" and key in ATTRIBUTES and len(set(values)) == 1
+            if any(values) and not native and not (symbol == "off" and joint.terms.get("k")):  # a springref holds that one
+                found[f"dynident_{key}_{joint.name}"] = exact(*values)
+    return found
 
 
 def _mjcf_children(mechanism: Mechanism, parent: str, blank: str) -> list[str]:
@@ -142,7 +165,7 @@ def _mjcf_children(mechanism: Mechanism, parent: str, blank: str) -> list[str]:
 
 def _loop_sites(loop: Loop) -> list[tuple[str, str, str, Placement]]:
     """Return name, kind, body and place of the sites that a loop ties together; a hinge is two points on its axis."""
-    if loop.kind not in ("point", "spherical", "weld", "revolute"):
+    if loop.kind not in MJCF_LOOPS:
         raise DescriptionError(f"loop '{loop.name}' is cut at a {loop.kind} joint, which MJCF cannot close; cut it elsewhere")
     steps = (0.0, APART) if loop.kind == "revolute" else (0.0,)
     found = []
@@ -170,7 +193,17 @@ def _mjcf_home(mechanism: Mechanism) -> list[str]:
     """Return the pose in which loops are closed, as a key frame."""
     if not mechanism.loops or any(joint.kind in ("free", "spherical") for joint in mechanism.joints):
         return []
-    return [f'    <key name="home" qpos="{exact(*mechanism.closure.home)}"/>']
+    home = dict(zip(mechanism.tree.coordinates, mechanism.closure.home, strict=True))
+    written = [home[name] for joint in _depth_first(mechanism, mechanism.root) for name in joint.coordinates]
+    return [f'    <key name="home" qpos="{exact(*written)}"/>']
+
+
+def _depth_first(mechanism: Mechanism, parent: str) -> Iterator[Joint]:
+    """Yield the joints in the order in which MJCF has them."""
+    for joint in mechanism.joints:
+        if joint.parent == parent:
+            yield joint
+            yield from _depth_first(mechanism, joint.child)
 
 
 def _mjcf_place(place: Placement) -> str:

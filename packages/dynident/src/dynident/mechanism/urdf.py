@@ -14,7 +14,7 @@ from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.terms import TERMS
 from dynident.mechanism.elements import COORDINATES, Actuator, Body, Coupling, Joint, Limits, Placement
-from dynident.mechanism.inertia import check_consistency, from_com, transform
+from dynident.mechanism.inertia import from_com, transform
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.sidecar import apply_sidecar
 from dynident.mechanism.xacro.expand import expand
@@ -29,6 +29,7 @@ from dynident.mechanism.xml import (
     text_attribute,
     unique_name,
     warn_description,
+    warn_of_impossible,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ KINDS = {
 }
 """URDF joint types and ours."""
 
+FAR = 1e6  # stands for no limit where URDF asks for a number [rad, m, rad/s, m/s, N m, N]
 DYNAMICS = {
     "damping": "fv",
     "friction": "fc",
@@ -158,17 +160,10 @@ def _check_inertias(mechanism: Mechanism) -> None:
         warn_description(
             f"{mechanism.source}: moving links {quoted(empty)} have no <inertial>, or mass 0 and inertia 0; their prior is zero"
         )
-    impossible = []
     for body in mechanism.bodies:
-        if body.inertia is None or not np.any(body.inertia):
-            continue
-        if body.inertia[0] == 0.0 and body.name in moving:
+        if body.name in moving and body.inertia is not None and body.inertia[0] == 0.0 and np.any(body.inertia):
             raise DescriptionError(f"link '{body.name}' has mass 0 but an inertia that is not; give its mass")
-        verdict = check_consistency(body.inertia, body.name)
-        if not verdict.ok:
-            impossible.append(verdict.sentence)
-    if impossible:
-        warn_description(f"{mechanism.source}: {'; '.join(impossible)}; the numbers are used as a prior all the same")
+    warn_of_impossible(mechanism.bodies, mechanism.source)
 
 
 # ---- joints ---------------------------------------------------------------------------------------------------------
@@ -224,6 +219,8 @@ def _read_limits(limit: Element | None, kind: str, where: str) -> Limits:
     values = {"lower": -np.inf, "upper": np.inf, "velocity": np.inf, "effort": np.inf}
     for key, default in tuple(values.items()):
         values[key] = number(limit, key, default, f"{where} <limit>", finite=False)
+        if abs(values[key]) >= FAR:
+            values[key] = default
         if key in ("velocity", "effort") and values[key] < 0.0:
             raise DescriptionError(f"{where} <limit>: {key} is {values[key]}; give a positive number")
     if kind not in ("revolute", "prismatic"):  # the others turn or move without end, whatever the file says

@@ -21,9 +21,12 @@ from defusedxml.common import DefusedXmlException
 from dynident.arrays import Array
 from dynident.errors import DescriptionError, DescriptionWarning, warn
 from dynident.files import read_regular
+from dynident.mechanism.inertia import check_consistency
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
+
+    from dynident.mechanism.elements import Body
 
 Attributes: TypeAlias = "Element | Mapping[str, str]"
 """What attributes are read from: an element, or its attributes merged with defaults."""
@@ -67,18 +70,11 @@ def read_bytes(path: str | os.PathLike[str], what: str) -> bytes:
             raise OSError("its name has a NUL character")
         data = read_regular(file, MAX_BYTES)
     except OSError as error:
-        reason = "it is a folder" if file.name and _is_dir(file) else getattr(error, "strerror", None) or str(error)
+        reason = "it is a folder" if file.name and _is_folder(file) else getattr(error, "strerror", None) or str(error)
         raise DescriptionError(f"cannot read {what} file '{file}': {reason}; give the path of a {what} file") from error
     if not data.strip():
         raise DescriptionError(f"{what} file '{file}' is empty; give a {what} file with a robot in it")
     return data
-
-
-def _is_dir(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
 
 
 def parse_xml(data: bytes | str, root_tag: str) -> Element:
@@ -198,6 +194,14 @@ def quoted(names: Iterable[str], most: int = 8) -> str:
 def warn_description(sentence: str) -> None:
     """Warn with a `DescriptionWarning` placed at the user's call."""
     warn(sentence, DescriptionWarning)
+
+
+def warn_of_impossible(bodies: Iterable[Body], source: str) -> None:
+    """Warn of bodies of a file whose inertia no body can have."""
+    found = [check_consistency(b.inertia, b.name) for b in bodies if b.inertia is not None and np.any(b.inertia)]
+    wrong = [verdict.sentence for verdict in found if not verdict.ok]
+    if wrong:
+        warn_description(f"{source}: {'; '.join(wrong)}; the numbers are used as a prior all the same")
 
 
 _ATTRIBUTE = re.compile(rb"""([^\s=/>"']+)\s*=\s*("[^"]*"|'[^']*')""")

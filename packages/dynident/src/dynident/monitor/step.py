@@ -82,11 +82,6 @@ def check_monitored(mechanism: Mechanism, laws: Mapping[str, Friction]) -> None:
         raise DescriptionError(
             f"robot '{name}' has loops and motors that turn with several joints; the monitor cannot watch it"
         )
-    if mechanism.has_opaque_couplings:
-        raise DescriptionError(
-            f"robot '{name}' has a coupling that is known by its numbers only; the monitor is for trees whose couplings are "
-            "expressions"
-        )
     if np.isin(mechanism.tree.arrays.kind, (SPHERICAL, FREE)).any():
         raise DescriptionError(f"robot '{name}' has a spherical or free joint; the monitor is for joints that turn or slide")
     known = mechanism.tree.coordinates if mechanism.loops else mechanism.coordinate_names

@@ -19,6 +19,8 @@ from dynident.arrays import Array
 from dynident.identify.fit import Fit
 from dynident.identify.score import Score
 from dynident.mechanics.kinematics import forward_kinematics
+from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import Parameters
 from dynident.pages import Html, escape, percent, printable, tag
 from dynident.signals.dependence import autocorrelation
 
@@ -125,17 +127,16 @@ def samples_per_signal(scores: Sequence[Score]) -> int:
 FRAMES = 600
 
 
-def scene(fit: Fit) -> dict[str, Any] | None:
+def scene(robot: Mechanism, standard: Parameters, floor: float = 0.0) -> dict[str, Any] | None:
     """Return what is drawn of a robot: points (links, then centres of mass), lines, joints; None without a geometry."""
-    robot = fit.mechanism
     if robot.own_regressor or not robot.joints:
         return None
     names = [body.name for body in robot.bodies]
     index = {name: i for i, name in enumerate(names)}
     moving = [joint for joint in robot.joints if joint.kind != "fixed"]
     masses: list[dict[str, Any]] = []
-    for i, (body, _) in enumerate(_centres(fit)):
-        masses.append({"point": len(names) + i, "name": printable(body), "mass": fit.standard[f"m_{body}"]})
+    for i, (body, _) in enumerate(_centres(robot, standard)):
+        masses.append({"point": len(names) + i, "name": printable(body), "mass": standard[f"m_{body}"]})
     depth = {robot.root: 0}
     for joint in robot.joints:
         depth[joint.child] = depth.get(joint.parent, 0) + 1
@@ -147,6 +148,8 @@ def scene(fit: Fit) -> dict[str, Any] | None:
         "masses": masses,
         "heaviest": max((float(mass["mass"]) for mass in masses), default=1.0),
         "tool": index[max(depth, key=depth.__getitem__)],
+        "capsules": [],
+        "floor": floor,
     }
 
 
@@ -155,26 +158,31 @@ def motion(fit: Fit, score: Score) -> dict[str, Any] | None:
     if score.position is None or not len(score.position):
         return None
     frames = np.unique(np.linspace(0, len(score.position) - 1, min(FRAMES, len(score.position))).astype(int))
-    q = score.position[frames]
-    poses = {body.name: forward_kinematics(fit.mechanism, q, body.name) for body in fit.mechanism.bodies}
-    points = [position for _, position in poses.values()]
-    points += [poses[body][1] + poses[body][0] @ centre for body, centre in _centres(fit)]
+    points = scene_points(fit.mechanism, fit.standard, score.position[frames])
     with np.errstate(divide="ignore", invalid="ignore"):
         load = (score.measured - score.predicted)[frames] / score.std[frames]
     return {
         "t": packed(score.t[frames]),
-        "points": packed(np.stack(points, axis=1)),
+        "points": packed(points),
         "load": packed(np.nan_to_num(load, posinf=0.0, neginf=0.0)),
     }
 
 
-def _centres(fit: Fit) -> list[tuple[str, Array]]:
-    """Return the identified bodies with mass and their centres of mass in the link frame."""
+def scene_points(robot: Mechanism, standard: Parameters, q: Array, others: Sequence[tuple[str, Array]] = ()) -> Array:
+    """Return where links, centres of mass and `others` (body and place in its frame) are at positions q, (N, points, 3)."""
+    poses = {body.name: forward_kinematics(robot, q, body.name) for body in robot.bodies}
+    points = [position for _, position in poses.values()]
+    points += [poses[body][1] + poses[body][0] @ place for body, place in (*_centres(robot, standard), *others)]
+    return np.stack(points, axis=1)
+
+
+def _centres(robot: Mechanism, standard: Parameters) -> list[tuple[str, Array]]:
+    """Return the bodies with mass and their centres of mass in the link frame."""
     found = []
-    for body in fit.mechanism.tree.bodies:
-        mass = fit.standard[f"m_{body}"]
+    for body in robot.tree.bodies:
+        mass = standard[f"m_{body}"]
         if mass > 0.0:
-            found.append((body, np.array([fit.standard[f"m{k}_{body}"] for k in "xyz"]) / mass))
+            found.append((body, np.array([standard[f"m{k}_{body}"] for k in "xyz"]) / mass))
     return found
 
 

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dynident import __version__
 from dynident.errors import DescriptionError, DynidentError, DynidentWarning, MissingExtraError, warn
 from dynident.files import write_atomic
 from dynident.identify.fit import Fit
 from dynident.identify.score import Score
 from dynident.mechanism.describe import effort_units
-from dynident.mechanism.files import is_mjcf
+from dynident.mechanism.files import is_mjcf, is_patched
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.outputs import output_set
@@ -66,7 +68,7 @@ def write_report(
     trained = [score for score in (*scores, training_score) if score is not None and score.training]
     verdict = verdict or judge(fit, scores)
     shown = [*held_out, *trained]
-    drawing = embed.scene(fit)
+    drawing = embed.scene(fit.mechanism, fit.standard)
     units = effort_units(fit.mechanism)
     embedded = [*shown, *(score.motors for score in shown if score.motors is not None)]
     most = embed.samples_per_signal(embedded)
@@ -107,6 +109,11 @@ def write_report(
 File = str | os.PathLike[str]
 
 
+KNOWN_WELL = 0.1  # relative standard deviation
+SERIOUS = ("suspicions", "gains", "against_description", "held_out_error")  # failed checks that explain the others
+MOST_FAILED = 3  # failed checks of a summary
+
+
 @dataclass(frozen=True, eq=False)
 class Identification(Tabular, Result):
     """All that identifying a robot gives."""
@@ -114,6 +121,7 @@ class Identification(Tabular, Result):
     fit: Fit  #: The identified model
     scores: tuple[Score, ...]  #: On the held-out logs, then on the training logs
     verdict: Verdict  #: Whether it can be trusted
+    held_out: str = ""  #: What was held out, in words
 
     def __repr__(self) -> str:
         errors = [f"'{score.name}' {100 * score.metrics.relative:.2f} %" for score in self.scores if not score.training]
@@ -126,9 +134,52 @@ class Identification(Tabular, Result):
         return self.fit.model
 
     def summary(self) -> str:
-        """Return fit, held-out scores and verdict as text."""
-        held_out = (score.summary() for score in self.scores if not score.training)
-        return "\n\n".join([self.fit.summary(), *held_out, self.verdict.summary()])
+        """Return errors, verdict and failed checks in a few lines; `fit.summary` has the parameters."""
+        fit, verdict = self.fit, self.verdict
+        failed = sorted((check for check in verdict.checks if not check.ok), key=lambda check: check.name not in SERIOUS)
+        head = {True: "VALIDATED", False: "SOME CHECKS FAILED"}[verdict.ok] if verdict.validated else verdict.headline
+        passed = len(verdict.checks) - len(failed)
+        count = f"{passed} checks passed" if not failed else f"{len(failed)} of {len(verdict.checks)} checks failed"
+        lines = [self._data(), "", *self._numbers(), "", f"{head} ({count})"]
+        for check in failed[:MOST_FAILED]:
+            lines += [f"  {check.sentence}", *([f"    -> {check.next_step}"] if check.next_step else [])]
+        if len(failed) > MOST_FAILED:
+            lines.append(f"  more failed checks: {', '.join(check.name for check in failed[MOST_FAILED:])}")
+        lines += [note.sentence for note in fit.notes if note.kind == "refit"]
+        return "\n".join(lines)
+
+    def _data(self) -> str:
+        """Return robot, logs and what is held out."""
+        sources = [source for source in self.fit.sources if "name" in source]
+        names = list(dict.fromkeys(str(source["name"]) for source in sources))
+        seconds = sum(float(source["end"]) - float(source["start"]) for source in sources)
+        logs = names[0] if len(names) == 1 else f"{len(names)} logs"
+        kinds = ", ".join(dict.fromkeys(str(source["effort_kind"]).replace("_", " ") for source in sources))
+        joints = len(self.fit.groups)
+        used = f" \u00b7 {logs} ({seconds:.1f} s, {joints} {'joint' if joints == 1 else 'joints'}, {kinds})" if sources else ""
+        return f"{self.fit.mechanism.name}{used} \u00b7 held out: {self.held_out or 'nothing'}"
+
+    def _numbers(self) -> list[str]:
+        """Return errors, coverage, the worst joint and how many parameters are known."""
+        fit, rows = self.fit, list[str]()
+        held_out = [score for score in self.scores if not score.training]
+        shown = max(held_out or self.scores, key=lambda score: score.metrics.relative, default=None)
+        if shown is not None:
+            described = f"{100 * shown.description:.3g} %  ->  " if np.isfinite(shown.description) else ""
+            meaning = "description -> identified; " if described else ""
+            free = f"     ({meaning}least squares {100 * shown.free:.3g} %)" if np.isfinite(shown.free) else ""
+            name = "held-out error" if held_out else "training error"
+            rows.append(f"  {name}   {described}{100 * shown.metrics.relative:.3g} %{free}")
+            if np.isfinite(shown.coverage):
+                rows.append(f"  coverage         {100 * shown.coverage:.0f} % of samples within two standard deviations")
+            own = shown if shown.motors is None else shown.motors  # with loops, motors are measured
+            share = own.metrics.relative_per_joint
+            if np.isfinite(share).any():
+                worst = int(np.nanargmax(share))
+                rows.append(f"  worst joint      {own.joints[worst]}, {100 * share[worst]:.3g} % of its own effort")
+        known = int(np.sum(fit.relative_std <= KNOWN_WELL))
+        dropped = f", {len(fit.removals)} dropped" if fit.removals else ""
+        return [*rows, f"  parameters       {fit.base.rank} base parameters, {known} known to 10 % or better{dropped}"]
 
     def plot(self) -> Any:
         """Draw measured and predicted efforts of the first log, a held-out one if there is any."""
@@ -144,23 +195,30 @@ class Identification(Tabular, Result):
         source: File | None = None,
         search: Sequence[File] = (),
         arguments: Mapping[str, object] | None = None,
+        sidecar: File | None = None,
     ) -> list[Path]:
-        """Write fit.json, verdict.json, report.html and the identified description as one set; return the files.
+        """Write fit.json, verdict.json, report.html and the identified robot as one set; return the files.
 
-        The description is a copy of `source`, the robot's URDF or MJCF file, which `search` and `arguments` help to read. What
+        The robot is a copy of `source`, its URDF or MJCF file, which `search` and `arguments` help to read; what the format
+        cannot hold is in a sidecar, which keeps the comments of `sidecar`. Other robots are written as identified.json. What
         cannot be written costs a warning: a description whose format cannot hold the parameters, a report without its extra.
         """
         folder = Path(folder)
         with output_set(folder, ("fit.json", "identified.*", "report.html", "verdict.json")) as staged:
             self.fit.save(staged / "fit.json")
             self.verdict.save(staged / "verdict.json")
-            if source is not None:
-                name = f"identified{Path(source).suffix if is_mjcf(source) else '.urdf'}"
-                try:
-                    self.fit.write_description(source, staged / name, search, arguments)
-                except DescriptionError as error:
-                    stale = "; the one in the folder is of an earlier fit" if (folder / name).exists() else ""
-                    warn(f"{name} is not written: {error}{stale}", DynidentWarning)
+            patched = source is not None and is_patched(source)
+            name = (
+                f"identified{'.json' if source is None or not patched else Path(source).suffix if is_mjcf(source) else '.urdf'}"
+            )
+            try:
+                if patched and source is not None:
+                    self.fit.write_description(source, staged / name, search, arguments, sidecar)
+                else:
+                    self.robot.save(staged / name)
+            except DescriptionError as error:
+                stale = "; the one in the folder is of an earlier fit" if (folder / name).exists() else ""
+                warn(f"{name} is not written: {error}{stale}", DynidentWarning)
             try:
                 self.report(staged / "report.html")
             except MissingExtraError as error:

@@ -128,6 +128,7 @@ def find_channels(
         sizes = " and ".join(f"'{next(iter(arrays[role]))}' {len(maps[role])}" for role in REQUIRED)
         raise LogError(f"arrays {sizes} channels wide do not fit; position and effort need the same joints")
     maps = {role: _same_start(role, channels, maps["position"], notes) for role, channels in maps.items()}
+    maps = {role: _same_numbers(channels, maps["position"]) for role, channels in maps.items()}
     maps["effort"] = _with_unmeasured(maps["position"], maps["effort"], wanted, notes)
     if wanted is None:
         maps = {role: _labelled(channels, labels) for role, channels in maps.items()}
@@ -209,6 +210,14 @@ def _same_start(role: str, channels: Channels, position: Channels, notes: list[s
         return channels
     notes.append(f"{role} is numbered from {bases[1]} and position from {bases[0]}: taken in the same order")
     return {str(int(key) + (1 if bases[0] else -1)): channel for key, channel in channels.items()}
+
+
+def _same_numbers(channels: Channels, position: Channels) -> Channels:
+    """Give the joints' names to channels that have none of them but end with the same numbers: tau_J1 belongs to q1."""
+    ends = [{m[0]: key for key in some if (m := re.search(r"\d+$", key))} for some in (position, channels)]
+    if {*channels} & {*position} or ends[0].keys() != ends[1].keys() or any(len(e) != len(position) for e in ends):
+        return channels
+    return {ends[0][number]: channels[key] for number, key in ends[1].items()}
 
 
 def _labelled(channels: Channels, labels: tuple[str, ...]) -> Channels:

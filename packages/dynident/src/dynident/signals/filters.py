@@ -6,8 +6,9 @@ With w = tan(pi f_c / f_s) and z^-1 the delay, the pole pair k of order n gives,
     H_k = w^2 (1 + z^-1)^2 / [(1 + c_k w + w^2) + 2 (w^2 - 1) z^-1 + (1 - c_k w + w^2) z^-2],
     c_k = 2 sin(pi (2 k + 1) / (2 n)),
 
-and an odd order one section w (1 + z^-1) / [(1 + w) + (w - 1) z^-1] more. A section's recursion A y = B x is a banded
-triangular system; LAPACK solves it by substitution, which is that recursion.
+and an odd order one section w (1 + z^-1) / [(1 + w) + (w - 1) z^-1] more. Their machine code works on several
+channels at a time, whose recursions do not depend on each other: LAPACK's banded substitution, the same recursion, takes thirty
+times as long.
 
 Filtering both sides of ``tau = W phi`` with the same linear filter keeps the equation true; torque ripple and noise above the
 band of the motion go away, and down-sampling leaves residuals that are close to independent (IDIM practice, [Gautier1997]:
@@ -16,17 +17,20 @@ cut-off 0.8 f / (2 n_d)).
 
 from __future__ import annotations
 
+import ctypes
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
-import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
 from dynident.checks import plain
 from dynident.errors import LogError
+from dynident.graph.machine import MachineCode, vector_width
 
 Triple = tuple[Array, Array, Array]
 Section = tuple[Array, Array]  # numerator and denominator in powers of z^-1, denominator with a leading 1
@@ -34,9 +38,17 @@ Section = tuple[Array, Array]  # numerator and denominator in powers of z^-1, de
 MOST_SAMPLES = 10**9  # of one log
 LONGEST = 100  # half length of a decimating filter in output samples
 HIGHEST = 20  # order of Butterworth's filter
-#: Central differences of order 8: exact to 0.1 % up to 0.2 of the sampling rate, where the 3-point one loses 25 %.
-_FIRST = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0.0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
-SECOND = np.array([-1 / 560, 8 / 315, -1 / 5, 8 / 5, -205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560])
+#: Central differences of order 8, weights of x[i + k] -+ x[i - k]: exact to 0.1 % up to 0.2 of the sampling rate, where the
+#: 3-point one loses 25 %.
+_FIRST = np.array([4 / 5, -1 / 5, 4 / 105, -1 / 280])
+_SECOND = np.array([8 / 5, -1 / 5, 8 / 315, -1 / 560])
+MARGIN = _FIRST.size  # samples at each end that have no derivatives
+FEWEST_VALUES = 18  # samples of a signal that is differentiated
+#: Time constants of the slowest pole over 2 pi after which the impulse response is below round-off, exp(-2 pi 6.2) = 1e-17;
+#: the default filter of order 4 needs 16 periods of its cut-off for that.
+REACH = 6.2
+#: Samples of a long log that are filtered and compressed at once: shorter logs are one part.
+PART = 65_536
 #: A clock that strays from uniform by more than this part of a step is not uniform.
 UNIFORM = 0.02
 #: A record must hold at least this part of a period of the cut-off.
@@ -67,23 +79,59 @@ def butterworth(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 4, ca
     check_cutoff(cutoff, 1.0 / step, values.shape[0])
     if not 1 <= order <= HIGHEST:
         raise LogError(f"order is {order}; give 1 to {HIGHEST}")
+    return shaped_like(q, *butterworth_part(values, step, cutoff, slice(0, values.shape[0]), order, causal))
+
+
+def butterworth_part(
+    values: Array, step: float, cutoff: float, part: slice, order: int = 4, causal: bool = False, derivatives: bool = True
+) -> Triple:
+    """Return q, v, a of some samples of a long signal (N, n), to round-off as `butterworth` of the whole has them.
+
+    Samples are used as far away as the impulse response reaches. Without `derivatives` v and a are empty.
+    """
     # Forward and backward the amplitude is 1/2 at the cut-off because each pass has 1/sqrt(2) there.
-    sections = low_pass_sections(order, cutoff * step)
-    margin = _FIRST.size // 2
-    pad = margin + math.ceil(3.0 / (cutoff * step))  # the impulse response has died out after 3 periods of the cut-off
-    extended = _extend(values, pad, math.ceil(1.0 / (cutoff * step)))
-    filtered = forward(sections, extended) if causal else both_ways(sections, extended)
-    v, a = central_differences(filtered, step)
-    keep = slice(pad - margin, pad - margin + values.shape[0])
-    return shaped_like(q, filtered[pad : pad + values.shape[0]], v[keep], a[keep])
+    sections, period = low_pass_sections(order, cutoff * step), 1.0 / (cutoff * step)
+    reach = math.ceil(REACH * period / math.sin(math.pi / (2 * order)))
+    first, last = max(part.start - reach, 0), min(part.stop + reach, values.shape[0])
+    # Beyond the ends of the signal the impulse response has died out after 3 periods.
+    pad, window = MARGIN + math.ceil(3.0 * period), min(max(math.ceil(period), 8), values.shape[0])
+    parts = [values[first:last]]
+    if first == 0:
+        parts.insert(0, _prolonged(values[:window][::-1], pad)[::-1])
+    if last == values.shape[0]:
+        parts.append(_prolonged(values[last - window :], pad))
+    x = padded(parts[0] if len(parts) == 1 else np.concatenate(parts))
+    filter_columns(sections, x)
+    if not causal:
+        filter_columns(sections, x, backward=True)
+    start, count, channels = part.start - first + (pad if first == 0 else 0), part.stop - part.start, values.shape[1]
+    own = slice(start, start + count)
+    if not derivatives:
+        return x[own, :channels], np.empty((0, channels)), np.empty((0, channels))
+    v, a = differences(_FIRST / step, _SECOND / step**2, x[start - MARGIN : start + count + MARGIN])
+    return x[own, :channels], v[:, :channels], a[:, :channels]
+
+
+def parts_of(samples: int, step: float, cutoff: float, order: int = 4) -> list[slice]:
+    """Return the parts in which a long signal is filtered: each longer than what the filter needs beside it."""
+    length = max(PART, math.ceil(4.0 * REACH / (cutoff * step * math.sin(math.pi / (2 * order)))))
+    return [slice(first, min(first + length, samples)) for first in range(0, samples, length)]
+
+
+def low_passed(values: Array, step: float, cutoff: float, order: int = 4, causal: bool = False, derivative: int = 0) -> Array:
+    """Return one derivative (0, 1 or 2) of a signal (N, n), part by part in little memory, as `butterworth` has it."""
+    result = np.empty(values.shape)
+    for part in parts_of(len(values), step, cutoff, order):
+        result[part] = butterworth_part(values, step, cutoff, part, order, causal, derivative > 0)[derivative]
+    return result
 
 
 def checked_inputs(t: ArrayLike, q: ArrayLike, uniform: bool = True) -> tuple[Array, Array, float]:
     """Return times, positions (N, n) and step, or say what is wrong with them."""
     values = np.asarray(q, dtype=np.float64)
     values = values[:, None] if values.ndim == 1 else values
-    if values.ndim != 2 or values.shape[0] < 2 * _FIRST.size:
-        raise LogError(f"positions have shape {values.shape}; at least {2 * _FIRST.size} samples (samples, joints) are needed")
+    if values.ndim != 2 or values.shape[0] < FEWEST_VALUES:
+        raise LogError(f"positions have shape {values.shape}; at least {FEWEST_VALUES} samples (samples, joints) are needed")
     clock = np.asarray(t, dtype=np.float64)
     if clock.ndim == 0:
         if not 0 < float(clock) < math.inf:
@@ -133,25 +181,18 @@ def shaped_like(q: ArrayLike, *arrays: Array) -> Triple:
 def central_differences(q: ArrayLike, step: float) -> tuple[Array, Array]:
     """First and second derivative by central differences of order 8, shape (N - 8, ...): 4 samples go at each end."""
     values = np.asarray(q, dtype=np.float64)
-    n = values.shape[0] - _FIRST.size + 1
-    v, a = np.zeros((n, *values.shape[1:])), np.zeros((n, *values.shape[1:]))
-    for k in range(_FIRST.size):
-        v += _FIRST[k] * values[k : k + n]
-        a += SECOND[k] * values[k : k + n]
-    return v / step, a / step**2
+    columns = values.reshape(values.shape[0], -1)
+    found = differences(_FIRST / step, _SECOND / step**2, padded(columns))
+    v, a = (x[:, : columns.shape[1]].reshape(-1, *values.shape[1:]) for x in found)
+    return v, a
 
 
-def _extend(values: Array, pad: int, window: int) -> Array:
-    """Prolong both ends by the cubic that fits the last `window` samples, so that v and a do not jump there."""
-    n = values.shape[0]
-    window = min(max(window, 8), n)
-    x = np.arange(window) / window
-    ahead = 1.0 + np.arange(pad) / window
-    powers = np.arange(4)
-    fit = np.linalg.pinv(x[:, None] ** powers)
-    after = (ahead[:, None] ** powers) @ (fit @ values[n - window :])
-    before = ((ahead[:, None] ** powers) @ (fit @ values[:window][::-1]))[::-1]
-    return np.concatenate([before, values, after])
+def _prolonged(values: Array, pad: int) -> Array:
+    """Return `pad` samples behind a signal by the cubic that fits it, so that v and a do not jump there."""
+    window = values.shape[0]
+    ahead, powers = 1.0 + np.arange(pad) / window, np.arange(4)
+    fit = np.linalg.pinv((np.arange(window) / window)[:, None] ** powers)
+    return np.asarray((ahead[:, None] ** powers) @ (fit @ values))
 
 
 def low_pass_sections(order: int, cutoff: float) -> list[Section]:
@@ -169,21 +210,17 @@ def low_pass_sections(order: int, cutoff: float) -> list[Section]:
 
 def forward(sections: list[Section], x: Array) -> Array:
     """Filter columns (N, n) forward, as if they had rested at their first value before."""
-    y = np.asfortranarray(x - x[0])  # every section passes constants unchanged
-    for b, a in sections:
-        right = b[0] * y
-        for lag in range(1, b.size):
-            right[lag:] += b[lag] * y[:-lag]
-        bands = np.repeat(a[:, None], y.shape[0], axis=1)
-        y, info = scipy.linalg.lapack.dtbtrs(bands, right, uplo="L", diag="U", overwrite_b=True)
-        if info:
-            raise ValueError(f"LAPACK's dtbtrs refused its argument {-info}")
-    return np.asarray(y + x[0])
+    work = padded(x)
+    filter_columns(sections, work)
+    return work[:, : x.shape[1]]
 
 
 def both_ways(sections: list[Section], x: Array) -> Array:
     """Filter columns (N, n) forward and backward: no delay, the squared amplitude."""
-    return forward(sections, forward(sections, x)[::-1])[::-1]
+    work = padded(x)
+    filter_columns(sections, work)
+    filter_columns(sections, work, backward=True)
+    return work[:, : x.shape[1]]
 
 
 # ---------------------------------------------------------------------- regressor columns and efforts to fewer rows
@@ -239,21 +276,18 @@ class Decimator:
         """Filter and down-sample along axis 0."""
         return self._filter(np.asarray(x, dtype=np.float64), self.taps)
 
-    def apply_rows(self, x: Array, out: Array) -> Array:
-        """Filter and down-sample signals with samples last."""
-        # Sixteen outputs at a time are one product with a small banded matrix; BLAS makes up for the zeros in it.
-        block = 16
-        span = (block - 1) * self.factor + self.taps.size
-        band = np.zeros((span, block))
-        for k in range(block):
-            band[k * self.factor : k * self.factor + self.taps.size, k] = self.taps
-        count = self.length(x.shape[1])
-        for first in range(0, count, block):
-            last = min(first + block, count)
-            begin = first * self.factor
-            end = begin + (last - first - 1) * self.factor + self.taps.size
-            out[:, first:last] = x[:, begin:end] @ band[: end - begin, : last - first]
-        return out
+    def add_rows(self, x: Array, at: int, out: Array) -> None:
+        """Add to outputs (m, count) what they get of inputs (m, n), samples last, of which the first has the number `at`."""
+        first = max(-((self.taps.size - 1 - at) // self.factor), 0)
+        last = min((at + x.shape[1] - 1) // self.factor + 1, out.shape[1])
+        if first >= last:
+            return
+        # The weight of input i in output k is taps[i - k n_d], zero outside: a small matrix, and BLAS is fast.
+        ends = np.zeros(x.shape[1] + (last - first) * self.factor)
+        taps = np.concatenate([ends, self.taps, ends])
+        start, stride = ends.size + at - first * self.factor, taps.strides[0]
+        shape, strides = (x.shape[1], last - first), (stride, -stride * self.factor)
+        out[:, first:last] += x @ np.lib.stride_tricks.as_strided(taps[start:], shape, strides)
 
     def usable(self, samples: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which outputs can be used when some inputs must not be."""
@@ -343,6 +377,8 @@ PER_OCTAVE = 3
 LINES = 4
 #: A channel that moves less than this (rad or m) and less than this part of the widest motion stands still.
 STILL = 1e-3
+#: Sum of the magnitudes of the weights of the second difference.
+SECOND_SIZE = float(2.0 * abs(np.sum(_SECOND)) + 2.0 * np.sum(np.abs(_SECOND)))
 #: Spacings of float64 by which rounding may move a position on its way here (units, gears, resampling).
 ROUNDINGS = 16.0
 #: Fewer samples show no spectrum.
@@ -367,38 +403,49 @@ class Cutoff:
     #: Variance of noise over that of the motion in the accelerations inside the band: inertias come out too small by
     #: about this share
     noise: float = 0.0
+    position_band: float = float("inf")  #: Frequency in Hz below which 99.99 % of the variance of the positions lies
 
 
-def acceleration_spectrum(rate: float, *records: Array) -> tuple[Array, Array]:
-    """One-sided density of the acceleration, ``(2 pi f)^4 S_q``, from second differences of one or more records.
+def acceleration_spectrum(rate: float, *records: Array, highest: float = 0.5) -> tuple[Array, Array]:
+    """One-sided density of the acceleration, ``(2 pi f)^4 S_q``, up to a frequency in parts of the rate.
+
+    It is that of second differences of one or more records.
 
     Differencing first flattens the spectrum, so the strong slow motion does not leak into the weak noise; the taper is
     short because the accelerations of a single move lie at the ends of its record. It also joins records without a jump.
     """
-    tapers = [_taper(q.shape[0] - 2) for q in records]
-    second = np.concatenate([np.diff(q, 2, axis=0) * w[:, None] for q, w in zip(records, tapers, strict=True)])
-    f, density = _periodogram(second, rate, sum(float(w @ w) for w in tapers))
-    f, density = f[1:], density[1:]
+    count = sum(q.shape[0] - 2 for q in records)
+    f = rate / count * np.arange(1, 1 + int(highest * count))
     gain = rate**4 * (np.pi * f / (rate * np.sin(np.pi * f / rate))) ** 4
-    return np.asarray(f), np.asarray(density * gain[:, None])
+    density = np.empty((records[0].shape[1], f.size))
+    second = np.empty(count)
+    for j, own in enumerate(density):  # channel by channel: a long log fills the memory otherwise
+        at, power = 0, 0.0
+        for q in records:
+            x = second[at : at + q.shape[0] - 2]
+            x[:] = np.diff(q[:, j], 2)
+            power += _tapered(x)
+            at += x.size
+        np.multiply(_periodogram(second, rate, power, f.size + 1)[1:], gain, out=own)
+    return f, density.T
 
 
-def _hann(size: int) -> Array:
-    """One period of a raised cosine."""
-    return np.asarray(0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(size) / size))
+def _tapered(x: Array) -> float:
+    """Multiply a signal by Tukey's window, a raised cosine over a twentieth of the samples at each end; return its power."""
+    edge = 0.5 - 0.5 * np.cos(np.pi * np.arange(math.ceil(0.05 * x.size)) / (0.05 * x.size))
+    x[: edge.size] *= edge
+    x[x.size - edge.size + 1 :] *= edge[:0:-1]
+    return float(x.size + 2.0 * (edge @ edge) - (2 * edge.size - 1))
 
 
-def _taper(size: int) -> Array:
-    """Tukey's window: a raised cosine over the first and the last twentieth, one between."""
-    edge = np.minimum(np.arange(size), size - np.arange(size)) / (0.05 * size)
-    return np.asarray(0.5 - 0.5 * np.cos(np.pi * np.minimum(edge, 1.0)))
-
-
-def _periodogram(x: Array, rate: float, power: float) -> tuple[Array, Array]:
-    """Frequencies and one-sided power density of windowed columns; `power` is the sum of the window's squares."""
-    density = np.abs(np.fft.rfft(x, axis=0)) ** 2 / (rate * power)
-    density[1 : (x.shape[0] + 1) // 2] *= 2.0  # what lies at negative frequencies; none for zero and half the rate
-    return np.asarray(np.fft.rfftfreq(x.shape[0], 1.0 / rate), dtype=np.float64), density
+def _periodogram(x: Array, rate: float, power: float, lines: int) -> Array:
+    """The first lines of the one-sided power density of a windowed signal; `power` is the sum of the window's squares."""
+    spectrum = np.fft.rfft(x)[:lines]
+    density = spectrum.real**2
+    density += spectrum.imag**2
+    density /= rate * power
+    density[1 : (x.size + 1) // 2] *= 2.0  # what lies at negative frequencies; none for zero and half the rate
+    return density
 
 
 def automatic_cutoff(t: ArrayLike, q: ArrayLike) -> Cutoff:
@@ -424,36 +471,39 @@ def automatic_cutoff(t: ArrayLike, q: ArrayLike) -> Cutoff:
 
 def choose_cutoff(rate: float, records: list[Array]) -> Cutoff:
     """Return one cut-off for all records (N, n) of a fit, sampled at the same rate."""
-    values = records[0] if len(records) == 1 else np.concatenate(records)
-    top = HIGHEST_CUTOFF * rate
-    f, density = acceleration_spectrum(rate, *records)
-    slices = _bins(f[f <= top])
+    samples, top = sum(q.shape[0] for q in records), HIGHEST_CUTOFF * rate
+    longest = max(len(q) for q in records)  # further records of the same motion do not make the band narrower
+    f, density = acceleration_spectrum(rate, *records, highest=HIGHEST_CUTOFF)
+    slices = _bins(f)
     if not slices:
-        raise LogError(f"{len(values)} samples are too few to see a spectrum; give a cut-off frequency, or longer logs")
-    still = np.all([stands_still(q) for q in records], axis=0)
+        raise LogError(f"{samples} samples are too few to see a spectrum; give a cut-off frequency, or longer logs")
+    still = np.all([stands_still(*extremes(q)) for q in records], axis=0)
     smooth = np.array([density[s].mean(axis=0) for s in slices])
-    valleys = [None if still[j] else _valley(smooth[:, j]) for j in range(values.shape[1])]
+    valleys = [None if still[j] else _valley(smooth[:, j]) for j in range(still.size)]
     moving = np.array([v is not None for v in valleys])
     if not np.any(moving):
         return _from_positions(rate, records)
     step = float(f[1] - f[0])
     centres = np.array([math.sqrt(f[s.start] * f[s.stop - 1]) for s in slices])
-    power = np.array([density[f <= centres[v], j].sum() * step for j, v in enumerate(valleys) if v is not None])
     # Every moving channel counts alike, whatever its unit: densities over the variance of its own motion.
-    relative = density[:, moving] / power
-    pooled = relative.mean(axis=1)
+    for j, v in enumerate(valleys):
+        if v is not None:
+            density[:, j] /= density[: np.searchsorted(f, centres[v], "right"), j].sum() * step
+    pooled = density.mean(axis=1, where=moving)
     together = np.array([pooled[s].mean() for s in slices])
     found = _valley(together)
     index = max(v for v in valleys if v is not None) if found is None else found
     index = _shoulder(together, np.array([pooled[s].sum() for s in slices]), index)
     valley = float(centres[index])
-    kept = np.cumsum(relative[f <= valley], axis=0)
+    kept = np.cumsum(density[: np.searchsorted(f, valley, "right"), moving], axis=0)
     fast = float(np.max(f[np.argmax(kept >= POWER * kept[-1], axis=0)]))
-    band = max(fast, 0.4 * ROWS * rate / values.shape[0])
+    most = float(np.max(f[np.argmax(kept >= MOST_POWER * kept[-1], axis=0)]))
+    del density, kept  # as large as the log
+    band = max(fast, 0.4 * ROWS * rate / longest)
     beyond = np.cumsum(np.where(f > valley, pooled, 0.0)) * step
     allowed = int(np.searchsorted(beyond, BIAS))
     limit = top if allowed >= f.size else max(valley, float(f[max(allowed - 1, 0)]))
-    slow = max(float(np.max(_position_band(rate, q[:, moving]))) for q in records)
+    slow = max(_position_band(rate, q, moving) for q in records)
     frequency = min(RATIO * band, limit, top)
     reasons = {
         RATIO * band: f"{RATIO:g} times "
@@ -468,10 +518,9 @@ def choose_cutoff(rate: float, records: list[Array]) -> Cutoff:
         f"{fast:.4g} Hz, the acceleration density has its valley between motion and noise at {valley:.4g} Hz, noise would "
         f"add {BIAS:.0%} at {limit:.4g} Hz; {int(moving.sum())} of {moving.size} channels move"
     )
-    most = float(np.max(f[np.argmax(kept >= MOST_POWER * kept[-1], axis=0)]))
-    lowest = min(frequency, RATIO * max(most, 0.4 * ROWS * rate / values.shape[0]))
+    lowest = min(frequency, RATIO * max(most, 0.4 * ROWS * rate / samples))
     highest = min(max(frequency, SLOW * slow), top)
-    return Cutoff(frequency, inside, fast, valley, moving, explanation, lowest, highest, noise)
+    return Cutoff(frequency, inside, fast, valley, moving, explanation, lowest, highest, noise, slow)
 
 
 def _noise_share(f: Array, density: Array, lowest: float, valley: float, band: float) -> float:
@@ -481,23 +530,34 @@ def _noise_share(f: Array, density: Array, lowest: float, valley: float, band: f
     return float(below + np.sum(density[(f > valley) & (f <= band)]) * step)
 
 
-def stands_still(q: Array) -> NDArray[np.bool_]:
+def extremes(q: Array) -> tuple[Array, Array]:
+    """Smallest and largest position (n,) of every channel of contiguous `q` (N, n), many samples at a time."""
+    whole, n = len(q) // 64, q.shape[1]
+    blocks, rest = q[: 64 * whole].reshape(whole, 64 * n), q[64 * whole :]
+    low, high = (
+        reduce(np.concatenate([reduce(blocks, axis=0).reshape(64, n) if whole else rest, rest]), axis=0)
+        for reduce in (np.minimum.reduce, np.maximum.reduce)
+    )
+    return low, high
+
+
+def stands_still(low: Array, high: Array) -> NDArray[np.bool_]:
     """Channels that move by no more than rounding, or less than 1 mrad or 1 mm and a thousandth of the widest motion."""
-    span = np.ptp(q, axis=0)
-    return np.asarray((span <= rounding_span(q, HIGHEST_CUTOFF)) | ((span < STILL) & (span < STILL * span.max())))
+    span = high - low
+    return np.asarray((span <= rounding_span(low, high, HIGHEST_CUTOFF)) | ((span < STILL) & (span < STILL * span.max())))
 
 
-def rounding_span(q: Array, cutoff: float) -> Array:
-    """Widest motion (n,) whose accelerations rounding could have made; `cutoff` is in cycles per sample, `q` (N, n)."""
-    u = ROUNDINGS * np.spacing(np.maximum(1.0, np.max(np.abs(q), axis=0)))
-    return np.asarray(2.0 * u * np.sum(np.abs(SECOND)) / (2.0 * np.pi * cutoff) ** 2)
+def rounding_span(low: Array, high: Array, cutoff: float) -> Array:
+    """Widest motion (n,) whose accelerations rounding could have made; `cutoff` is in cycles per sample."""
+    u = ROUNDINGS * np.spacing(np.maximum(1.0, np.maximum(high, -low)))
+    return np.asarray(2.0 * u * SECOND_SIZE / (2.0 * np.pi * cutoff) ** 2)
 
 
 def _from_positions(rate: float, records: list[Array]) -> Cutoff:
     """Without accelerations above the noise (slow ramps), only the band of the positions is known."""
-    moving = ~np.all([stands_still(q) for q in records], axis=0)
+    moving = ~np.all([stands_still(*extremes(q)) for q in records], axis=0)
     top = HIGHEST_CUTOFF * rate
-    slow = max(float(np.max(_position_band(rate, q[:, moving]))) for q in records) if np.any(moving) else top
+    slow = max(_position_band(rate, q, moving) for q in records) if np.any(moving) else top
     frequency = min(SLOW * slow, top)
     text = (
         f"cut-off {frequency:.4g} Hz, {SLOW:g} times the {slow:.3g} Hz band of the positions: no channel has accelerations "
@@ -506,12 +566,17 @@ def _from_positions(rate: float, records: list[Array]) -> Cutoff:
     return Cutoff(frequency, frequency / RATIO, slow, frequency, moving, text, frequency, frequency)
 
 
-def _position_band(rate: float, q: Array) -> Array:
-    """Frequency below which 99.99 % of the variance of the positions lies, per channel."""
-    window = _hann(q.shape[0])
-    f, density = _periodogram((q - q.mean(axis=0)) * window[:, None], rate, float(window @ window))
-    total = np.cumsum(density[1:], axis=0)
-    return np.asarray(f[1:][np.argmax(total >= 0.9999 * total[-1], axis=0)])
+def _position_band(rate: float, q: Array, moving: NDArray[np.bool_]) -> float:
+    """Frequency below which 99.99 % of the variance of the positions lies, of the fastest channel."""
+    window = np.arange(len(q)) * (2.0 * np.pi / len(q))
+    np.cos(window, out=window)
+    window *= -0.5
+    window += 0.5  # Hann's
+    power, last = float(window @ window), 0
+    for j in np.flatnonzero(moving):
+        total = np.cumsum(_periodogram((q[:, j] - q[:, j].mean()) * window, rate, power, len(q))[1:])
+        last = max(last, int(np.argmax(total >= 0.9999 * total[-1])))
+    return (1 + last) * rate / len(q)
 
 
 def _bins(f: Array) -> list[slice]:
@@ -550,3 +615,162 @@ def _shoulder(smooth: Array, power: Array, valley: int) -> int:
     noise = (highest_after >= RISE * smooth[: valley + 1]) & (below[valley] - below[: valley + 1] <= HUMP * below[: valley + 1])
     candidates = np.flatnonzero(noise)
     return int(candidates[np.argmin(smooth[candidates])]) if candidates.size else valley
+
+
+# ---------------------------------------------------------------------- machine code of columns (samples, channels)
+def padded(values: Array) -> Array:
+    """Return columns (N, n) as a new array whose number of columns the functions of this module can work on."""
+    samples, channels = values.shape
+    width = _width(channels)
+    result = np.zeros((samples, -(-channels // width) * width))
+    result[:, :channels] = values
+    return result
+
+
+def filter_columns(sections: Sequence[tuple[Array, Array]], x: Array, backward: bool = False) -> None:
+    """Filter `padded` columns in place by second-order sections, as if they had rested at their first value before.
+
+    A section is the numerator and the denominator in powers of z^-1, the denominator with a leading 1; it must pass constants
+    unchanged, that is, the sums of both are the same.
+    """
+    samples, channels = x.shape
+    table = np.zeros((len(sections), 5))
+    for row, (b, a) in zip(table, sections, strict=True):
+        row[: b.size], row[3], row[4] = b, b.sum(), a[2] if a.size > 2 else 0.0
+    width, first, stride = _width(channels), samples - 1 if backward else 0, -channels if backward else channels
+    call = _code(width, len(sections), 0)[0]
+    for channel in range(0, channels, width):
+        call(samples, stride, x.ctypes.data + 8 * (first * channels + channel), table.ctypes.data)
+
+
+def differences(odd: Array, even: Array, x: Array) -> tuple[Array, Array]:
+    """Return sum_k odd[k] (x[i + k] - x[i - k]) and sum_k even[k] (x[i + k] - 2 x[i] + x[i - k]), k = 1, 2, ..., of columns.
+
+    `padded` columns (N, n) give (N - 2 m, n) for m coefficients each.
+    """
+    samples, channels = x.shape
+    shape = (samples - 2 * odd.size, channels)
+    first, second, width = np.empty(shape), np.empty(shape), _width(channels)
+    table = np.concatenate([odd, even])
+    call = _code(width, 0, odd.size)[1]
+    middle = x.ctypes.data + 8 * odd.size * channels
+    call(first.size // width, channels, middle, table.ctypes.data, first.ctypes.data, second.ctypes.data)
+    return first, second
+
+
+def _width(channels: int) -> int:
+    """Return how many channels are worked on at a time: one alone needs no vector."""
+    return 1 if channels == 1 else vector_width()
+
+
+@lru_cache(maxsize=32)
+def _code(width: int, sections: int, reach: int) -> tuple[Any, Any]:
+    """Return the machine code of the filter and of the differences; what has no sections or no reach is None."""
+    number, place = ctypes.c_int64, ctypes.c_void_p
+    text = _filter_text(width, sections) if sections else _difference_text(width, reach)
+    machine = MachineCode(text, "filters of columns", loops=True)
+    if sections:
+        return machine.function("sections", [number, number, place, place]), None
+    return None, machine.function("differences", [number, number, place, place, place, place])
+
+
+def _numbers(names: Iterable[str], width: int) -> list[str]:
+    """Return the lines that load neighbouring numbers of %table, one vector of equal numbers each."""
+    V, lines = f"<{width} x double>" if width > 1 else "double", list[str]()
+    for k, name in enumerate(names):
+        lines.append(f"  %at.{name} = getelementptr double, ptr %table, i64 {k}")
+        if width == 1:
+            lines.append(f"  %{name} = load double, ptr %at.{name}")
+            continue
+        lines += [
+            f"  %one.{name} = load double, ptr %at.{name}",
+            f"  %in.{name} = insertelement {V} poison, double %one.{name}, i32 0",
+            f"  %{name} = shufflevector {V} %in.{name}, {V} poison, <{width} x i32> zeroinitializer",
+        ]
+    return lines
+
+
+def _filter_text(width: int, sections: int) -> str:
+    """Return the code of the recursions y = b0 u + b1 u' + b2 u'' - a1 y' - a2 y'', u the input and ' the sample before.
+
+    They are evaluated as changes d, which have less round-off at low cut-offs; s = b0 + b1 + b2 = 1 + a1 + a2:
+
+    d = b0 u + b1 u' + b2 u'' - s y' + a2 d',      y = y' + d
+    """
+    V, zero = (f"<{width} x double>", "zeroinitializer") if width > 1 else ("double", "0.0")
+    lines = [
+        "define void @sections(i64 %steps, i64 %stride, ptr %x, ptr %table) {",
+        "entry:",
+        f"  %rest = load {V}, ptr %x, align 8",
+        *_numbers((f"{name}.{i}" for i in range(sections) for name in ("b0", "b1", "b2", "sum", "a2")), width),
+        "  br label %step",
+        "step:",
+        "  %k = phi i64 [0, %entry], [%k1, %step]",
+    ]
+    for i in range(sections + 1):  # what enters section i, and what the last one gives, one and two samples ago
+        lines.append(f"  %one.{i} = phi {V} [{zero}, %entry], [%now.{i}, %step]")
+        lines.append(f"  %two.{i} = phi {V} [{zero}, %entry], [%one.{i}, %step]")
+    lines += [f"  %before.{i} = phi {V} [{zero}, %entry], [%change.{i}, %step]" for i in range(sections)]
+    lines += [
+        "  %offset = mul i64 %k, %stride",
+        "  %at = getelementptr double, ptr %x, i64 %offset",
+        f"  %raw = load {V}, ptr %at, align 8",
+        f"  %now.0 = fsub {V} %raw, %rest",
+    ]
+    for i in range(sections):
+        lines.append(f"  %s.{i}.b0 = fmul {V} %b0.{i}, %now.{i}")
+        last = f"%s.{i}.b0"
+        for name, value in (("b1", "one"), ("b2", "two"), ("a2", "before"), ("sum", "")):
+            result, other = (f"%s.{i}.{name}", f"%{value}.{i}") if value else (f"%change.{i}", f"%one.{i + 1}")
+            lines.append(f"  %m.{i}.{name} = fmul contract {V} %{name}.{i}, {other}")
+            lines.append(f"  {result} = {'fadd' if value else 'fsub'} contract {V} {last}, %m.{i}.{name}")
+            last = result
+        lines.append(f"  %now.{i + 1} = fadd {V} %one.{i + 1}, %change.{i}")
+    lines += [
+        f"  %y = fadd {V} %now.{sections}, %rest",
+        f"  store {V} %y, ptr %at, align 8",
+        "  %k1 = add i64 %k, 1",
+        "  %more = icmp slt i64 %k1, %steps",
+        "  br i1 %more, label %step, label %end",
+    ]
+    return "\n".join([*lines, "end:", "  ret void", "}", ""])
+
+
+def _difference_text(width: int, reach: int) -> str:
+    """Return the code of both differences; %x is the first sample that has `reach` others before it."""
+    V = f"<{width} x double>" if width > 1 else "double"
+    lines = [
+        "define void @differences(i64 %steps, i64 %stride, ptr %x, ptr %table, ptr %first, ptr %second) {",
+        "entry:",
+        *_numbers([*(f"c{k}" for k in range(reach)), *(f"d{k}" for k in range(reach))], width),
+        *(f"  %far.{k} = mul i64 %stride, {k + 1}" for k in range(reach)),
+        "  br label %step",
+        "step:",
+        "  %k = phi i64 [0, %entry], [%k1, %step]",
+        f"  %i = mul i64 %k, {width}",
+        "  %at = getelementptr double, ptr %x, i64 %i",
+        f"  %now = load {V}, ptr %at, align 8",
+    ]
+    sums = {"f": "", "s": ""}
+    for k in range(reach):
+        lines += [
+            f"  %to.{k} = getelementptr double, ptr %at, i64 %far.{k}",
+            f"  %back.{k} = sub i64 0, %far.{k}",
+            f"  %from.{k} = getelementptr double, ptr %at, i64 %back.{k}",
+            f"  %after.{k} = load {V}, ptr %to.{k}, align 8",
+            f"  %before.{k} = load {V}, ptr %from.{k}, align 8",
+            f"  %up.{k} = fsub {V} %after.{k}, %now",  # small differences first: the rounding of large positions cancels
+            f"  %down.{k} = fsub {V} %before.{k}, %now",
+            f"  %df.{k} = fsub {V} %up.{k}, %down.{k}",
+            f"  %ds.{k} = fadd {V} %up.{k}, %down.{k}",
+        ]
+        for sum_, factor in (("f", "c"), ("s", "d")):
+            lines.append(f"  %m{sum_}.{k} = fmul contract {V} %{factor}{k}, %d{sum_}.{k}")
+            if k:
+                lines.append(f"  %{sum_}.{k} = fadd contract {V} {sums[sum_]}, %m{sum_}.{k}")
+            sums[sum_] = f"%{sum_}.{k}" if k else f"%m{sum_}.{k}"
+    for sum_, name in (("f", "first"), ("s", "second")):
+        lines.append(f"  %out.{sum_} = getelementptr double, ptr %{name}, i64 %i")
+        lines.append(f"  store {V} {sums[sum_]}, ptr %out.{sum_}, align 8")
+    lines += ["  %k1 = add i64 %k, 1", "  %more = icmp slt i64 %k1, %steps", "  br i1 %more, label %step, label %end"]
+    return "\n".join([*lines, "end:", "  ret void", "}", ""])

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -70,9 +71,10 @@ def _array(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
         result = result[:, None]
     if result.shape != shape:
         raise LogError(f"log field '{name}' has shape {result.shape}, but {shape} is needed (samples, joints)")
-    absurd = np.abs(result) > LARGEST
-    if absurd.any() and (absurd := absurd & np.isfinite(result)).any():
-        raise LogError(f"log field '{name}' has the value {result[absurd][0]:g}; no robot measures more than {LARGEST:g}")
+    if result.size and max(np.fmax.reduce(result, axis=None), -np.fmin.reduce(result, axis=None)) > LARGEST:
+        absurd = (np.abs(result) > LARGEST) & np.isfinite(result)
+        if absurd.any():
+            raise LogError(f"log field '{name}' has the value {result[absurd][0]:g}; no robot measures more than {LARGEST:g}")
     result.flags.writeable = False
     return result
 
@@ -311,20 +313,23 @@ class Log(Tabular):
 
     def torque(self) -> Array:
         """Return effort * gain (N, n) [N m or N] on the side of the positions; currents and voltages need a drive gain."""
+        gain = self.drive_gain()
+        return self.effort if gain is None else np.asarray(self.effort * gain)
+
+    def drive_gain(self) -> Array | None:
+        """Return the gain that makes torques of the efforts, None where they are torques; raise where it is not known."""
         if self.effort_kind == "none":
             raise LogError(
                 f"log '{self.name}' has no effort; its positions can be fitted by OutputError on "
                 "Regression.without_effort(robot, log)"
             )
-        if self.gain is not None:
-            return np.asarray(self.effort * self.gain)
-        if self.effort_kind in ("motor_current", "voltage"):
+        if self.gain is None and self.effort_kind in ("motor_current", "voltage"):
             unit = "Nm/A" if self.effort_kind == "motor_current" else "Nm/V"
             raise LogError(
                 f"log '{self.name}': effort is {self.effort_kind} and no drive gain is known; "
                 f"give gain= (--gain) in {unit} for {len(self.joints)} channels ({', '.join(self.joints)})"
             )
-        return self.effort
+        return self.gain
 
     def checksum(self) -> str:
         """Return what tells this recording from every other; a part of a log has the hash of the whole.
@@ -334,7 +339,14 @@ class Log(Tabular):
         known = self.provenance.get("sha256")
         if known:
             return known if isinstance(known, str) else json.dumps(known, sort_keys=True)
-        return hashlib.sha256(self.position.tobytes() + self.effort.tobytes()).hexdigest()
+        return self._sha256
+
+    @cached_property
+    def _sha256(self) -> str:
+        data = hashlib.sha256()
+        for values in (self.position, self.effort):
+            data.update(np.ascontiguousarray(values).data)
+        return data.hexdigest()
 
     # ------------------------------------------------------------------ parts
     def select(self, joints: Sequence[str]) -> Log:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,21 +18,25 @@ from dynident.mechanics.motion import Motion
 from dynident.results import Result
 from dynident.signals.clock import stamps_are_noise, to_uniform
 from dynident.signals.filters import (
+    FEWEST_SAMPLES,
     HALF,
     RATIO,
     SHORT,
-    SHORTEST,
     UNIFORM,
     Cutoff,
     Decimator,
+    Triple,
     automatic_cutoff,
+    butterworth_part,
     check_cutoff,
     choose_cutoff,
+    extremes,
+    parts_of,
     rounding_span,
     stray,
 )
 from dynident.signals.log import Log
-from dynident.signals.quality import LONGEST_HOLE, Finding, Quality, Segment, examine
+from dynident.signals.quality import LONGEST_HOLE, Finding, Quality, Segment
 from dynident.signals.smoothers import METHODS
 
 if TYPE_CHECKING:
@@ -54,6 +58,8 @@ DEAD_ZONE = 3.0
 REST = 2.0
 #: Motion beside the widest one, root mean square, below which a joint may be standing.
 SMALL = 0.01
+#: States of a log, at most, in which its period is looked for.
+STATES = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,150 +156,282 @@ def prepare(
     Prepared
         With an explanation of every decision.
     """
-    cutoff, band, decimation = plain(cutoff), plain(band), plain(decimation)
-    if method not in METHODS:
-        raise LogError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
-    if method == "fourier" and period is None:
-        raise LogError("method 'fourier' needs period=, the period of the motion in s")
-    if phase not in PHASES:
-        raise LogError(f"phase is {phase!r}; it must be one of {', '.join(PHASES)}")
-    if isinstance(order, bool) or not isinstance(order, int | np.integer) or not 1 <= order <= 10:
-        raise LogError(f"order is {order!r}; give a whole number from 1 to 10")
-    if method != "butterworth" and (order != 4 or phase != "zero"):
-        raise LogError(f"order= and phase= belong to method 'butterworth', not to '{method}'")
-    if like is not None:
-        cutoff = like.cutoff.frequency if cutoff == "auto" else cutoff
-    log.torque()  # refuse a current without a gain before anything else
-    piece = Segment(log)
-    quality, view = examine(log, piece)
-    _warn(quality)
-    notes = [f"log '{log.name}': {len(log)} samples, {log.duration:.4g} s, {len(log.joints)} channels, {log.effort_kind}"]
-    notes += [f"{f.severity}: {f.channel} {f.sentence}" for f in quality.findings if f.severity != "info"]
-    log, resampled = _one_clock(piece, resample, notes)
-    samples, rate = log.t.size, (log.t.size - 1) / log.duration
-    seen = None if resampled else view  # what the examination computed holds for the same samples
-    chosen = _cutoff(log, rate, cutoff, None if seen is None else seen.cutoff, notes)
-    spoiled = 0 if method == "fourier" else math.ceil(SPOILED * rate / chosen.frequency)
-    if samples - 2 * spoiled < 4 * HALF:
-        raise LogError(
-            f"log '{log.name}' has {samples} samples and the filter at {chosen.frequency:.4g} Hz spoils {spoiled} at each "
-            f"end; record longer or give a higher cutoff= (it lasts {log.duration:.3g} s: is that right?)"
-        )
-    options: dict[str, object] = {"period": period} if method == "fourier" else {}
-    if method == "butterworth":
-        options = {"order": int(order), "causal": phase == "causal"}
-    if seen is not None and method == "butterworth" and chosen is seen.cutoff and order == 4 and phase == "zero":
-        q, v, a = seen.derivatives
-    else:
-        q, v, a = METHODS[method](rate, log.position, chosen.frequency, **options)
-    effort = log.torque()
-    filtered = METHODS[method](rate, effort, chosen.frequency, **options)[0]
-    if log.velocity is not None or log.acceleration is not None:
-        notes.append("logged velocities and accelerations are not used: they may be delayed or filtered, positions are not")
-    keep = slice(spoiled, samples - spoiled)
-    notes.append(f"{method}: positions low-passed at {chosen.frequency:.4g} Hz, {spoiled} samples dropped at each end")
-    # What a causal filter changes is mostly its delay, which is no noise.
-    smooth = q if phase == "zero" else METHODS[method](rate, log.position, chosen.frequency, order=int(order))[0]
-    noise = velocity_noise(rate, log.position, smooth, chosen.frequency)
-    q, v, a = _held(log, chosen.frequency / rate, smooth, (q, v, a), notes)
-    v = _rest(v, noise, math.ceil(REST * rate / chosen.frequency), log.joints, notes)
-    motion = Motion(log.t[keep], q[keep], v[keep], a[keep])
-    moving = _moving(motion.v, standstill, log.joints, notes)
-    if chosen.noise > BIASED:
-        text = (
-            f"log '{log.name}': noise makes {chosen.noise:.0%} of the accelerations below {chosen.band:.3g} Hz, so that "
-            f"inertias come out too small by about {chosen.noise / (1.0 + chosen.noise):.0%}; move faster, or use an estimator "
-            "that allows for noise in the positions"
-        )
-        notes.append(text)
-        warn(text, SignalWarning)
-    wanted = chosen.band if like is None else like.decimator.cutoff
-    wanted = _band(band, rate, wanted)
-    decimator = _decimator(log.name, decimation, rate, wanted, chosen.frequency, len(motion.t), band != "auto", notes)
-    if phase == "causal":  # efforts must be late where the motion is
-        effort = filtered
-    elif decimator.factor == 1:  # nothing low-passes both sides alike: a filtered effort would round off the jumps of friction
-        filtered = effort
-    return Prepared(
-        joints=log.joints,
-        motion=motion,
-        effort=np.ascontiguousarray(effort[keep]),
-        filtered=np.ascontiguousarray(filtered[keep]),
-        decimator=decimator,
-        rate=rate,
-        cutoff=chosen,
-        velocity_noise=noise,
-        quality=quality,
-        explanation="\n".join(notes),
-        method=method,
-        position_side=log.position_side,
-        temperature=None if log.temperature is None else log.temperature[keep],
-        moving=moving,
-    )
+    options = Options(method, cutoff, decimation, resample, period, standstill, band, order, phase, like)
+    return Preparation(Segment(log), options).part()
 
 
-def common_cutoff(logs: Sequence[Log]) -> Cutoff:
+@dataclass(frozen=True)
+class Options:
+    """Arguments of `prepare`, checked as far as they can be without a log."""
+
+    method: str = "butterworth"
+    cutoff: float | str = "auto"
+    decimation: int | str = "auto"
+    resample: float | str = "auto"
+    period: float | None = None
+    standstill: float = 0.0
+    band: float | str = "auto"
+    order: int = 4
+    phase: str = "zero"
+    like: Prepared | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("cutoff", "band", "decimation"):
+            object.__setattr__(self, name, plain(getattr(self, name)))
+        if self.method not in METHODS:
+            raise LogError(f"method is {self.method!r}; it must be one of {', '.join(METHODS)}")
+        if self.method == "fourier" and self.period is None:
+            raise LogError("method 'fourier' needs period=, the period of the motion in s")
+        if self.phase not in PHASES:
+            raise LogError(f"phase is {self.phase!r}; it must be one of {', '.join(PHASES)}")
+        order, standstill = self.order, self.standstill
+        if isinstance(order, bool) or not isinstance(order, int | np.integer) or not 1 <= order <= 10:
+            raise LogError(f"order is {order!r}; give a whole number from 1 to 10")
+        if self.method != "butterworth" and (order != 4 or self.phase != "zero"):
+            raise LogError(f"order= and phase= belong to method 'butterworth', not to '{self.method}'")
+        if isinstance(standstill, bool | str) or not 0.0 <= standstill < 1.0:
+            raise LogError(f"standstill is {standstill!r}; give a share of the RMS speed, 0 to below 1 (0.1 is usual)")
+        if self.like is not None and self.cutoff == "auto":
+            object.__setattr__(self, "cutoff", self.like.cutoff.frequency)
+
+
+class Preparation:
+    """Every decision of `prepare` about a log; `part` computes motion and efforts, of a long log for some samples at a time.
+
+    With `between`, first and last time [s], only samples between them are kept; those around them serve the filters.
+    """
+
+    def __init__(self, piece: Segment, options: Options, between: tuple[float, float] | None = None) -> None:
+        whole, self.options, self.quality = piece.whole, options, piece.quality
+        self._gain = whole.drive_gain()  # refuse a current without a gain before anything else
+        _warn(self.quality)
+        size = f"{len(whole)} samples, {whole.duration:.4g} s, {len(whole.joints)} channels"
+        notes = [f"log '{whole.name}': {size}, {whole.effort_kind}"]
+        notes += [f"{f.severity}: {f.channel} {f.sentence}" for f in self.quality.findings if f.severity != "info"]
+        log, resampled = _one_clock(piece, options.resample, notes)
+        self.log = log
+        self._low, self._high = extremes(log.position) if resampled else piece.extremes
+        samples, self.rate = len(log), (len(log) - 1) / log.duration
+        self.cutoff = chosen = _cutoff(piece, log, self.rate, options.cutoff, resampled, self._low < self._high, notes)
+        spoiled = 0 if options.method == "fourier" else math.ceil(SPOILED * self.rate / chosen.frequency)
+        if samples - 2 * spoiled < 4 * HALF:
+            raise LogError(
+                f"log '{log.name}' has {samples} samples and the filter at {chosen.frequency:.4g} Hz spoils {spoiled} at each "
+                f"end; record longer or give a higher cutoff= (it lasts {log.duration:.3g} s: is that right?)"
+            )
+        self.kept, count = slice(spoiled, samples - spoiled), samples - 2 * spoiled
+        if between is not None:
+            half, t = 0.5 / self.rate, log.t[self.kept]
+            first, last = (spoiled + int(np.searchsorted(t, x)) for x in (between[0] - half, between[1] + half))
+            self.kept = slice(first, last)
+        #: Samples that are filtered at once; other methods than Butterworth's need the whole signal.
+        self.parts = [slice(0, samples)]
+        if options.method == "butterworth" and not options.standstill:
+            self.parts = parts_of(samples, 1.0 / self.rate, check_cutoff(chosen.frequency, self.rate, samples), options.order)
+        if log.velocity is not None or log.acceleration is not None:
+            notes.append("logged velocities and accelerations are not used: they may be delayed or filtered, positions are not")
+        notes.append(
+            f"{options.method}: positions low-passed at {chosen.frequency:.4g} Hz, {spoiled} samples dropped at each end"
+        )
+        self._motion: Triple | None = None  # of all samples, if they are one part
+        self._shortest_rest = math.ceil(REST * self.rate / chosen.frequency)
+        self._look_at_noise(notes)
+        self._look_at_rests(notes)
+        self.moving = (
+            _moving(self._samples(self.kept)[1], options.standstill, log.joints, notes) if options.standstill else None
+        )
+        if chosen.noise > BIASED:
+            text = (
+                f"log '{log.name}': noise makes {chosen.noise:.0%} of the accelerations below {chosen.band:.3g} Hz, so that "
+                f"inertias come out too small by about {chosen.noise / (1.0 + chosen.noise):.0%}; move faster, or use an "
+                "estimator that allows for noise in the positions"
+            )
+            notes.append(text)
+            warn(text, SignalWarning)
+        wanted = _band(options.band, self.rate, chosen.band if options.like is None else options.like.decimator.cutoff)
+        self.decimator = _decimator(
+            log.name, options.decimation, self.rate, wanted, chosen.frequency, count, options.band != "auto", notes
+        )
+        self.explanation = "\n".join(notes)
+        if self.decimator.length(len(self)) < 1 and between is not None:
+            raise LogError(
+                f"between {between[0]:.6g} s and {between[1]:.6g} s {len(self)} samples can be used, fewer than the "
+                f"{self.decimator.taps.size} that a row of the decimation needs; give a longer part"
+            )
+
+    def __len__(self) -> int:
+        return self.kept.stop - self.kept.start
+
+    @property
+    def t(self) -> Array:
+        """Times of the samples that are kept."""
+        return self.log.t[self.kept]
+
+    def measured(self, pieces: Iterable[tuple[int, int]]) -> list[Array]:
+        """Return positions after the filter and efforts before it, side by side, of pieces of the kept samples."""
+        owns = [slice(self.kept.start + first, self.kept.start + last) for first, last in pieces]
+        return [np.hstack([self._samples(own)[0], self._effort(own)]) for own in owns]
+
+    def efforts(self, starts: Iterable[int], length: int) -> list[Array]:
+        """Return efforts before the filter of pieces of the kept samples."""
+        return [self._effort(slice(self.kept.start + first, self.kept.start + first + length)) for first in starts]
+
+    def part(self, first: int = 0, last: int | None = None) -> Prepared:
+        """Return what is prepared of the kept samples from a first to a last one (not included)."""
+        log, chosen = self.log, self.cutoff
+        own = slice(self.kept.start + first, self.kept.stop if last is None else self.kept.start + last)
+        effort = filtered = self._effort(own)
+        # Without decimation nothing low-passes both sides alike: a filtered effort would round off the jumps of friction.
+        if self.options.phase == "zero" and self.decimator.factor > 1:
+            filtered = self._effort(own, low_passed=True)
+        return Prepared(
+            joints=log.joints,
+            motion=Motion(log.t[own], *self._samples(own)),
+            effort=effort,
+            filtered=filtered,
+            decimator=self.decimator,
+            rate=self.rate,
+            cutoff=chosen,
+            velocity_noise=self.velocity_noise,
+            quality=self.quality,
+            explanation=self.explanation,
+            method=self.options.method,
+            position_side=log.position_side,
+            temperature=None if log.temperature is None else log.temperature[own],
+            moving=None if self.moving is None else self.moving[first:last],
+        )
+
+    def _effort(self, own: slice, low_passed: bool = False) -> Array:
+        """Return efforts of some samples; they must be late where a causal filter makes the motion late."""
+        effort = self.log.effort[own]
+        if low_passed or self.options.phase == "causal":
+            effort = self._filtered(self.log.effort, own, derivatives=False)[0]
+        return np.ascontiguousarray(effort if self._gain is None else effort * self._gain)
+
+    def _filtered(self, values: Array, own: slice, causal: bool | None = None, derivatives: bool = True) -> Triple:
+        """Return some samples of a signal (N, n) after the filter, and their derivatives."""
+        o, frequency = self.options, self.cutoff.frequency
+        if o.method == "butterworth":
+            causal = o.phase == "causal" if causal is None else causal
+            return butterworth_part(values, 1.0 / self.rate, frequency, own, int(o.order), causal, derivatives)
+        more = {"period": o.period} if o.method == "fourier" else {}
+        q, v, a = METHODS[o.method](self.rate, values, frequency, **more)
+        return q[own], v[own], a[own]
+
+    def _look_at_noise(self, notes: list[str]) -> None:
+        """Find the noise of the velocities, and joints that move by no more than rounding or noise, which are held at rest."""
+        log, frequency = self.log, self.cutoff.frequency
+        spread = _Spread()
+        for part in self.parts:
+            smooth = self._filtered(log.position, part, causal=False)  # what a causal filter changes is mostly its delay
+            if len(self.parts) == 1 and self.options.phase == "zero":
+                self._motion = smooth
+            spread.add(np.hstack([log.position[part], log.position[part] - smooth[0]]))
+        variance, removed = np.split(spread.variance, 2)
+        # sigma_v^2 = 4 pi^2 S fc^3 / 3, S: density of the removed noise
+        density = removed / max(self.rate / 2.0 - frequency, 0.1 * self.rate)
+        self.velocity_noise = np.asarray(np.sqrt(4.0 * np.pi**2 * density * frequency**3 / 3.0))
+        share = frequency / self.rate  # cycles per sample
+        noisy = removed >= 0.5 * (1.0 - 2.0 * share) * variance
+        narrow = self._high - self._low <= rounding_span(self._low, self._high, share)
+        self.still = narrow | (noisy & (variance < SMALL**2 * np.max(variance)))
+        if np.any(self.still):
+            names = ", ".join(joint for joint, held in zip(log.joints, self.still, strict=True) if held)
+            notes.append(f"stands still, its position changes by no more than rounding and noise: {names}")
+
+    def _look_at_rests(self, notes: list[str]) -> None:
+        """Find out how long joints rest, and take every `step`-th of the states that are kept."""
+        samples, count, states = len(self.log), np.zeros(len(self.log.joints)), []
+        self.step = -(-len(self) // STATES) or 1
+        for part in self.parts:
+            q, v, a, resting = self._at_rest(part)
+            count += resting.sum(axis=0)
+            self._motion = (q, v, a) if len(self.parts) == 1 else None
+            first = max(self.kept.start - part.start, 0)
+            own = slice(
+                first + (self.kept.start - part.start - first) % self.step, max(self.kept.stop - part.start, 0), self.step
+            )
+            states.append((q[own].copy(), v[own].copy()))
+        self.states = tuple(np.concatenate(each) for each in zip(*states, strict=True))
+        if count.any():
+            shares = [f"{j} {100 * c / samples:.1f} %" for j, c in zip(self.log.joints, count, strict=True) if c]
+            runs = f"speed within its noise for at least {self._shortest_rest} samples"
+            notes.append(f"at rest ({runs}): {', '.join(shares)} of the time")
+
+    def _at_rest(self, own: slice) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
+        """Return q, v, a of some samples and where joints rest; there v is 0: its sign, which friction follows, is noise.
+
+        A joint rests while its velocity stays within `DEAD_ZONE` standard deviations for longer than the filter remembers;
+        passing through zero on the way is no rest.
+        """
+        # Enough samples on both sides to see whether a run is long.
+        wide = slice(max(own.start - self._shortest_rest, 0), min(own.stop + self._shortest_rest, len(self.log)))
+        q, v, a = self._motion or self._filtered(self.log.position, wide)
+        if np.any(self.still):
+            q[:, self.still] = 0.5 * (self._low + self._high)[self.still]
+            v[:, self.still] = a[:, self.still] = 0.0
+        resting = np.zeros(v.shape, dtype=bool)
+        for j in range(v.shape[1]):
+            slow = np.abs(v[:, j]) < DEAD_ZONE * self.velocity_noise[j]
+            edges = np.flatnonzero(np.diff(np.concatenate([[False], slow, [False]]).astype(np.int8))).reshape(-1, 2)
+            for first, last in edges[edges[:, 1] - edges[:, 0] >= self._shortest_rest]:
+                resting[first:last, j] = True
+        v[resting] = 0.0
+        inner = slice(own.start - wide.start, own.stop - wide.start)
+        return q[inner], v[inner], a[inner], resting[inner]
+
+    def _samples(self, own: slice) -> Triple:
+        """Return q, v, a of some samples, joints at rest held."""
+        if self._motion is not None:
+            q, v, a = (x[own] for x in self._motion)
+        else:
+            q, v, a, _ = self._at_rest(own)
+        return np.ascontiguousarray(q), np.ascontiguousarray(v), np.ascontiguousarray(a)
+
+
+class _Spread:
+    """Variances of columns that come part by part."""
+
+    def __init__(self) -> None:
+        self.count, self.mean, self.square = 0, np.zeros(()), np.zeros(())
+
+    def add(self, x: Array) -> None:
+        """Add rows."""
+        count, apart = self.count + len(x), x.mean(axis=0) - self.mean
+        self.square = self.square + x.var(axis=0) * len(x) + apart**2 * (self.count * len(x) / count)
+        self.mean, self.count = self.mean + apart * (len(x) / count), count
+
+    @property
+    def variance(self) -> Array:
+        """Variance of every column."""
+        return np.asarray(self.square / self.count)
+
+
+def common_cutoff(pieces: Sequence[Segment]) -> Cutoff:
     """Choose one low-pass frequency for all logs of a fit."""
-    uniform = [_one_clock(Segment(log), "auto", [])[0] for log in logs]
-    rates = [(len(log) - 1) / log.duration for log in uniform]
+    clocks = [_one_clock(piece, "auto", []) for piece in pieces]
+    if len(pieces) == 1 and not clocks[0][1]:
+        return pieces[0].cutoff
+    rates = [(len(log) - 1) / log.duration for log, _ in clocks]
     rate = min(rates)
-    records = [(log if own <= 1.01 * rate else to_uniform(log, rate)).position for log, own in zip(uniform, rates, strict=True)]
-    records = [q for q in records if q.shape[0] >= SHORTEST]
+    records = [
+        (log if own <= 1.01 * rate else to_uniform(log, rate)).position for (log, _), own in zip(clocks, rates, strict=True)
+    ]
+    records = [q for q in records if q.shape[0] >= FEWEST_SAMPLES]
     if not records:
-        raise LogError(f"log '{logs[0].name}': too few samples to see a spectrum ({SHORTEST} are needed); give cutoff=")
+        name = pieces[0].whole.name
+        raise LogError(f"log '{name}': too few samples to see a spectrum ({FEWEST_SAMPLES} are needed); give cutoff=")
     return choose_cutoff(rate, records)
 
 
-def _held(
-    log: Log, cutoff: float, smooth: Array, motion: tuple[Array, Array, Array], notes: list[str]
-) -> tuple[Array, Array, Array]:
-    """Return q, v, a with joints that move by no more than rounding or noise held at rest; `cutoff` in cycles per sample."""
-    low, high = np.min(log.position, axis=0), np.max(log.position, axis=0)
-    variance = np.var(log.position, axis=0)
-    noisy = np.var(log.position - smooth, axis=0) >= 0.5 * (1.0 - 2.0 * cutoff) * variance
-    still = (high - low <= rounding_span(log.position, cutoff)) | (noisy & (variance < SMALL**2 * np.max(variance)))
-    if not np.any(still):
-        return motion
-    q, v, a = (x.copy() for x in motion)
-    q[:, still], v[:, still], a[:, still] = 0.5 * (low + high)[still], 0.0, 0.0
-    names = ", ".join(joint for joint, held in zip(log.joints, still, strict=True) if held)
-    notes.append(f"stands still, its position changes by no more than rounding and noise: {names}")
-    return q, v, a
-
-
-def _moving(v: Array, standstill: float, joints: tuple[str, ...], notes: list[str]) -> NDArray[np.bool_] | None:
+def _moving(v: Array, standstill: float, joints: tuple[str, ...], notes: list[str]) -> NDArray[np.bool_]:
     """Return where joints are fast enough to be used; a joint that never moves has no friction to mistake and is kept."""
-    if isinstance(standstill, bool | str) or not 0.0 <= standstill < 1.0:
-        raise LogError(f"standstill is {standstill!r}; give a share of the RMS speed, 0 to below 1 (0.1 is usual)")
-    if standstill == 0.0:
-        return None
     slow = np.abs(v) < standstill * np.sqrt(np.mean(v**2, axis=0))
     shares = ", ".join(f"{joint} {100 * share:.1f} %" for joint, share in zip(joints, slow.mean(axis=0), strict=True))
     notes.append(
         f"slower than {standstill:g} of the RMS speed, where friction is not known, and left out: {shares} of the time"
     )
     return np.asarray(~slow)
-
-
-def _rest(v: Array, noise: Array, shortest: int, joints: tuple[str, ...], notes: list[str]) -> Array:
-    """Return the velocities with joints at rest at exactly zero: there the sign, which Coulomb friction follows, is noise.
-
-    A joint rests while its velocity stays within `DEAD_ZONE` standard deviations for longer than the filter remembers
-    (`shortest` samples); passing through zero on the way is no rest.
-    """
-    result = v.copy()
-    resting = []
-    for j, joint in enumerate(joints):
-        still = np.abs(v[:, j]) < DEAD_ZONE * noise[j]
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], still, [False]]).astype(np.int8))).reshape(-1, 2)
-        runs = [(first, last) for first, last in edges if last - first >= shortest]
-        for first, last in runs:
-            result[first:last, j] = 0.0
-        if runs:
-            resting.append(f"{joint} {100 * sum(last - first for first, last in runs) / v.shape[0]:.1f} %")
-    if resting:
-        notes.append(f"at rest (speed within its noise for at least {shortest} samples): {', '.join(resting)} of the time")
-    return result
 
 
 def _warn(quality: Quality) -> None:
@@ -313,6 +451,15 @@ def _warn(quality: Quality) -> None:
 
 def _one_clock(piece: Segment, resample: float | str, notes: list[str]) -> tuple[Log, bool]:
     """Return the longest piece without gaps or long holes on a uniform clock, and whether its samples are new ones."""
+    if resample not in piece.clocks:
+        told: list[str] = []
+        piece.clocks[resample] = (*_on_clock(piece, resample, told), told)
+    log, resampled, told = piece.clocks[resample]
+    notes += told
+    return log, resampled
+
+
+def _on_clock(piece: Segment, resample: float | str, notes: list[str]) -> tuple[Log, bool]:
     name = piece.whole.name
     if not piece.ranges:
         raise LogError(f"log '{name}' has no stretch where all positions and efforts are finite; check the channels")
@@ -348,14 +495,15 @@ def _one_clock(piece: Segment, resample: float | str, notes: list[str]) -> tuple
     return to_uniform(log, log.rate), True
 
 
-def _cutoff(log: Log, rate: float, cutoff: float | str, known: Cutoff | None, notes: list[str]) -> Cutoff:
+def _cutoff(
+    piece: Segment, log: Log, rate: float, cutoff: float | str, resampled: bool, moving: NDArray[np.bool_], notes: list[str]
+) -> Cutoff:
     if cutoff == "auto":
-        chosen = known or automatic_cutoff(rate, log.position)
+        chosen = automatic_cutoff(rate, log.position) if resampled else piece.cutoff
     elif isinstance(cutoff, str):
         raise LogError(f"cutoff is {cutoff!r}; give 'auto' or a frequency in Hz")
     else:
         frequency = check_cutoff(cutoff, rate, len(log))
-        moving = np.ptp(log.position, axis=0) > 0.0
         band = frequency / RATIO
         chosen = Cutoff(frequency, band, band, frequency, moving, f"cut-off {frequency:.4g} Hz as asked")
     notes.append(chosen.explanation)
@@ -402,9 +550,3 @@ def _decimator(
         f"{decimator.length(samples)} rows per channel"
     )
     return decimator
-
-
-def velocity_noise(rate: float, raw: Array, filtered: Array, cutoff: float) -> Array:
-    """Return the std of the velocity noise per channel, sigma_v^2 = 4 pi^2 S fc^3 / 3 (S: density of the removed noise)."""
-    removed = np.var(raw - filtered, axis=0) / max(rate / 2.0 - cutoff, 0.1 * rate)
-    return np.asarray(np.sqrt(4.0 * np.pi**2 * removed * cutoff**3 / 3.0))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.errors import LogError, require
 from dynident.results import Result, stored
-from dynident.signals.filters import UNIFORM, automatic_cutoff, butterworth, stands_still
+from dynident.signals.filters import UNIFORM, Cutoff, automatic_cutoff, extremes, low_passed, stands_still
 from dynident.signals.log import FIELDS, Log
 
 Mask = NDArray[np.bool_]
@@ -121,21 +121,7 @@ class Quality(Result):
 def diagnose(log: Log) -> Quality:
     """Return findings on clock, holes, dead, stuck, saturated or delayed channels and units of a `log`; none is no proof."""
     require(log, Log, "log")
-    return examine(log, Segment(log))[0]
-
-
-def examine(log: Log, piece: Segment) -> tuple[Quality, View | None]:
-    """Return the findings of a log and the view they rest on, for those who differentiate it next."""
-    findings = _clock(log) + _missing(log)
-    if len(log) < FEWEST or np.isfinite(log.position).mean() <= 0.5:
-        return Quality(log.name, tuple(findings)), None
-    if len(piece) < FEWEST:
-        return Quality(log.name, tuple(findings + _units(log))), None
-    view = View(piece)
-    findings += _constant(view) + _saturated(view) + _quantised(view) + _units(log, view)
-    if view.raw.velocity is not None:
-        findings += check_velocities(view, view.raw.velocity)
-    return Quality(log.name, tuple(findings + _rate(view))), view
+    return Segment(log).quality
 
 
 # ---------------------------------------------------------------------- what of a log can be used
@@ -164,12 +150,14 @@ def pieces_without_gaps(log: Log) -> list[tuple[int, int]]:
 
 
 class Segment:
-    """The longest piece of a log without gaps and long holes; its short holes are filled when it is first used."""
+    """The longest piece of a log without gaps and long holes; what is asked of it is computed once."""
 
     def __init__(self, log: Log) -> None:
         self.whole = log
         self.ranges = pieces_without_gaps(log)
         self.start, self.stop = max(self.ranges, key=lambda r: r[1] - r[0]) if self.ranges else (0, 0)
+        #: The piece on uniform clocks by the rate asked for, whether its samples are new ones, and notes (`preparation`)
+        self.clocks: dict[float | str, tuple[Log, bool, list[str]]] = {}
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -179,6 +167,42 @@ class Segment:
         """The piece with its holes filled, and how many values that were."""
         everything = (self.start, self.stop) == (0, len(self.whole))
         return fill_holes(self.whole if everything else self.whole.rows(self.start, self.stop))
+
+    @cached_property
+    def rate(self) -> float:
+        """Mean sampling rate [Hz]."""
+        return (len(self) - 1) / self.filled[0].duration
+
+    @cached_property
+    def extremes(self) -> tuple[Array, Array]:
+        """Smallest and largest position of every channel."""
+        return extremes(self.filled[0].position)
+
+    @cached_property
+    def cutoff(self) -> Cutoff:
+        """The cut-off that the positions suggest."""
+        return automatic_cutoff(self.rate, self.filled[0].position)
+
+    @cached_property
+    def quality(self) -> Quality:
+        """Findings about the log, from the clock to the single channels of this piece."""
+        log = self.whole
+        findings = _clock(log) + _missing(log)
+        if len(log) < FEWEST or np.isfinite(log.position).mean() <= 0.5:
+            return Quality(log.name, tuple(findings))
+        findings += _units(log)
+        if len(self) < FEWEST:
+            return Quality(log.name, tuple(findings))
+        suspected = {each.channel for each in findings if each.kind == "unit_suspect"}
+        still = stands_still(*self.extremes)
+        checks = (_constant, _saturated, _quantised, _too_fast, _other_unit, _delayed)
+        found: list[list[Finding]] = [[] for _ in checks]
+        for j, joint in enumerate(log.joints):
+            channel = Channel(self, j, bool(still[j]))
+            for check, own in zip(checks, found, strict=True):
+                if check is not _too_fast or f"position:{joint}" not in suspected:
+                    own.extend(check(channel))
+        return Quality(log.name, (*findings, *chain.from_iterable(found), *_rate(self)))
 
 
 def split_at_gaps(log: Log, shortest: int = 64) -> tuple[Log, ...]:
@@ -192,11 +216,12 @@ def fill_holes(log: Log) -> tuple[Log, int]:
     filled = 0
     arrays = {}
     for name in ("position", "effort"):
-        values = getattr(log, name).copy()
+        values = getattr(log, name)
         for j in range(values.shape[1]):
             bad = ~np.isfinite(values[:, j])
             if not bad.any():
                 continue
+            values = values if values.flags.writeable else values.copy()
             if (~bad).sum() < 4:
                 raise LogError(f"{name} of '{log.joints[j]}' has {int((~bad).sum())} finite samples; at least 4 are needed")
             filled += int(bad.sum())
@@ -208,19 +233,25 @@ def fill_holes(log: Log) -> tuple[Log, int]:
     return (replace(log, **arrays), filled) if filled else (log, 0)
 
 
-class View:
-    """The longest piece of a log without gaps, holes filled, with its cut-off and derivatives; `prepare` uses them too."""
+class Channel:
+    """One channel of the longest piece of a log, with its speed; channels are looked at one after the other to save memory."""
 
-    def __init__(self, piece: Segment) -> None:
-        self.raw, _ = piece.filled
-        self.rate = (len(self.raw) - 1) / self.raw.duration
-        self.cutoff = automatic_cutoff(self.rate, self.raw.position)
-        self.derivatives = butterworth(self.rate, self.raw.position, self.cutoff.frequency)
-        self.velocity = self.derivatives[1]
+    def __init__(self, piece: Segment, j: int, still: bool) -> None:
+        log, _ = piece.filled
+        self.joint, self.rate, self.still, self.side = log.joints[j], piece.rate, still, log.position_side
+        self.position, self.effort = log.position[:, j], log.effort[:, j]
+        self.logged = None if log.velocity is None else log.velocity[:, j]
+        self.velocity = low_passed(self.position[:, None], 1.0 / piece.rate, piece.cutoff.frequency, derivative=1)[:, 0]
         # A joint moves where it is faster than 5 % of its top speed; only there can an effort or velocity be judged.
         speed = np.abs(self.velocity)
-        self.still: Mask = stands_still(self.raw.position)
-        self.moves: Mask = (speed > 0.05 * np.percentile(speed, 99, axis=0)) & ~self.still
+        self.fastest = float(np.percentile(speed, 99))
+        self.moves: Mask = (speed > 0.05 * self.fastest) & (not still)
+
+    def measured(self, *names: str) -> Iterator[tuple[str, Array, Array]]:
+        """Yield quantities that were logged: name, all values, and those where the joint moves."""
+        for name, values in (("position", self.position), ("effort", self.effort), ("velocity", self.logged)):
+            if name in names and values is not None:
+                yield name, values, values[self.moves]
 
 
 # ---------------------------------------------------------------------- the single checks
@@ -264,34 +295,29 @@ def _missing(log: Log) -> list[Finding]:
     return findings
 
 
-def _constant(view: View) -> list[Finding]:
+def _constant(channel: Channel) -> list[Finding]:
     """Dead channels (one value nearly always) and stuck ones (one value for a while, in the middle of a motion)."""
-    findings = []
-    log, shortest = view.raw, max(5, int(np.ceil(STUCK * view.rate)))
-    for j, joint in enumerate(log.joints):
-        if view.still[j]:
-            span = float(np.ptp(log.position[:, j]))
-            text = f"stays within {span:.2g}: the joint stands still or its sensor is dead, nothing can be learned about it"
-            findings.append(Finding("still", f"position:{joint}", "info", text, span))
+    joint, moves, shortest = channel.joint, channel.moves, max(5, int(np.ceil(STUCK * channel.rate)))
+    if channel.still:
+        span = float(np.ptp(channel.position))
+        text = f"stays within {span:.2g}: the joint stands still or its sensor is dead, nothing can be learned about it"
+        return [Finding("still", f"position:{joint}", "info", text, span)]
+    findings = _frozen_position(channel.position, joint, shortest)
+    if moves.sum() < shortest:
+        return findings
+    for name, values, x in channel.measured("effort", "velocity"):
+        value, share = _mode(x)
+        if share > DEAD:
+            text = f"is exactly {value:g} on {share:.0%} of the samples where the joint moves; leave the channel out"
+            findings.append(Finding("dead", f"{name}:{joint}", "error", text, share))
             continue
-        findings += _frozen_position(log.position[:, j], joint, shortest)
-        moves = view.moves[:, j]
-        for name in ("effort", "velocity"):
-            values = getattr(log, name)
-            if values is None or moves.sum() < shortest:
-                continue
-            value, share = _mode(values[moves, j])
-            if share > DEAD:
-                text = f"is exactly {value:g} on {share:.0%} of the samples where the joint moves; leave the channel out"
-                findings.append(Finding("dead", f"{name}:{joint}", "error", text, share))
-                continue
-            start, length = _longest_run(values[:, j])
-            # A coarse channel repeats values anyway: the run must be far longer than its usual ones.
-            usual = 1.0 / max(np.mean(np.diff(values[moves, j]) != 0.0), 1e-9)
-            inside = moves[start : start + length].mean() > 0.5
-            if inside and length >= shortest and length > 20.0 * usual and not _at_limit(values[:, j], start):
-                text = f"keeps {values[start, j]:g} for {length} samples from sample {start} on while the joint moves"
-                findings.append(Finding("stuck", f"{name}:{joint}", "warning", text, length / view.rate))
+        start, length = _longest_run(values)
+        # A coarse channel repeats values anyway: the run must be far longer than its usual ones.
+        usual = 1.0 / max(np.mean(x[1:] != x[:-1]), 1e-9)
+        inside = moves[start : start + length].mean() > 0.5
+        if inside and length >= shortest and length > 20.0 * usual and not _at_limit(values, start):
+            text = f"keeps {values[start]:g} for {length} samples from sample {start} on while the joint moves"
+            findings.append(Finding("stuck", f"{name}:{joint}", "warning", text, length / channel.rate))
     return findings
 
 
@@ -314,39 +340,41 @@ def _at_limit(values: Array, k: int) -> bool:
     return bool(values[k] in (values.max(), values.min()))
 
 
-def _mode(values: Array) -> tuple[float, float]:
-    """Most frequent exact value and its share."""
-    unique, counts = np.unique(values, return_counts=True)
-    return float(unique[np.argmax(counts)]), float(counts.max() / values.size)
+def _mode(x: Array) -> tuple[float, float]:
+    """The value on more than half of the samples, if there is one, and its share: such a value is the median."""
+    value = float(np.median(x))
+    return value, float(np.mean(x == value))
+
+
+def _levels(x: Array, enough: int) -> int:
+    """Number of different values, or some number of at least `enough`."""
+    few = np.unique(x[:: max(x.size // 4096, 1)]).size
+    return few if few >= enough else np.unique(x).size
 
 
 def _longest_run(values: Array) -> tuple[int, int]:
     """Start and length of the longest run of equal values."""
-    change = np.flatnonzero(np.concatenate([[True], np.diff(values) != 0.0, [True]]))
+    change = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1], [True]]))
     lengths = np.diff(change)
     k = int(np.argmax(lengths))
     return int(change[k]), int(lengths[k])
 
 
-def _saturated(view: View) -> list[Finding]:
+def _saturated(channel: Channel) -> list[Finding]:
     """Efforts (and logged velocities) that pile up at exactly their largest or smallest value."""
     findings = []
-    for name in ("effort", "velocity"):
-        values = getattr(view.raw, name)
-        if values is None:
+    for name, values, moving in channel.measured("effort", "velocity"):
+        x = moving[np.isfinite(moving)]
+        if _levels(x, 20) < 20:
             continue
-        for j, joint in enumerate(view.raw.joints):
-            x = values[view.moves[:, j], j]
-            unique, counts = np.unique(x, return_counts=True)
-            if unique.size < 20:
+        for level, others, extreme in ((x.min(), np.inf, np.min), (x.max(), -np.inf, np.max)):
+            # Levels thin out towards the extremes; a limiter makes a heap there, in unbroken runs.
+            count = int(np.count_nonzero(x == level))
+            if count < 10 or not level or count <= 5 * np.count_nonzero(x == extreme(x, where=x != level, initial=others)):
                 continue
-            for index, beside in ((0, 1), (-1, -2)):
-                # Levels thin out towards the extremes; a limiter makes a heap there, in unbroken runs.
-                run = _run_of(values[:, j], float(unique[index]))
-                if counts[index] >= 10 and counts[index] > 5 * counts[beside] and run >= 5 and abs(unique[index]) > 0:
-                    share = float(counts[index] / x.size)
-                    text = f"stays at its limit {unique[index]:.4g} on {share:.1%} of the moving samples (runs up to {run})"
-                    findings.append(Finding("saturated", f"{name}:{joint}", "warning", text, share))
+            if (run := _run_of(values, float(level))) >= 5:
+                text = f"stays at its limit {level:.4g} on {count / x.size:.1%} of the moving samples (runs up to {run})"
+                findings.append(Finding("saturated", f"{name}:{channel.joint}", "warning", text, float(count / x.size)))
     return findings
 
 
@@ -355,22 +383,18 @@ def _run_of(values: Array, level: float) -> int:
     return int(np.max(edges[:, 1] - edges[:, 0])) if edges.size else 0
 
 
-def _quantised(view: View) -> list[Finding]:
+def _quantised(channel: Channel) -> list[Finding]:
     """Channels with so few levels that the quantum matters."""
     findings = []
-    for name, fewest in (("position", 200), ("effort", 50)):
-        values = getattr(view.raw, name)
-        for j, joint in enumerate(view.raw.joints):
-            x = values[view.moves[:, j], j]
-            levels = np.unique(x).size
-            _, share = _mode(x) if x.size else (0.0, 1.0)
-            if x.size > 4 * fewest and 1 < levels < fewest and share <= DEAD:
-                text = f"takes only {levels} different values over {x.size} moving samples; its quantum will show in the fit"
-                findings.append(Finding("quantised", f"{name}:{joint}", "info", text, float(levels)))
+    for name, _, x in channel.measured("position", "effort"):
+        fewest = {"position": 200, "effort": 50}[name]
+        if x.size > 4 * fewest and 1 < (levels := _levels(x, fewest)) < fewest and _mode(x)[1] <= DEAD:
+            text = f"takes only {levels} different values over {x.size} moving samples; its quantum will show in the fit"
+            findings.append(Finding("quantised", f"{name}:{channel.joint}", "info", text, float(levels)))
     return findings
 
 
-def _units(log: Log, view: View | None = None) -> list[Finding]:
+def _units(log: Log) -> list[Finding]:
     """Degrees, millimetres, rpm and encoder counts taken for SI."""
     findings = []
     for j, joint in enumerate(log.joints):
@@ -383,27 +407,27 @@ def _units(log: Log, view: View | None = None) -> list[Finding]:
         elif log.position_side == "joint" and largest > LARGEST_ANGLE:
             text = f"reaches {largest:.4g}, too much for rad or m; give unit 'deg' or 'mm' (or position_side='motor')"
             findings.append(Finding("unit_suspect", channel, "error", text, largest))
-    if view is None:
-        return findings
-    speeds = np.percentile(np.abs(view.velocity), 99, axis=0)
-    for j, joint in enumerate(log.joints):
-        known = any(f.channel == f"position:{joint}" for f in findings)
-        if log.position_side == "joint" and speeds[j] > LARGEST_SPEED and not known:
-            text = f"moves at {speeds[j]:.4g} per second, too fast for a joint; check its unit and that of the clock"
-            findings.append(Finding("unit_suspect", f"position:{joint}", "error", text, float(speeds[j])))
     return findings
 
 
-def _rate(view: View) -> list[Finding]:
-    """Sampling too slow for the motion: still moving at the highest frequency that can be differentiated."""
-    if view.rate < 20.0:
-        text = f"{view.rate:.3g} Hz is slow for a robot; accelerations will be poor, check the unit of the clock"
-        return [Finding("too_slow_rate", "time", "warning", text, view.rate)]
-    band = view.cutoff.motion_band
-    if band <= 0.2 * view.rate:
+def _too_fast(channel: Channel) -> list[Finding]:
+    """Speeds that no joint reaches."""
+    if channel.side != "joint" or channel.fastest <= LARGEST_SPEED:
         return []
-    text = f"the motion has accelerations up to {band:.3g} Hz, under 5 samples per period at {view.rate:.4g} Hz"
-    return [Finding("too_slow_rate", "time", "warning", text, view.rate)]
+    text = f"moves at {channel.fastest:.4g} per second, too fast for a joint; check its unit and that of the clock"
+    return [Finding("unit_suspect", f"position:{channel.joint}", "error", text, channel.fastest)]
+
+
+def _rate(piece: Segment) -> list[Finding]:
+    """Sampling too slow for the motion: still moving at the highest frequency that can be differentiated."""
+    if piece.rate < 20.0:
+        text = f"{piece.rate:.3g} Hz is slow for a robot; accelerations will be poor, check the unit of the clock"
+        return [Finding("too_slow_rate", "time", "warning", text, piece.rate)]
+    band = piece.cutoff.motion_band
+    if band <= 0.2 * piece.rate:
+        return []
+    text = f"the motion has accelerations up to {band:.3g} Hz, under 5 samples per period at {piece.rate:.4g} Hz"
+    return [Finding("too_slow_rate", "time", "warning", text, piece.rate)]
 
 
 #: Logged velocity over differentiated position, and what the ratio means.
@@ -425,44 +449,38 @@ PHASE = 0.02
 EXPLAINED = 0.1
 
 
-def check_velocities(view: View, logged: Array) -> list[Finding]:
-    """Return what logged velocities (N, n) have of another unit, and which come late."""
-    return _other_units(view, logged) + _delayed(view, logged)
+def _other_unit(channel: Channel) -> list[Finding]:
+    """Logged velocities in another unit than the positions."""
+    if channel.logged is None:
+        return []
+    moves = channel.moves & np.isfinite(channel.logged)
+    if moves.sum() < FEWEST:
+        return []
+    # Medians of the magnitudes do not care for a delay, and little for spikes.
+    ratio = float(np.median(np.abs(channel.logged[moves])) / np.median(np.abs(channel.velocity[moves])))
+    if 0.5 < ratio < 2.0 or ratio == 0.0:
+        return []
+    near = [text for value, text in RATIOS.items() if abs(ratio / value - 1.0) < 0.15]
+    what = near[0] if near else "one of the two has another unit or another joint"
+    text = f"is {ratio:.4g} times the differentiated position; {what}"
+    return [Finding("unit_suspect", f"velocity:{channel.joint}", "error", text, ratio)]
 
 
-def _other_units(view: View, logged: Array) -> list[Finding]:
-    findings = []
-    for j, joint in enumerate(view.raw.joints):
-        moves = view.moves[:, j] & np.isfinite(logged[:, j])
-        if moves.sum() < FEWEST:
-            continue
-        # Medians of the magnitudes do not care for a delay, and little for spikes.
-        ratio = float(np.median(np.abs(logged[moves, j])) / np.median(np.abs(view.velocity[moves, j])))
-        if 0.5 < ratio < 2.0 or ratio == 0.0:
-            continue
-        near = [text for value, text in RATIOS.items() if abs(ratio / value - 1.0) < 0.15]
-        what = near[0] if near else "one of the two has another unit or another joint"
-        text = f"is {ratio:.4g} times the differentiated position; {what}"
-        findings.append(Finding("unit_suspect", f"velocity:{joint}", "error", text, ratio))
-    return findings
-
-
-def _delayed(view: View, logged: Array) -> list[Finding]:
+def _delayed(channel: Channel) -> list[Finding]:
     """Logged velocities that come later (or earlier) than the differentiated positions."""
-    findings = []
-    for j, joint in enumerate(view.raw.joints):
-        if view.still[j] or not np.all(np.isfinite(logged[:, j])) or np.ptp(logged[:, j]) == 0.0:
-            continue
-        result = delay_between(view.velocity[:, j], logged[:, j], view.rate)
-        if result is not None and result.significant:
-            word = "later" if result.delay > 0 else "earlier"
-            text = (
-                f"comes {abs(result.delay):.4g} s ({abs(result.delay) * view.rate:.1f} samples) {word} than the "
-                f"differentiated position (correlation {result.correlation:.3f} shifted, {result.at_zero:.3f} as it is); "
-                "prepare does not use it"
-            )
-            findings.append(Finding("delayed", f"velocity:{joint}", "warning", text, result.delay))
-    return findings
+    logged = channel.logged
+    if logged is None or channel.still or not np.all(np.isfinite(logged)) or np.ptp(logged) == 0.0:
+        return []
+    result = delay_between(channel.velocity, logged, channel.rate)
+    if result is None or not result.significant:
+        return []
+    word = "later" if result.delay > 0 else "earlier"
+    text = (
+        f"comes {abs(result.delay):.4g} s ({abs(result.delay) * channel.rate:.1f} samples) {word} than the "
+        f"differentiated position (correlation {result.correlation:.3f} shifted, {result.at_zero:.3f} as it is); "
+        "prepare does not use it"
+    )
+    return [Finding("delayed", f"velocity:{channel.joint}", "warning", text, result.delay)]
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,7 @@ WORDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "acceleration": {"acceleration": ("accelerations?", "acc", "qacc", "ddq", "qdd", "a")},
     "effort": {
-        "torque": ("torques?", "moments?", "tau_j", "tau", "trq", "tq", "drehmoment", "qfrc_actuator"),
+        "torque": ("torques?", "moments?", r"tau_j(?!\d)", "tau", "trq", "tq", "drehmoment", "qfrc_actuator"),
         "force": ("forces?",),
         "current": ("currents?", "cur", "strom", "i"),
         "voltage": ("voltages?", "u"),
@@ -292,20 +292,24 @@ def _patterns() -> list[tuple[str, str, str, str]]:
     for role, families in WORDS.items():
         for family, words in families.items():
             for word in words:
+                plain = re.sub(r"s\?$|\(.*\)$", "", word)
                 # A bare letter says too little (i is often a counter): it needs a joint; q alone is the array of all.
                 bare = "?" if len(word) > 1 or word == "q" else ""
                 after = rf"(?:{_NUMBER}(?:[_.\s]+(?P<mark>[a-z]+))?|[_.\s/]+(?P<joint>\S.*)){bare}"
-                result.append((role, family, word.removesuffix("s?"), rf"{_BEFORE}{word}{after}"))
+                result.append((role, family, plain, rf"{_BEFORE}{word}{after}"))
                 if not bare:
                     continue
-                result.append((role, family, word.removesuffix("s?"), rf"(?P<joint>.*[^_.\s/])[_.\s/]+{word}{_NUMBER}?"))
+                result.append((role, family, plain, rf"(?P<joint>.*[^_.\s/])[_.\s/]+{word}{_NUMBER}?"))
                 if len(word) > 2:  # Joint1Angle
-                    result.append((role, family, word.removesuffix("s?"), rf"(?P<joint>(?:joint|axis|motor|j|a)\d+){word}"))
+                    result.append((role, family, plain, rf"(?P<joint>(?:joint|axis|motor|j|a)\d+){word}"))
     return result
 
 
 _PATTERNS = _patterns()
 _ANY_WORD = "|".join(word for families in WORDS.values() for words in families.values() for word in words if len(word) > 2)
+#: tau_q1 is the torque of joint q1, not a position; current_q1 is the present position.
+_OTHER = (w for role in WORDS if role != "position" for words in WORDS[role].values() for w in words if len(w) > 1)
+_OF_Q = rf"(?:{'|'.join(w for w in _OTHER if w != 'currents?')}){_SEP}+q\d"
 
 
 @cache
@@ -355,6 +359,8 @@ def _parse_column(text: str, unit: str | None) -> Name | None:
         if mark and mark not in (*_COMMANDED, *_MEASURED):
             continue
         joint, marked, inner = _without_marks(groups.get("joint") or "")
+        if word == "q" and _compiled(_OF_Q).match(text):
+            continue
         if "/" in joint and _compiled(_ANY_WORD).fullmatch(joint.rpartition("/")[2]):
             continue  # the last part of a path says what it is: /torques/elbow/position
         number = groups.get("number")

@@ -1,7 +1,6 @@
 from .analysis import TrackingError as TrackingError
 from .analysis import tracking_error as tracking_error
 from .batch import monte_carlo as monte_carlo
-from .batch import simulate as simulate
 from .closed_loop import ClosedLoop as ClosedLoop
 from .closed_loop import reference_motion as reference_motion
 from .record import Run as Run

@@ -36,28 +36,17 @@ PARTS = (*MECHANISM, "internal", "drive_inertia", "drive_elastic", "drive_fricti
 
 @dataclass(frozen=True, eq=False)
 class TorqueSplit(Result):
-    """Torques at the actuator coordinates, part by part; their sum is what the motors gave.
+    """Torques at the actuator coordinates, part by part; their sum is what the motors gave."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        Actuators.
-    t : ndarray, (N,)
-        Times [s].
-    parts : mapping of str to ndarray (N, k)
-        ``inertia`` (links), ``velocity`` (centrifugal and Coriolis), ``gravity``, ``external`` (disturbances and wrenches,
-        with the sign of the torque that holds them), ``friction`` (and springs) of the joints, ``internal`` (preload of a
-        redundant robot, which moves nothing), ``drive_inertia`` (all masses of the drive, as if they moved with rho),
-        ``drive_elastic`` (what masses in front of elastic shafts need beside that, as they move differently),
-        ``drive_friction`` (of the rotors), ``drive_loss`` (efficiency of the gears) [N m, N].
-    total : ndarray, (N, k)
-        Motor torques behind the gears [N m, N].
-    """
-
-    names: tuple[str, ...]
-    t: Array
+    names: tuple[str, ...]  #: Actuators
+    t: Array  #: (N,), times [s]
+    #: (N, k), ``inertia`` (links), ``velocity`` (centrifugal and Coriolis), ``gravity``, ``external`` (disturbances and
+    #: wrenches, with the sign of the torque that holds them), ``friction`` (and springs) of the joints, ``internal``
+    #: (preload of a redundant robot, which moves nothing), ``drive_inertia`` (all masses of the drive, as if they moved with
+    #: rho), ``drive_elastic`` (what masses in front of elastic shafts need beside that, as they move differently),
+    #: ``drive_friction`` (of the rotors), ``drive_loss`` (efficiency of the gears) [N m, N]
     parts: Mapping[str, Array]
-    total: Array
+    total: Array  #: (N, k), motor torques behind the gears [N m, N]
 
     @property
     def mechanism(self) -> Array:
@@ -237,24 +226,12 @@ def tool_of(mechanism: Mechanism, frame: str | None = None) -> str | None:
 
 @dataclass(frozen=True)
 class TrackingError(Result):
-    """How far a motion was from the wanted one.
+    """How far a motion was from the wanted one."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        Coordinates, or actuators, or axes of the tool.
-    largest : tuple of float
-        Largest absolute error of each [rad, m].
-    rms : tuple of float
-        Root mean square error of each.
-    when : tuple of float
-        Time of the largest error [s].
-    """
-
-    names: tuple[str, ...]
-    largest: tuple[float, ...]
-    rms: tuple[float, ...]
-    when: tuple[float, ...]
+    names: tuple[str, ...]  #: Coordinates, or actuators, or axes of the tool
+    largest: tuple[float, ...]  #: Largest absolute error of each [rad, m]
+    rms: tuple[float, ...]  #: Root mean square error of each
+    when: tuple[float, ...]  #: Time of the largest error [s]
 
     def summary(self) -> str:
         """Return the errors as a table. One line per name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,27 +14,8 @@ from dynident.parallel import completed, threads
 from dynident.simulate.record import Run
 from dynident.simulate.robot import VirtualRobot
 
-if TYPE_CHECKING:
-    pass
-
 Vary = Callable[[np.random.Generator, VirtualRobot], VirtualRobot]
 MOST = 1_000_000  # runs or workers
-
-
-def simulate(robot: VirtualRobot, reference: object, **options: Any) -> Run:
-    """Return the run of a virtual robot; the same as ``robot.simulate(reference, **options)``.
-
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The machine.
-    reference : Motion, trajectory, plan or path-like
-        What it shall do.
-    **options
-        Options of `VirtualRobot.simulate`.
-    """
-    require(robot, VirtualRobot, "robot")
-    return robot.simulate(reference, **options)
 
 
 def monte_carlo(

@@ -27,25 +27,20 @@ from dynident.signals.log import Log
 from dynident.simulate.record import Sensors
 from dynident.simulate.robot import VirtualRobot
 
+DELAY, BIAS = "delay", "bias:"  # unknowns that are added, not factors
+
 
 @dataclass(frozen=True, eq=False)
 class ClosedLoop:
-    """A machine that can be run with any model of its robot.
+    """A machine that can be run with any model of its robot."""
 
-    Parameters
-    ----------
-    machine : VirtualRobot
-        Controller, drives and cycles as they are on the robot; its own masses and friction are not used.
-    references : Motion or sequence of Motion
-        What the robot was asked to do, one motion per log, each beginning at the first time of its log; see
-        `reference_motion`.
-    unknown : sequence of str
-        Numbers of the machine that are not known: "gain:<actuator>" is the torque constant of a drive,
-        "controller.<field>" a gain of the controller. Estimators find a factor for each.
-    """
-
-    machine: VirtualRobot
+    machine: VirtualRobot  #: Controller, drives and cycles as they are on the robot; its own masses and friction are not used
+    #: What the robot was asked to do, one motion per log, each beginning at the first time of its log; see
+    #: `reference_motion`
     references: Motion | Sequence[Motion]
+    #: Numbers of the machine that are not known: "gain:<actuator>" is the torque constant of a drive, "controller.<field>" a
+    #: gain of the controller: estimators find a factor for each. "delay" is the time by which commands reach the controller
+    #: late [s], "bias:<joint>" what the encoder of a joint shows too much [rad, m].
     unknown: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -60,6 +55,13 @@ class ClosedLoop:
         object.__setattr__(self, "references", motions)
         object.__setattr__(self, "unknown", tuple(self.unknown))
         self.machine_of(self.machine.model, dict.fromkeys(self.unknown, 1.0))
+        wrong = [name for name in self.unknown if name.startswith(BIAS) and name.removeprefix(BIAS) not in self._joints]
+        if wrong:
+            raise SimulationError(f"unknown names '{wrong[0]}'; the joints are {', '.join(self._joints)}")
+
+    @property
+    def _joints(self) -> tuple[str, ...]:
+        return self.machine.model.coordinate_names
 
     @property
     def model(self) -> Mechanism:
@@ -83,6 +85,8 @@ class ClosedLoop:
         controller: Any = self.machine.controller
         names = [drive.actuator for drive in drives]
         for name, factor in (factors or {}).items():
+            if name == DELAY or name.startswith(BIAS):  # of the commands and of what is shown, not of the machine
+                continue
             kind, _, rest = name.partition(":" if name.startswith("gain:") else ".")
             if kind == "gain" and rest in names:
                 drives, controller = _with_gain(drives, controller, names.index(rest), factor)
@@ -91,8 +95,8 @@ class ClosedLoop:
                 controller = replace(law, **{rest: factor * np.asarray(getattr(law, rest), dtype=np.float64)})
             else:
                 raise SimulationError(
-                    f"unknown names '{name}'; it is 'gain:<actuator>' of {', '.join(names)}, or 'controller.<field>' of "
-                    f"{type(controller).__name__}"
+                    f"unknown names '{name}'; it is 'gain:<actuator>' of {', '.join(names)}, 'controller.<field>' of "
+                    f"{type(controller).__name__}, '{DELAY}' or '{BIAS}<joint>'"
                 )
         sensors = Sensors(effort=self.machine.sensors.effort, side=self.machine.sensors.side)
         return replace(
@@ -100,14 +104,28 @@ class ClosedLoop:
         )
 
     def motion(self, model: Mechanism, log: int, t: Array, factors: Mapping[str, float] | None = None) -> Motion:
-        """Run the machine of a model and return how it moves."""
-        reference = self.reference(log)
+        """Run the machine of a model and return how it moves; its encoders show the positions plus their bias."""
+        reference, given = self.reference(log), factors or {}
         start = reference.t[0]
         own = Motion(reference.t - start, reference.q, reference.v, reference.a)
+        if late := given.get(DELAY, 0.0):
+            own = _late(own, late)
+        # The loop is closed over what encoders show: a joint whose encoder shows too much stays behind by as much.
+        bias = np.array([given.get(BIAS + name, 0.0) for name in self._joints])
+        own = Motion(own.t, own.q - bias, own.v, own.a)
         run = self.machine_of(model, factors).simulate(own, duration=float(t[-1] - start))
         found = run.truth.motion
         inside = np.clip(t - start, found.t[0], found.t[-1])
         return Motion(t, *(scipy.interpolate.CubicSpline(found.t, x)(inside) for x in (found.q, found.v, found.a)))
+
+
+def _late(motion: Motion, delay: float) -> Motion:
+    """Return a motion that begins later by a delay [s], and stands until then."""
+    curve, before = scipy.interpolate.CubicSpline(motion.t, motion.q), motion.t - delay < motion.t[0]
+    at = np.clip(motion.t - delay, motion.t[0], motion.t[-1])
+    q, v, a = (np.asarray(curve(at, order)) for order in range(3))
+    v[before], a[before] = 0.0, 0.0
+    return Motion(motion.t, q, v, a)
 
 
 def reference_motion(log: Log, positions: Array | None = None) -> Motion:

@@ -172,10 +172,6 @@ class Dynamics(Drives):
         places = {"rho": r.w.rho, "rho_v": r.w.rho_v, "theta": r.w.theta, "omega": r.w.omega, "current": r.w.current}
         r.call(self.senses, y="s", **{name: r.at(field) for name, field in places.items()})
 
-    def drift(self) -> Function:
-        """Return the rates of the positions."""
-        return Function("drift", self.inputs(), {"d": self.position_rates})
-
     # ---- after the accelerations are known -----------------------------------------------------------------------------
 
     @cached_property

@@ -229,7 +229,6 @@ class Work(Record[T]):
     current: T
     theta: T
     omega: T
-    drift: T  # rates of positions
     moved: T  # changes of positions by that impulse
     correction: T  # of the model's pose
     ok: T
@@ -314,7 +313,6 @@ class Layout:
     on_reference: bool = False  # whether computed torque evaluates its model on the reference
     space: Any = None  # what a law in a work space controls
     loop: str = ""  # "" where mechanism and drives are solved together, else "iterated" or "delayed"
-    integrator: str = "rk4"  # "rk4", "midpoint" or "euler"
     pushed: bool = False  # whether disturbances act on the actuators
     links: tuple[str, ...] = ()  # links with external wrenches
 
@@ -327,7 +325,7 @@ class Layout:
         drives = self.feeds, self.limited, self.shaft_counts, self.play, self.lossy
         law = self.law, model, self.current_loop, self.torque, self.on_reference, self.space
         robot = geometry_key(self.mechanism, frames=space or bool(self.links))
-        return robot, owners, drives, law, self.loop, self.integrator, self.pushed, self.links
+        return robot, owners, drives, law, self.loop, self.pushed, self.links
 
     # ---- structure
 
@@ -463,7 +461,7 @@ class Layout:
             **dict.fromkeys(("x", "v", "a", "wanted", "task", "rate", "shift"), n),
             **dict.fromkeys(("dt", "agree", "status", "index", "ok"), 1),
             **dict.fromkeys(("acceleration", "stop_speed", "force"), B),
-            **{"stage": moving, "rates": 4 * moving, "push": self.k + 6 * len(self.links), "drift": nq, "moved": nq},
+            **{"stage": moving, "rates": 4 * moving, "push": self.k + 6 * len(self.links), "moved": nq},
             **{"speed": J + len(self.remembering), "tail": J, "impulse": J, "X": B * n, "W": B * B},
             **{"z": starts(self.owners, "states")[-1], "load": len(self.owners)},
             **{"error": max(n, self.k), "correction": positions_of(self.model)},

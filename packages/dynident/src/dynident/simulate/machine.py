@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
-from dynident.checks import choice, number, per_actuator
+from dynident.checks import number, per_actuator
 from dynident.control.controller import Measurement
 from dynident.control.feedforward import actuator_rows
 from dynident.control.laws import PID, Cascade, ComputedTorque, OpenLoop
@@ -51,7 +51,6 @@ T = TypeVar("T")
 Functions = dict[str, Callable[..., Any]]
 
 COMPILED = (Cascade, PID, ComputedTorque, OpenLoop, TaskPID, TaskComputedTorque, TaskCascade)
-INTEGRATORS = ("rk4", "midpoint", "euler")
 KEPT = 128  # layouts whose code is kept in memory
 SHARED = 512  # things made of parts of machines that are kept in memory
 FASTEST = 1e6  # velocity [rad/s, m/s] or current [A] beyond which a run counts as unstable
@@ -82,12 +81,6 @@ def code_of(layout: Layout) -> tuple[Layout, Functions]:
 
 def _compiled(layout: Layout) -> Functions:
     start, name = perf_counter(), layout.mechanism.name
-    if layout.mechanism.has_opaque_couplings:
-        joints = ", ".join(c.joint for c in layout.mechanism.couplings if c.gradient is not None)
-        raise SimulationError(
-            f"robot '{name}': the couplings of {joints} are known by their numbers only (gradient= and hessian=); write their "
-            "functions with NumPy and leave those out, so that they can be compiled"
-        )
     dynamics = Dynamics(layout, Graph())
     tick = Tick(dynamics)
     step = Step(dynamics, tick.control())
@@ -212,26 +205,17 @@ def steps_in(cycle: float, step: float, what: str) -> int:
     return count
 
 
-def step_growth(A: Array, step: float, integrator: str) -> float:
-    """Return by which factor one step of the integrator multiplies the fastest growing motion of dy/dt = A y."""
+def step_growth(A: Array, step: float) -> float:
+    """Return by which factor one step multiplies the fastest growing motion of dy/dt = A y."""
     if A.size == 0:
         return 0.0
     one, z = np.eye(A.shape[0]), step * A
-    if integrator == "rk4":
-        P = one + z @ (one + z / 2.0 @ (one + z / 3.0 @ (one + z / 4.0)))
-    elif integrator == "midpoint":
-        P = one + z @ (one + z / 2.0)
-    else:
-        n = A.shape[0] // 2
-        late, early = z.copy(), z.copy()
-        late[n:], early[:n] = 0.0, 0.0  # positions move with the velocities of the end of the step
-        P = (one + late) @ (one + early)
+    P = one + z @ (one + z / 2.0 @ (one + z / 3.0 @ (one + z / 4.0)))
     return float(np.abs(np.linalg.eigvals(P)).max()) if np.isfinite(P).all() else np.inf
 
 
-def check_step(drives: Sequence[Drive], step: float, integrator: str, voltage: bool, fastest: float) -> None:
+def check_step(drives: Sequence[Drive], step: float, voltage: bool, fastest: float) -> None:
     """Refuse a step that is too long for the shafts or windings of a drive, and say which one works."""
-    choice("integrator", integrator, INTEGRATORS, SimulationError)
     for drive in drives:
         motor = drive.motor
         if not voltage and motor.resistance > 0.0 and np.isfinite(motor.voltage_limit):
@@ -243,14 +227,14 @@ def check_step(drives: Sequence[Drive], step: float, integrator: str, voltage: b
             continue
         # A load on the last mass only slows a drive down: its own fastest eigenvalue bounds that of the robot.
         A = linear_drive(drive.chain if drive.inertia > 0.0 else None, motor, fed)[0]
-        if step_growth(A, step, integrator) <= 1.0 + NONE:
+        if step_growth(A, step) <= 1.0 + NONE:
             continue
         low, high = 1e-6 * step, step
-        if step_growth(A, low, integrator) > 1.0 + NONE:
-            raise SimulationError(f"drive '{drive.actuator}' is unstable with the integrator '{integrator}'; use 'rk4'")
+        if step_growth(A, low) > 1.0 + NONE:
+            raise SimulationError(f"drive '{drive.actuator}' is unstable at any step; check its shafts and its winding")
         for _ in range(60):
             middle = np.sqrt(low * high)
-            low, high = (middle, high) if step_growth(A, middle, integrator) <= 1.0 + NONE else (low, middle)
+            low, high = (middle, high) if step_growth(A, middle) <= 1.0 + NONE else (low, middle)
         rate = np.abs(np.linalg.eigvals(A)).max()
         what = "winding" if drive.rigid else f"shafts ({rate / (2.0 * np.pi):.4g} Hz)"
         raise SimulationError(
@@ -297,7 +281,6 @@ class Machine:
         *,
         method: str = "coupled",
         loop: str = "exact",
-        integrator: str = "rk4",
         pushed: bool = False,
         links: Sequence[str] = (),
     ) -> None:
@@ -320,7 +303,6 @@ class Machine:
             tuple([gear.efficiency < 1.0 for gear in gears]),
             **law,
             loop=loop if method == "decoupled" and loop != "exact" else "",
-            integrator=integrator,
             pushed=pushed,
             links=tuple(links),
         )

@@ -37,66 +37,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Truth:
-    """True signals of a run at the nominal times of the log: n coordinates, k actuators, n_tree tree coordinates.
+    """True signals of a run at the nominal times of the log: n coordinates, k actuators, n_tree tree coordinates."""
 
-    Parameters
-    ----------
-    t : ndarray, (N,)
-        Time [s].
-    motion : Motion
-        Coordinates of the robot with velocities and accelerations.
-    rho, rho_v : ndarray, (N, k)
-        Actuator coordinates and their velocities, behind the gears.
-    theta, omega : ndarray, (N, k)
-        Rotor angles and speeds [rad, rad/s].
-    torques : ndarray, (N, k)
-        What the transmissions hand to the mechanism, inertia of a rigid drive included [N m, N].
-    gear_loss : ndarray, (N, k)
-        What the efficiency of the gears takes from the torques in front of them, seen behind them [N m, N].
-    motor_torque : ndarray, (N, k)
-        Torque constant times current [N m].
-    current, voltage : ndarray, (N, k)
-        Of the motors [A, V].
-    friction : ndarray, (N, k)
-        Friction torque of the drives on their rotors [N m].
-    joint_friction : ndarray, (N, n_tree)
-        Friction of the tree's joints: joint terms and laws [N m, N].
-    external : ndarray, (N, k)
-        Disturbance torques at the actuators [N m, N].
-    wrenches : mapping of str to ndarray (N, 6)
-        External wrenches by link.
-    temperature : ndarray (N, k) or None
-        Of the rubbing parts, when the robot has thermal models [degree Celsius].
-    zones : mapping of str to ndarray (N, m)
-        Temperatures of all zones of every thermal model, by joint or actuator [degree Celsius].
-    parameters : Parameters
-        Of `VirtualRobot.model`.
-    energy : ndarray, (N, 2)
-        Kinetic and potential energy of mechanism and drives [J].
-    mean_current, mean_voltage : ndarray, (N, k)
-        Means over one cycle of the log around each sample [A, V].
-    """
-
-    t: Array
-    motion: Motion
-    rho: Array
-    rho_v: Array
-    theta: Array
-    omega: Array
-    torques: Array
+    t: Array  #: (N,), time [s]
+    motion: Motion  #: Coordinates of the robot with velocities and accelerations
+    rho: Array  #: (N, k), actuator coordinates, behind the gears
+    rho_v: Array  #: (N, k), their velocities
+    theta: Array  #: (N, k), rotor angles [rad]
+    omega: Array  #: (N, k), rotor speeds [rad/s]
+    torques: Array  #: (N, k), what the transmissions hand to the mechanism, inertia of a rigid drive included [N m, N]
+    #: (N, k), what the efficiency of the gears takes from the torques in front of them, seen behind them [N m, N]
     gear_loss: Array
-    motor_torque: Array
-    current: Array
-    voltage: Array
-    friction: Array
-    joint_friction: Array
-    external: Array
-    parameters: Parameters
-    energy: Array
-    mean_current: Array
-    mean_voltage: Array
-    wrenches: Mapping[str, Array] = field(default_factory=dict)
-    temperature: Array | None = None
+    motor_torque: Array  #: (N, k), torque constant times current [N m]
+    current: Array  #: (N, k), of the motors [A]
+    voltage: Array  #: (N, k), of the motors [V]
+    friction: Array  #: (N, k), friction torque of the drives on their rotors [N m]
+    joint_friction: Array  #: (N, n_tree), friction of the tree's joints: joint terms and laws [N m, N]
+    external: Array  #: (N, k), disturbance torques at the actuators [N m, N]
+    parameters: Parameters  #: Of `VirtualRobot.model`
+    energy: Array  #: (N, 2), kinetic and potential energy of mechanism and drives [J]
+    mean_current: Array  #: (N, k), mean over one cycle of the log around each sample [A]
+    mean_voltage: Array  #: (N, k), the same of the voltage [V]
+    wrenches: Mapping[str, Array] = field(default_factory=dict)  #: (N, 6), external wrenches by link
+    temperature: Array | None = None  #: (N, k), of the rubbing parts, when the robot has thermal models [degree Celsius]
+    #: (N, m), temperatures of all zones of every thermal model, by joint or actuator [degree Celsius]
     zones: Mapping[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -181,42 +145,22 @@ class End:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(Result):
-    """One run of a virtual robot; its file holds the machine, all signals and the end, from which it goes on.
+    """One run of a virtual robot; its file holds the machine, all signals and the end, from which it goes on."""
 
-    Parameters
-    ----------
-    log : Log
-        What the recorder wrote, with the same contract as a log of a real robot.
-    truth : Truth
-        True signals.
-    robot : VirtualRobot
-        The machine.
-    reference : Motion
-        What was wanted, at the times of the truth.
-    saturation : mapping of str to float
-        Share of time that each actuator was at a limit of its motor or amplifier: ``{"motor1": 0.12, ...}``.
-    energy : mapping of str to ndarray (k,)
-        ``electric`` (voltage times current), ``mechanical`` (of the rotors), ``copper``, ``friction`` (of the rotors) and
-        ``gear`` losses [J].
-    settings : mapping
-        How the run was made: seed, step, cycle times, method.
-    notes : tuple of str
-        What needs attention, one sentence each.
-    end : End, optional
-        The whole state at the end: ``simulate(..., start=run.end)`` goes on from there.
-    """
+    _less: ClassVar[str] = "save run.log, or simulate it in pieces (start=run.end)"
 
-    _less: ClassVar[str] = "write it to a folder while it runs (robot.stream), or save run.log"
-
-    log: Log
-    truth: Truth
-    robot: VirtualRobot
-    reference: Motion
+    log: Log  #: What the recorder wrote, with the same contract as a log of a real robot
+    truth: Truth  #: True signals
+    robot: VirtualRobot  #: The machine
+    reference: Motion  #: What was wanted, at the times of the truth
+    #: Share of time that each actuator was at a limit of its motor or amplifier: ``{"motor1": 0.12, ...}``
     saturation: Mapping[str, float]
+    #: (k,), ``electric`` (voltage times current), ``mechanical`` (of the rotors), ``copper``, ``friction`` (of the rotors)
+    #: and ``gear`` losses [J]
     energy: Mapping[str, Array]
-    settings: Mapping[str, Any]
-    notes: tuple[str, ...] = ()
-    end: End | None = None
+    settings: Mapping[str, Any]  #: How the run was made: seed, step, cycle times, method
+    notes: tuple[str, ...] = ()  #: What needs attention, one sentence each
+    end: End | None = None  #: The whole state at the end: ``simulate(..., start=run.end)`` goes on from there
 
     def __repr__(self) -> str:
         return f"Run({self.robot!r}, {self.truth.t[-1]:g} s, {self.log!r})"
@@ -241,11 +185,11 @@ class Run(Result):
         wanted = [np.interp(self.log.t, self.reference.t, self.reference.q[:, names.index(j)]) for j in self.log.joints]
         return replace(self.log, reference=np.stack(wanted, axis=1))
 
-    def tracking(self, after: float = 0.0) -> TrackingError:
-        """Return how far the robot was from the reference, leaving out what comes before a time [s]."""
-        return tracking_error(self.reference, self.truth.motion, self.robot.mechanism.coordinate_names, after=after)
+    def tracking(self) -> TrackingError:
+        """Return how far the robot was from the reference."""
+        return tracking_error(self.reference, self.truth.motion, self.robot.mechanism.coordinate_names)
 
-    def tool_tracking(self, frame: str | None = None, after: float = 0.0) -> TrackingError:
+    def tool_tracking(self, frame: str | None = None) -> TrackingError:
         """Return how far the tool was from where the reference wanted it."""
         robot = self.robot.mechanism
         name = tool_of(robot, frame)
@@ -255,9 +199,7 @@ class Run(Result):
         error = np.column_stack([found - wanted, np.linalg.norm(found - wanted, axis=1)])
         zero = np.zeros_like(error)
         columns = ("tool.x", "tool.y", "tool.z", "tool")
-        return tracking_error(
-            Motion(self.truth.t, zero, zero, zero), Motion(self.truth.t, error, zero, zero), columns, after=after
-        )
+        return tracking_error(Motion(self.truth.t, zero, zero, zero), Motion(self.truth.t, error, zero, zero), columns)
 
     def torque_split(self) -> TorqueSplit:
         """Return where the motor torques went: inertia, velocity, gravity, friction, the drives themselves."""
@@ -420,37 +362,6 @@ class Sensors:
 
     Noise is white and normal; numbers are standard deviations, one for all channels or one each.
 
-    Parameters
-    ----------
-    position_noise : float or array_like (k,)
-        Added to the logged positions [rad or m on their side].
-    velocity_noise : float or array_like (k,), optional
-        Noise of the logged velocities [rad/s or m/s]; 0 logs the true ones, None logs no velocities.
-    effort_noise : float or array_like (k,)
-        Added to the logged efforts [A, N m, N or V].
-    effort : {"motor_current", "motor_torque", "joint_torque", "voltage"}
-        What is logged as effort. A motor torque is torque constant times sensed current, a joint torque that times the
-        ratio: what a drive knows, rotor inertia and motor friction included.
-    side : {"motor", "joint"}
-        Where the logged positions are: motor angles, or joint (slide) positions behind the gear.
-    delay : float or array_like (k,)
-        Time by which the logged efforts are older than the positions of the same row [s].
-    jitter : float
-        Standard deviation of the clock [s].
-    clock : {"stamps", "sampling"}
-        What jitters: only the time stamps, because messages arrive late (samples are uniform), or the sampling itself
-        (samples are taken at the stamped, irregular times).
-    dropped : float
-        Share of samples that get lost, 0 to below 1.
-    missing : {"rows", "nan"}
-        What a lost sample leaves: nothing (as real recorders do) or a row of NaN.
-    temperature_noise : float or array_like (k,)
-        Noise of the logged temperatures [K].
-    averaged : bool
-        True logs efforts averaged over the cycle of the log around each sample, as drives do that filter before they sample;
-        False samples the current as it is, with the ripple of the control loops folded into the band of the motion. The
-        noise of a current sensor is in both cases that of one reading.
-
     Examples
     --------
     >>> from dynident.simulate import Sensors
@@ -458,17 +369,27 @@ class Sensors:
     'motor_current'
     """
 
-    position_noise: ArrayLike = 0.0
+    position_noise: ArrayLike = 0.0  #: (k,), added to the logged positions [rad or m on their side]
+    #: (k,), noise of the logged velocities [rad/s or m/s]; 0 logs the true ones, None logs no velocities
     velocity_noise: ArrayLike | None = None
-    effort_noise: ArrayLike = 0.0
+    effort_noise: ArrayLike = 0.0  #: (k,), added to the logged efforts [A, N m, N or V]
+    #: {"motor_current", "motor_torque", "joint_torque", "voltage"}: what is logged as effort. A motor torque is torque
+    #: constant times sensed current, a joint torque that times the ratio: what a drive knows, rotor inertia and motor
+    #: friction included.
     effort: str = "motor_current"
+    #: {"motor", "joint"}: where the logged positions are: motor angles, or joint (slide) positions behind the gear
     side: str = "motor"
-    delay: ArrayLike = 0.0
-    jitter: float = 0.0
+    delay: ArrayLike = 0.0  #: (k,), time by which the logged efforts are older than the positions of the same row [s]
+    jitter: float = 0.0  #: Standard deviation of the clock [s]
+    #: {"stamps", "sampling"}: what jitters: only the time stamps, because messages arrive late (samples are uniform), or the
+    #: sampling itself (samples are taken at the stamped, irregular times)
     clock: str = "stamps"
-    dropped: float = 0.0
-    missing: str = "rows"
-    temperature_noise: ArrayLike = 0.0
+    dropped: float = 0.0  #: Share of samples that get lost, 0 to below 1
+    missing: str = "rows"  #: {"rows", "nan"}: what a lost sample leaves: nothing (as real recorders do) or a row of NaN
+    temperature_noise: ArrayLike = 0.0  #: (k,), noise of the logged temperatures [K]
+    #: True logs efforts averaged over the cycle of the log around each sample, as drives do that filter before they sample;
+    #: False samples the current as it is, with the ripple of the control loops folded into the band of the motion. The noise
+    #: of a current sensor is in both cases that of one reading.
     averaged: bool = True
 
     def __post_init__(self) -> None:

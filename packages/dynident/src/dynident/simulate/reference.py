@@ -40,13 +40,10 @@ from dynident.files import read_json
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Function
 from dynident.graph.vectors import along, dot
-from dynident.mechanics.actuation import actuator_jacobian, coupling_rows
-from dynident.mechanics.closure import close_positions, close_rates, coordinates_from_actuators
+from dynident.mechanics.actuation import coupling_rows
+from dynident.mechanics.closure import close_positions, close_rates
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import at_rest, cached, declared, entering, geometry_key, node_values, tree_motion
-from dynident.mechanics.inverse_kinematics_closed import inverse_kinematics
-from dynident.mechanics.inverse_kinematics_damped import inverse_kinematics_numeric
-from dynident.mechanics.kinematics import end_frame, jacobian
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import stored
@@ -62,27 +59,13 @@ Signal = ArrayLike | Callable[[float], ArrayLike]
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """A wanted motion of the robot's coordinates.
+    """A wanted motion of the robot's coordinates."""
 
-    Parameters
-    ----------
-    curve : callable
-        ``curve(t)`` with times (N,) since the start returns q, v, a (N, n); at rest outside its duration.
-    duration : float
-        How long it takes [s].
-    dof : int
-        Number of coordinates n.
-    source : mapping
-        What it was made from, for the log's provenance.
-    knots : ndarray (N,), optional
-        Times of the samples it was made from [s].
-    """
-
-    curve: Curve
-    duration: float
-    dof: int
-    source: Mapping[str, Any] = field(default_factory=dict)
-    knots: Array | None = None
+    curve: Curve  #: ``curve(t)`` with times (N,) since the start returns q, v, a (N, n); at rest outside its duration
+    duration: float  #: How long it takes [s]
+    dof: int  #: Number of coordinates n
+    source: Mapping[str, Any] = field(default_factory=dict)  #: What it was made from, for the log's provenance
+    knots: Array | None = None  #: (N,), times of the samples it was made from [s]
     _sampled: deque[tuple[Array, Motion]] = field(default_factory=lambda: deque(maxlen=3), repr=False)
 
     @cached_property
@@ -187,13 +170,6 @@ def _cycles(
 class Disturbance:
     """Torques that act on the actuator coordinates beside those of the motors.
 
-    Parameters
-    ----------
-    torque : array_like (k,), array_like (N, k), or callable
-        Constant torques; a table over `t`, linear in between and held outside; or a function of time [N m, N].
-    t : array_like (N,), optional
-        Times of a table [s].
-
     Examples
     --------
     >>> from dynident.simulate import Disturbance
@@ -202,8 +178,9 @@ class Disturbance:
     [2.5, 0.0]
     """
 
+    #: (k,) or (N, k), constant torques; a table over `t`, linear in between and held outside; or a function of time [N m, N]
     torque: Signal
-    t: ArrayLike | None = None
+    t: ArrayLike | None = None  #: (N,), times of a table [s]
 
     def sample(self, when: ArrayLike, count: int) -> Array:
         """Return the torques at given times."""
@@ -410,12 +387,10 @@ def _task_part(model: Mechanism, space: Any, first: int) -> ModelColumns:
 Start = Mapping[str, Any]
 
 CLOSED = 1e-6  # largest contradiction [rad or m, and per second] between coordinates given twice
-KINDS = ("q", "actuators", "pose")
 
 
 def start_state(mechanism: Mechanism, start: Start | None, first: tuple[Array, Array]) -> tuple[Array, Array]:
     """Return positions and velocities at the start, after checking that the robot can be there."""
-    require(mechanism, Mechanism, "mechanism")
     if start is None:
         x, nu = np.array(first[0]), np.array(first[1])
         if mechanism.loops:
@@ -423,38 +398,8 @@ def start_state(mechanism: Mechanism, start: Start | None, first: tuple[Array, A
         return x, nu
     if not isinstance(start, Mapping):
         raise SimulationError(f"start is a {type(start).__name__}; give a mapping such as {{'q': [...]}}, or None")
-    named = [kind for kind in KINDS if kind in start]
-    unknown = sorted(set(start) - {*KINDS, "velocity", "frame"})
-    if len(named) != 1 or unknown:
-        raise SimulationError(
-            f"start has the keys {', '.join(map(str, start)) or '(none)'}; give one of {', '.join(KINDS)} (and velocity)"
-        )
-    if "frame" in start and named[0] != "pose":
-        raise SimulationError(f"start names the frame {start['frame']!r} without a pose; leave it out")
-    ways = {"q": _from_joints, "actuators": _from_actuators, "pose": _from_pose}
-    x, nu = ways[named[0]](mechanism, start, first)
-    _within_limits(mechanism, x)
-    return x, nu
-
-
-def _vector(values: ArrayLike, shapes: tuple[int, ...], what: str, meaning: str) -> Array:
-    """Return a finite vector of one of the allowed lengths."""
-    array = np.atleast_1d(numbers(values, f"start: {what}"))
-    if array.ndim != 1 or array.size not in shapes:
-        wanted = " or ".join(str(n) for n in sorted(set(shapes)))
-        raise SimulationError(f"start: {what} has shape {array.shape}; give {wanted} numbers, {meaning}")
-    if not np.isfinite(array).all():
-        raise SimulationError(f"start: {what} is {array.tolist()}; every number must be finite")
-    return array
-
-
-def _contradiction(given: Array, allowed: Array) -> int | None:
-    """Return which number is furthest from what the others allow; None where all agree."""
-    gap = np.abs(given - allowed)
-    return int(np.argmax(gap)) if gap.max() > CLOSED * (1.0 + np.abs(allowed).max()) else None
-
-
-def _from_joints(mechanism: Mechanism, start: Start, first: tuple[Array, Array]) -> tuple[Array, Array]:
+    if "q" not in start or set(start) - {"q", "velocity"}:
+        raise SimulationError(f"start has the keys {', '.join(map(str, start)) or '(none)'}; give q, and velocity if it moves")
     names, tree = mechanism.coordinate_names, mechanism.tree.coordinates
     n, m = len(names), len(tree)
     meaning = f"one for each of {', '.join(names)}" + (f", or for each of {', '.join(tree)}" if m > n else "")
@@ -479,13 +424,26 @@ def _from_joints(mechanism: Mechanism, start: Start, first: tuple[Array, Array])
     nu = v if v.size == n else v[own]
     if v.size > n:
         allowed = tree_motion(mechanism, at_rest(mechanism, x, nu)).v[0]
-        j = _contradiction(v, allowed)
-        if j is not None:
+        gap = np.abs(v - allowed)
+        j = int(np.argmax(gap))
+        if gap[j] > CLOSED * (1.0 + np.abs(allowed).max()):
             raise SimulationError(
                 f"start: velocity of '{tree[j]}' is {v[j]:.6g}, but the loops allow only {allowed[j]:.6g} with the others; "
                 f"give the velocities of {', '.join(names)} alone"
             )
+    _within_limits(mechanism, x)
     return np.array(x), np.array(nu)
+
+
+def _vector(values: ArrayLike, shapes: tuple[int, ...], what: str, meaning: str) -> Array:
+    """Return a finite vector of one of the allowed lengths."""
+    array = np.atleast_1d(numbers(values, f"start: {what}"))
+    if array.ndim != 1 or array.size not in shapes:
+        wanted = " or ".join(str(n) for n in sorted(set(shapes)))
+        raise SimulationError(f"start: {what} has shape {array.shape}; give {wanted} numbers, {meaning}")
+    if not np.isfinite(array).all():
+        raise SimulationError(f"start: {what} is {array.tolist()}; every number must be finite")
+    return array
 
 
 def _reachable(mechanism: Mechanism, x: Array, what: str, near: Array | None = None) -> Array:
@@ -504,117 +462,6 @@ def _reachable(mechanism: Mechanism, x: Array, what: str, near: Array | None = N
             "choose a position nearer to home"
         ) from error
     return np.array(full[0])
-
-
-def _from_actuators(mechanism: Mechanism, start: Start, first: tuple[Array, Array]) -> tuple[Array, Array]:
-    del first
-    motors = tuple(actuator.name for actuator in mechanism.actuators)
-    k, meaning = len(motors), f"one for each of {', '.join(motors)}"
-    rho = _vector(start["actuators"], (k,), "actuators", meaning)
-    N, n0 = mechanism.actuator_matrix
-    try:
-        x = coordinates_from_actuators(mechanism, rho[None])[0]
-        full = _reachable(mechanism, x, "start: actuators")
-        A = actuator_jacobian(mechanism, x)[0]
-    except DynidentError as error:
-        where = ", ".join(f"{name} = {value:.6g}" for name, value in zip(motors, rho, strict=True))
-        raise SimulationError(
-            f"start: robot '{mechanism.name}' cannot be assembled with its motors at {where} (the loops do not close); choose "
-            "positions nearer to home"
-        ) from error
-    if np.linalg.matrix_rank(A) < mechanism.dof:
-        raise SimulationError(
-            f"start: the {k} motors of robot '{mechanism.name}' do not determine its {mechanism.dof} coordinates; give q"
-        )
-    back = (N @ full if mechanism.loops else N @ x) + n0
-    j = _contradiction(back, rho)
-    if j is not None:
-        raise SimulationError(
-            f"start: motor '{motors[j]}' is at {rho[j]:.6g}, but with the other motors it can only be at {back[j]:.6g}; there "
-            f"are {k} motors for {mechanism.dof} freedoms, so give q instead"
-        )
-    speeds = _vector(start.get("velocity", np.zeros(k)), (k,), "velocity", meaning)
-    nu = np.linalg.lstsq(A, speeds, rcond=None)[0]
-    j = _contradiction(A @ nu, speeds)
-    if j is not None:
-        raise SimulationError(
-            f"start: velocity of motor '{motors[j]}' is {speeds[j]:.6g}, but the loops allow only {(A @ nu)[j]:.6g} with the "
-            "others; give the velocity of the robot's coordinates with q instead"
-        )
-    return np.array(x), nu
-
-
-def _rotation(value: ArrayLike) -> Array:
-    R = numbers(value, "start: rotation")
-    if R.shape != (3, 3) or not (np.abs(R.T @ R - np.eye(3)).max() < CLOSED and np.linalg.det(R) > 0.0):
-        raise SimulationError("start: the rotation of the pose is no rotation matrix (3, 3); its columns must be unit axes")
-    return R
-
-
-def _pose(value: Any) -> tuple[Array | None, Array]:
-    """Return rotation (or None) and position of a pose in any of its forms."""
-    if isinstance(value, tuple | list) and len(value) == 2:
-        rotation = None if value[0] is None else _rotation(value[0])
-        return rotation, _vector(value[1], (3,), "position", "x, y and z in metres")
-    array = numbers(value, "start: pose")
-    if array.shape == (4, 4):
-        return _rotation(array[:3, :3]), _vector(array[:3, 3], (3,), "position", "x, y and z in metres")
-    if array.shape != (3,):
-        raise SimulationError(
-            f"start: pose has shape {array.shape}; give a position (3,), a pair (rotation, position), or a matrix (4, 4)"
-        )
-    return None, _vector(array, (3,), "pose", "x, y and z in metres")
-
-
-def _from_pose(mechanism: Mechanism, start: Start, first: tuple[Array, Array]) -> tuple[Array, Array]:
-    rotation, position = _pose(start["pose"])
-    frame = end_frame(mechanism, start.get("frame"))
-    x = _solve_pose(mechanism, rotation, position, frame, first[0])
-    _reachable(mechanism, x, "start: pose")
-    speed = _vector(start.get("velocity", np.zeros(6)), (3, 6), "velocity", "linear (and angular) in the axes of the base")
-    J = jacobian(mechanism, x, frame, "world")[0, : speed.size]
-    nu = np.linalg.lstsq(J, speed, rcond=None)[0]
-    j = _contradiction(J @ nu, speed)
-    if j is not None:
-        raise SimulationError(
-            f"start: link '{frame}' cannot move with {speed.tolist()} there: robot '{mechanism.name}' leaves "
-            f"{abs((J @ nu - speed)[j]):.3g} of it; give a velocity that its freedoms allow"
-        )
-    return x, np.asarray(nu, dtype=np.float64)
-
-
-def _solve_pose(mechanism: Mechanism, rotation: Array | None, position: Array, frame: str, near: Array) -> Array:
-    """Return the coordinates that bring a link to a pose, of all branches the one nearest to `near`."""
-    branches: Array | None = None
-    if not mechanism.loops:
-        try:
-            branches = inverse_kinematics(mechanism, rotation, position, frame)[0]
-        except DynidentError:  # no closed form for this arm, or for what was asked of it
-            branches = None
-    if branches is not None:
-        found = branches[np.isfinite(branches).all(axis=1)]
-        turning = {joint.name for joint in mechanism.joints if joint.kind in ("revolute", "continuous")}
-        turns = np.array([name in turning for name in mechanism.coordinate_names])
-        found = found + np.where(turns, 2.0 * np.pi * np.round((near - found) / (2.0 * np.pi)), 0.0)
-        lower, upper = mechanism.position_limits
-        inside = found[np.all((found >= lower) & (found <= upper), axis=1)]
-        best = inside if len(inside) else found
-        if len(best):
-            return np.array(best[np.argmin(np.abs(best - near).sum(axis=1))])
-    else:
-        try:
-            restarts = 0 if mechanism.loops else 100
-            found = inverse_kinematics_numeric(mechanism, rotation, position, start=near, frame=frame, restarts=restarts)
-            return np.array(found[0])
-        except DynidentError as error:
-            raise SimulationError(
-                f"start: link '{frame}' cannot be at {np.round(position, 6).tolist()} (outside the reach of robot "
-                f"'{mechanism.name}', or its loops do not close): choose a pose within reach"
-            ) from error
-    raise SimulationError(
-        f"start: link '{frame}' cannot be at {np.round(position, 6).tolist()}: outside the reach of robot '{mechanism.name}'; "
-        "choose a pose within reach"
-    )
 
 
 def _within_limits(mechanism: Mechanism, x: Array) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
@@ -27,7 +26,7 @@ from dynident.results import Frozen
 from dynident.simulate.machine import COMPILED, remembered
 from dynident.simulate.record import End, Run, Sensors, check_channels, check_voltage
 from dynident.simulate.reference import Disturbance, Reference, Start, reference_of
-from dynident.simulate.run import THERMAL_CYCLE, Runner, StreamedRun, stream
+from dynident.simulate.run import THERMAL_CYCLE, Runner
 from dynident.simulate.thermal import Heating, ThermalLaw, ThermalModel, heating_of
 
 
@@ -37,29 +36,6 @@ class VirtualRobot(Frozen):
 
     The actuator coordinates rho are those behind the gears, rho = c q; a rotor turns by theta = ratio rho with the ratio of its
     drive's transmission, so a gear ratio that the mechanism states for an actuator must be that of its drive.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The robot: tree, couplings or loops, with its own joint terms.
-    drives : sequence of Drive
-        One for every actuator of the mechanism, in any order.
-    controller : Cascade, PID, ComputedTorque, OpenLoop, TaskPID, TaskComputedTorque, TaskCascade or Controller
-        Control law; anything else that has `cycle`, `command`, `reset` and `update` is called from Python once per cycle.
-    friction : mapping of str to Friction or DynamicLaw
-        Laws on tree coordinates, beside the joint terms of the mechanism. A load-dependent one looks at what the drives left of
-        the joint after its friction one step before; one that looks at the temperature reads `thermal`, or the ambient one.
-    thermal : mapping of str to ThermalModel, ThermalLaw or Heating
-        Thermal models by tree coordinate or actuator; they scale the friction found under that name, except for laws that look
-        at the temperature themselves. A `Thermal` brings its friction law along.
-    sensors : Sensors
-        How the log is recorded.
-    step : float
-        Step of the plant [s]; all cycle times are whole multiples of it.
-    name : str
-        Name in logs and reports; the mechanism's when empty.
-    ambient : float
-        Temperature of the surroundings [degree Celsius].
 
     Examples
     --------
@@ -75,16 +51,22 @@ class VirtualRobot(Frozen):
     501
     """
 
-    mechanism: Mechanism
-    drives: Sequence[Drive]
+    mechanism: Mechanism  #: The robot: tree, couplings or loops, with its own joint terms
+    drives: Sequence[Drive]  #: One for every actuator of the mechanism, in any order
+    #: Control law; anything else that has `cycle`, `command`, `reset` and `update` is called from Python once per cycle
     controller: Cascade | PID | ComputedTorque | OpenLoop | TaskPID | TaskComputedTorque | TaskCascade | Controller
     _: KW_ONLY
+    #: Laws on tree coordinates, beside the joint terms of the mechanism. A load-dependent one looks at what the drives left
+    #: of the joint after its friction one step before; one that looks at the temperature reads `thermal`, or the ambient
+    #: one.
     friction: Mapping[str, Law] = field(default_factory=dict)
+    #: Thermal models by tree coordinate or actuator; they scale the friction found under that name, except for laws that
+    #: look at the temperature themselves. A `Thermal` brings its friction law along.
     thermal: Mapping[str, ThermalModel | ThermalLaw | Heating] = field(default_factory=dict)
-    sensors: Sensors = field(default_factory=Sensors)
-    step: float = 1.25e-4
-    name: str = ""
-    ambient: float = 20.0
+    sensors: Sensors = field(default_factory=Sensors)  #: How the log is recorded
+    step: float = 1.25e-4  #: Step of the plant [s]; all cycle times are whole multiples of it
+    name: str = ""  #: Name in logs and reports; the mechanism's when empty
+    ambient: float = 20.0  #: Temperature of the surroundings [degree Celsius]
 
     def __post_init__(self) -> None:
         require(self.mechanism, Mechanism, "mechanism")
@@ -187,7 +169,6 @@ class VirtualRobot(Frozen):
         duration: float | None = None,
         method: str = "coupled",
         loop: str = "exact",
-        integrator: str = "rk4",
         seed: int | np.random.SeedSequence = 0,
         log_cycle: float | None = None,
         disturbance: Disturbance | ArrayLike | Callable[[float], ArrayLike] | None = None,
@@ -200,13 +181,8 @@ class VirtualRobot(Frozen):
         The same seed gives the same numbers to the last bit. Joints that dry friction can hold stand still.
         """
         check_channels(self)
-        options = (start, duration, method, loop, integrator, seed, log_cycle, disturbance, wrenches, thermal_cycle, progress)
+        options = (start, duration, method, loop, seed, log_cycle, disturbance, wrenches, thermal_cycle, progress)
         return Runner(self, self.reference(reference), *options).run()
-
-    def stream(self, reference: object, folder: str | os.PathLike[str], **options: Any) -> StreamedRun:
-        """Run the robot at constant memory: pieces of the log and truth of `simulate` are written to a folder."""
-        check_channels(self)
-        return stream(self, self.reference(reference), folder, **options)
 
 
 def _ordered(mechanism: Mechanism, drives: object) -> tuple[Drive, ...]:

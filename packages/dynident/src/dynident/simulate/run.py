@@ -1,13 +1,10 @@
-"""Runs of a virtual robot: cycles, tables, the compiled machine in stretches, what it leaves; long runs in pieces on disk."""
+"""Runs of a virtual robot: cycles, tables, the compiled machine in stretches, what it leaves."""
 
 from __future__ import annotations
 
 import copy
-import json
-import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +14,8 @@ from dynident.checks import choice, number, numbers
 from dynident.control.controller import Setpoint
 from dynident.control.laws import OpenLoop
 from dynident.errors import SimulationError, SimulationWarning, warn
-from dynident.files import to_json, write_atomic
 from dynident.mechanics.motion import Motion
-from dynident.signals.log import MINIMUM_SAMPLES, Log
+from dynident.signals.log import MINIMUM_SAMPLES
 from dynident.simulate.layout import FINE
 from dynident.simulate.machine import COMPILED, Machine, check_step, fed_with_voltage, loops_of, whole_steps
 from dynident.simulate.record import NOTICEABLE, End, Noise, Run, Truth, energies, means, notes_of, record
@@ -42,8 +38,6 @@ COMMANDS = ("torque", "current", "voltage")
 REPORTS = 20  # of the progress of a run, about
 THERMAL_CYCLE = 1.0  # time between two steps of the thermal models [s]
 KEPT = 4_000_000  # numbers of a reference, 32 MB, up to which it is kept for the next run
-ROWS = 20_000  # samples of the log per piece
-INDEX, FORMAT = "stream.json", "dynident-stream-1"
 
 
 def ticks(cycles: Mapping[str, float], step: float) -> dict[str, int]:
@@ -105,7 +99,8 @@ def thinning(rows: int, every: int, finest: int, width: int) -> int:
     """
     if rows * width > MOST_NUMBERS:
         raise SimulationError(
-            f"{rows} samples of {width} signals are too many for memory; use robot.stream(...), or a longer log_cycle="
+            f"{rows} samples of {width} signals are too many for memory; simulate it in pieces (start=run.end), or give a "
+            "longer log_cycle="
         )
     parts = [k for k in range(1, every + 1) if every % k == 0 and every // k >= finest]
     return max((k for k in parts if k * rows * width <= MOST_NUMBERS // 5), default=1)
@@ -125,7 +120,7 @@ def machine_of(robot: VirtualRobot, x: Array, v: Array | None = None, **how: Any
     made = robot.prepared.get(key)
     if made is None:
         cycles, voltage = loop_cycles(robot.controller).values(), fed_with_voltage(robot.controller)
-        check_step(robot.drives, robot.step, how.get("integrator", "rk4"), voltage, min(cycles, default=robot.step))
+        check_step(robot.drives, robot.step, voltage, min(cycles, default=robot.step))
         made = Machine(robot, x, speed, **how)
         robot.prepared.clear()
         if made.layout.law != "held":  # a controller in Python may have changed when it is asked again
@@ -143,7 +138,6 @@ class Runner:
     duration: float | None = None
     method: str = "coupled"
     loop: str = "exact"
-    integrator: str = "rk4"
     seed: int | np.random.SeedSequence = 0
     log_cycle: float | None = None
     disturbance: Any = None
@@ -173,7 +167,7 @@ class Runner:
         self.push = push if push is None or isinstance(push, Disturbance) else Disturbance(push)
         links = wrench_tables(mechanism, self.wrenches, np.zeros(1))  # checks them
         self.links = tuple(link for link in links if mechanism.frame(link)[0] >= 0)
-        self.how = {"method": self.method, "loop": self.loop, "integrator": self.integrator}
+        self.how = {"method": self.method, "loop": self.loop}
         self.machine = machine_of(robot, self.x, self.v, pushed=push is not None, links=self.links, **self.how)
         if self.before is not None:
             self._restore(self.before)
@@ -205,8 +199,8 @@ class Runner:
         most = MOST_WANTED // width * min([round(cycle / step) for cycle in self.cycles.values()], default=every)
         if total > most:
             raise SimulationError(
-                f"duration = {duration:g} s is more than memory holds at this cycle; use robot.stream(...), or simulate up to "
-                f"{most * step:.3g} s at a time"
+                f"duration = {duration:g} s is more than memory holds at this cycle; simulate up to {most * step:.3g} s at "
+                "a time (start=run.end)"
             )
         if total > MOST_STEPS:
             raise SimulationError(
@@ -513,109 +507,3 @@ class Runner:
 def _grid(first: int, last: int, cycle: float) -> Array:
     """Return the times first cycle, (first + 1) cycle, ... before last cycle."""
     return np.asarray(np.arange(first, last) * cycle, dtype=np.float64)
-
-
-# ---- runs of any length ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class StreamedRun:
-    """A long run on disk: pieces of its log and of its truth, in order.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Where the pieces are; ``stream.json`` there lists them.
-    logs, truths : tuple of pathlib.Path
-        One npz file per piece; no sample is in two of them.
-    duration : float
-        How long the run was [s].
-    samples : int
-        Samples of the log.
-    saturation : mapping of str to float
-        Share of time that each actuator was at a limit.
-    energy : mapping of str to ndarray (k,)
-        Energies by kind, as of `Run` [J].
-    notes : tuple of str
-        What needs attention, one sentence each.
-    end : End
-        From where to go on.
-    """
-
-    folder: Path
-    logs: tuple[Path, ...]
-    truths: tuple[Path, ...]
-    duration: float
-    samples: int
-    saturation: Mapping[str, float]
-    energy: Mapping[str, Array]
-    notes: tuple[str, ...]
-    end: End
-
-    def __repr__(self) -> str:
-        return f"StreamedRun('{self.folder}': {len(self.logs)} pieces, {self.samples} samples, {self.duration:g} s)"
-
-    def log(self, piece: int) -> Log:
-        """Return the log of a piece, by its number from 0 on."""
-        return Log.read(self.logs[piece])
-
-    def truth(self, piece: int) -> dict[str, Array]:
-        """Return the true signals of a piece by the names of `Truth.arrays`."""
-        with np.load(self.truths[piece], allow_pickle=False) as content:
-            return {name: content[name] for name in content.files}
-
-
-def stream(
-    robot: VirtualRobot,
-    reference: Reference,
-    folder: str | os.PathLike[str],
-    *,
-    start: Start | End | None = None,
-    duration: float | None = None,
-    log_cycle: float | None = None,
-    progress: Progress | None = None,
-    **options: Any,
-) -> StreamedRun:
-    """Run a robot piece by piece, at constant memory."""
-    path = Path(folder)
-    if (path / INDEX).exists():
-        raise SimulationError(f"'{path}' holds a run already; give an empty folder")
-    path.mkdir(parents=True, exist_ok=True)
-    whole = reference.duration if duration is None else float(duration)
-    every = log_every(robot, log_cycle)
-    rows = int(np.floor(whole / robot.step * (1.0 + 1e-12) + 1e-9)) // every
-    count = max(1, min(-(-rows // ROWS), rows // MINIMUM_SAMPLES))
-    edges = [rows * i // count for i in range(count + 1)]
-    saturated, energy, notes = None, dict[str, Array](), dict[str, None]()
-    logs, truths, samples = list[Path](), list[Path](), 0
-    for i in range(count):
-        before = edges[i] * every * robot.step
-        report = None if progress is None else (lambda done, _, b=before: progress(b + done, whole))
-        length = (edges[i + 1] - edges[i]) * every * robot.step
-        how = {"start": start, "duration": length, "log_cycle": log_cycle, "progress": report, **options}
-        run = Runner(robot, reference, **how).run()
-        log, truth = _but_the_last(run) if i + 1 < count else (run.log, run.truth)
-        logs.append(log.save(path / f"log_{i:05d}.npz"))
-        truths.append(truth.save(path / f"truth_{i:05d}.npz"))
-        share = np.array(list(run.saturation.values())) * (edges[i + 1] - edges[i]) / rows
-        saturated = share if saturated is None else saturated + share
-        energy = {kind: values + energy.get(kind, 0.0) for kind, values in run.energy.items()}
-        notes |= dict.fromkeys(run.notes)
-        samples, start = samples + len(log), run.end
-        content = {"format": FORMAT, "logs": [file.name for file in logs], "truths": [file.name for file in truths]}
-        content["settings"] = json.loads(to_json(dict(run.settings)))
-        write_atomic(path / INDEX, to_json(content).encode())
-    names = [drive.actuator for drive in robot.drives]
-    saturation = dict(zip(names, np.asarray(saturated).tolist(), strict=True))
-    end: Any = start
-    return StreamedRun(path, tuple(logs), tuple(truths), whole, samples, saturation, energy, tuple(notes), end)
-
-
-def _but_the_last(run: Run) -> tuple[Log, Truth]:
-    """Return log and truth without their last sample, which is the first of the next piece."""
-    keep, t = slice(0, -1), run.truth
-    fields: dict[str, Any] = {name: values[keep] for name, values in vars(t).items() if isinstance(values, np.ndarray)}
-    for name in ("wrenches", "zones"):
-        fields[name] = {label: values[keep] for label, values in getattr(t, name).items()}
-    motion = type(t.motion)(t.t[keep], t.motion.q[keep], t.motion.v[keep], t.motion.a[keep])
-    return run.log.rows(0, len(run.log) - 1), replace(t, motion=motion, **fields)

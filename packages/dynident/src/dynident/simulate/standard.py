@@ -110,7 +110,6 @@ def standard_machine(
     drives: Sequence[Drive] | None = None,
     controller: str = "computed_torque",
     bandwidth: float = BANDWIDTH,
-    damping: float = DAMPING,
     cycle: float = CYCLE,
     step: float = STEP,
 ) -> VirtualRobot:
@@ -127,10 +126,8 @@ def standard_machine(
         a joint include those of its drive, so that they count once.
     controller : {"computed_torque", "feedforward", "pd", "cascade"}
         See `standard_controller`.
-    bandwidth, damping : float
-        Of the controller [Hz, -].
-    cycle : float
-        Cycle time of the controller [s].
+    bandwidth, cycle : float
+        Of the controller [Hz], and its cycle time [s].
     step : float
         Step of the simulation [s].
     """
@@ -141,7 +138,7 @@ def standard_machine(
         turned, mechanism = tuple(drives), beside_drives(mechanism, drives)
         known = identified_model(mechanism, turned, {}, "joint_torque")[0]
     pose = home_of(mechanism) if q is None else q
-    law = standard_controller(controller, known, pose, drives=turned, bandwidth=bandwidth, damping=damping, cycle=cycle)
+    law = standard_controller(controller, known, pose, drives=turned, bandwidth=bandwidth, cycle=cycle)
     if len(turned) < mechanism.dof:  # their encoders do not give all joints
         sensors = Sensors(effort="motor_torque", side="motor")
     else:

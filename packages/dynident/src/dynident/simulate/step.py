@@ -265,7 +265,7 @@ FAR = 1e-3  # correction of a dependent coordinate [rad or m] after a step at wh
 TRIES = 4  # to find the directions of power through gears with losses; one or two do
 TURNS = 50  # of the iterated algebraic loop
 EVEN = 1e-12  # relative change at which it has converged
-STAGES = {"rk4": (0.0, 0.5, 0.5, 1.0), "midpoint": (0.0, 0.5), "euler": (0.0,)}
+STAGES = (0.0, 0.5, 0.5, 1.0)  # of the classical method of Runge and Kutta, in steps
 
 
 class Step:
@@ -363,15 +363,14 @@ class Step:
         """Return the time loop: ``a`` says how many steps, and receives why it stopped."""
         arrays = ("a", "s", "p", "w", "m", "table", "noise", "push", "record")
         r = MachineRoutine(self.layout, self.graph, "run", arrays)
-        size, shares = self.layout.moving, STAGES[self.layout.integrator]
-        h = r.get(r.p.step)
+        size, h = self.layout.moving, r.get(r.p.step)
         r.put(r.w.status, FINE)
         r.put(r.w.index, -1.0)
         with r.repeat(r.get(r.a.steps)):
             step = r.get(r.s.step)
             r.call(self.control)
             r.leave(r.get(r.w.status) > 0.0)
-            for j, share in enumerate(shares):
+            for j, share in enumerate(STAGES):
                 self._push(r, step + share)
                 r.put(r.w.dt, share * h)
                 if j > 0:
@@ -431,19 +430,10 @@ class Step:
 
     def _finish(self, r: MachineRoutine, h: Node) -> None:
         """Make the step from the rates of all stages."""
-        s, size = self.layout.state, self.layout.moving
-        y = r.load_all("s", 0, size)
-        k = [r.get_all(r.w.rates, size, j * size) for j in range(len(STAGES[self.layout.integrator]))]
-        if self.layout.integrator == "rk4":
-            rows = zip(y, *k, strict=True)
-            r.store_all("s", 0, [x + h / 6.0 * (a + 2.0 * (b + c) + d) for x, a, b, c, d in rows])
-        elif self.layout.integrator == "midpoint":
-            r.store_all("s", 0, [x + h * b for x, b in zip(y, k[1], strict=True)])
-        else:  # velocities first, then positions with the new velocities
-            r.put_all(r.s.v, [y[i] + h * k[0][i] for i in range(s.v.first, size)])
-            r.call(self.d.drift(), y="s", d=r.at(r.w.drift))
-            r.put_all(r.s.q, [x + h * dx for x, dx in zip(y, r.get_all(r.w.drift), strict=False)])
-            r.put_all(r.s.theta, [y[i] + h * speed for i, speed in zip(s.theta.places, r.get_all(r.s.omega), strict=True)])
+        size = self.layout.moving
+        rates = [r.get_all(r.w.rates, size, j * size) for j in range(len(STAGES))]
+        rows = zip(r.load_all("s", 0, size), *rates, strict=True)
+        r.store_all("s", 0, [x + h / 6.0 * (a + 2.0 * (b + c) + d) for x, a, b, c, d in rows])
 
     def _check(self, r: MachineRoutine) -> None:
         """Stop where a velocity or current is beyond its limit, and take whole turns out of rotation vectors."""

@@ -59,20 +59,11 @@ class ThermalLaw(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Heating:
-    """A thermal model and what heats it beside friction.
+    """A thermal model and what heats it beside friction."""
 
-    Parameters
-    ----------
-    model : ThermalModel
-        `FirstOrder`, `SecondOrder` or another model of finite order.
-    copper : float
-        Share of the motor's copper losses that heats the rubbing parts, 0 to 1.
-    start : array_like (n,), optional
-        State of the model at the start; a long rest at the ambient temperature when omitted.
-    """
-
-    model: ThermalModel
-    copper: float = 0.0
+    model: ThermalModel  #: `FirstOrder`, `SecondOrder` or another model of finite order
+    copper: float = 0.0  #: Share of the motor's copper losses that heats the rubbing parts, 0 to 1
+    #: (n,), state of the model at the start; a long rest at the ambient temperature when omitted
     start: ArrayLike | None = None
 
     def __post_init__(self) -> None:

@@ -71,12 +71,16 @@ class ControllerCode:
     """
 
     def __init__(self, robot: Mechanism, name: str | None = None, friction: float | None = 0.0) -> None:
-        if robot.has_opaque_couplings or any(isinstance(force, Columns) for force in robot.forces):
-            raise DescriptionError(
-                f"robot '{robot.name}' has couplings or forces given as Python functions of arrays; they have no C code"
-            )
+        if any(isinstance(force, Columns) for force in robot.forces):
+            raise DescriptionError(f"robot '{robot.name}' has forces given as Python functions of arrays; they have no C code")
         if robot.dof == 0:
             raise DescriptionError(f"robot '{robot.name}' has no moving joint, so it has no equations of motion")
+        loaded = [name for name, own in robot.friction.items() if "tau" in own.law.looks_at]
+        if loaded and friction is not None:
+            raise DescriptionError(
+                f"friction of {', '.join(loaded)} grows with the load, and controller code computes friction from positions "
+                "and velocities only; write the code without friction, or export the robot for a program"
+            )
         self.robot, self.friction = robot, friction
         self.name = identifier(robot.name if name is None else name).lower()
         self.motors = len(robot.actuators) if len(robot.actuators) >= robot.dof else 0

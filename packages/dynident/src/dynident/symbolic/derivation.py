@@ -8,7 +8,6 @@ becomes `g`. The quantities come from the robot's equations (`mechanics.Equation
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -149,12 +148,6 @@ def _accelerations(equations: Equations, _: str) -> Entries:
     return [row[0] for row in solve_symmetric(equations.mass_matrix(), right)[0]]
 
 
-def _pose(equations: Equations, link: str) -> Entries:
-    R, p = equations.pose(link)
-    zero, one = equations.graph.zero, equations.graph.one
-    return [*((*row, shift) for row, shift in zip(R, p, strict=True)), (zero, zero, zero, one)]
-
-
 # Name of the result, what it is, and its entries.
 _FORMS: dict[str, tuple[str, str, Callable[[Equations, str], Entries]]] = {
     "inverse_dynamics": ("tau", TORQUES, lambda e, _: e.torques()),
@@ -163,7 +156,7 @@ _FORMS: dict[str, tuple[str, str, Callable[[Equations, str], Entries]]] = {
     "mass_matrix": ("M", "mass matrix M", lambda e, _: e.mass_matrix()),
     "coriolis_matrix": ("C", "Coriolis matrix C of the Christoffel symbols", lambda e, _: e.coriolis_matrix()),
     "gravity": ("g", "gravity torques g", lambda e, _: e.gravity()),
-    "forward_kinematics": ("T", "pose T of link '{}' in the base frame", _pose),
+    "forward_kinematics": ("T", "pose T of link '{}' in the base frame", Equations.pose_matrix),
     "jacobian": ("J", "Jacobian J of link '{}' in its own axes", lambda e, link: e.jacobian(link)),
     "energies": ("E", "kinetic and potential energy", lambda e, _: e.energies()),
 }
@@ -260,7 +253,7 @@ def derive(
     values = mechanism.parameters.values
     phi = graph.symbols("phi", values.size) if parameters == "symbolic" else [graph.const(float(x)) for x in values]
     places = read_geometry(graph, mechanism, geometry == "symbolic", snap)
-    equations = Equations(_closed(mechanism), graph, places, phi)
+    equations = Equations(mechanism, graph, places, phi)
     link = frame if frame is not None else list(mechanism.tree.frames)[-1]
     mechanism.frame(link)
     wanted = tuple(dict.fromkeys(quantities))
@@ -277,13 +270,6 @@ def derive(
             if name.startswith("base_"):
                 forms[name] = base_quantity(equations, name, regressor, regrouping.columns, regrouping.nodes)
     return _program(equations, {name: forms[name] for name in wanted}, regrouping)
-
-
-def _closed(mechanism: Mechanism) -> Mechanism:
-    """Return the robot without its couplings' numeric derivatives, so that their functions are run on expressions."""
-    if all(coupling.gradient is None for coupling in mechanism.couplings):
-        return mechanism
-    return replace(mechanism, couplings=tuple(replace(c, gradient=None, hessian=None) for c in mechanism.couplings))
 
 
 def _program(equations: Equations, forms: Mapping[str, Quantity], regrouping: Regrouping | None = None) -> Program:

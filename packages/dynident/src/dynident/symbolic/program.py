@@ -91,27 +91,6 @@ class Program:
                 counts[_CLASS.get(node.op, "other")] += 1
         return Operations(MappingProxyType(counts))
 
-    def expanded_operations(self, *quantities: str) -> Operations:
-        """Return the operations of the multiplied-out form, as a sum of products that shares nothing.
-
-        Nothing is expanded: the number of terms and factors of every node follows from those of its arguments. Terms that
-        would cancel or merge are counted, as an expansion that does not look for them would have them.
-        """
-        names = quantities or tuple(self.quantities)
-        entries = [entry for name in names for entry in self[name].entries]
-        # Per node: terms, factors in all terms, and how often each kind of function stands in them.
-        size: dict[int, tuple[int, dict[str, int]]] = {}
-        for node in reachable(entries):
-            size[node.index] = _expanded(node, size)
-        counts = dict.fromkeys(COUNTED, 0)
-        for entry in entries:
-            terms, factors = size[entry.index]
-            counts["+"] += max(terms - 1, 0)
-            counts["*"] += max(factors.get("*", 0) - terms, 0)
-            for kind in ("/", "sin", "cos", "other"):
-                counts[kind] += factors.get(kind, 0)
-        return Operations(MappingProxyType(counts))
-
     # ---- values -----------------------------------------------------------------------------------------------------
 
     def evaluate(self, quantity: str, **inputs: ArrayLike) -> Array:
@@ -204,25 +183,3 @@ def load_sympy(purpose: str) -> Any:
         return import_module("sympy")
     except ImportError:
         raise missing_extra("sympy", "symbolic", purpose) from None
-
-
-def _expanded(node: Node, size: Mapping[int, tuple[int, dict[str, int]]]) -> tuple[int, dict[str, int]]:
-    """Return terms and factor counts of a node in multiplied-out form."""
-    if node.op == "const":
-        return (0, {}) if node.value == 0.0 else (1, {"*": 1})
-    if node.op == "symbol":
-        return 1, {"*": 1}
-    parts = [size[arg.index] for arg in node.args]
-    if node.op == "neg":
-        return parts[0]
-    if node.op in ("add", "sub"):
-        (t1, f1), (t2, f2) = parts
-        return t1 + t2, {kind: f1.get(kind, 0) + f2.get(kind, 0) for kind in {*f1, *f2}}
-    if node.op == "mul":
-        (t1, f1), (t2, f2) = parts
-        return t1 * t2, {kind: f1.get(kind, 0) * t2 + f2.get(kind, 0) * t1 for kind in {*f1, *f2}}
-    if node.op == "div":
-        (t1, f1), _ = parts
-        return t1, {**f1, "/": f1.get("/", 0) + t1}
-    kind = _CLASS.get(node.op, "other")
-    return 1, {"*": 1, kind: 1}

@@ -12,8 +12,6 @@ from .profiles import Quintic as Quintic
 from .profiles import Trapezoid as Trapezoid
 from .sines import Fourier as Fourier
 from .sines import Multisine as Multisine
-from .sines import harmonic_sines as harmonic_sines
 from .sines import random_motion as random_motion
-from .sines import random_multisine as random_multisine
 from .splines import BSpline as BSpline
 from .splines import Interpolated as Interpolated

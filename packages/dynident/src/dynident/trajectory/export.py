@@ -18,7 +18,7 @@ from dynident.files import to_json, write_atomic
 from dynident.mechanics.motion import Motion
 from dynident.results import stored, stored_fields
 from dynident.trajectory.family import Curve, Family, Trajectory, sample
-from dynident.trajectory.joins import Bridge, Joined, Lead, cycle
+from dynident.trajectory.joins import Bridge, Joined, Lead, Slowed, cycle
 from dynident.trajectory.moves import Move, Moves, Strokes
 from dynident.trajectory.sines import Fourier, Multisine
 from dynident.trajectory.splines import BSpline, Interpolated
@@ -124,6 +124,7 @@ SPECS: dict[str, dict[str, Any]] = {
     "moves": {"points": Array, "durations": Array, "profile": str},
     "interpolated": {"t": Array, "q": Array, "v": Array, "a": Array},
     "lead": {"curve": Mapping[str, Any], "periods": int, "out": bool},
+    "slowed": {"curve": Mapping[str, Any], "speed": float},
     "joined": {"pieces": list[Mapping[str, Any]]},
     "bridge": {"start": tuple[Array, Array, Array], "end": tuple[Array, Array, Array], "duration": float},
 }
@@ -148,6 +149,8 @@ def from_spec(data: Mapping[str, Any], depth: int = 0) -> Curve:
             return Interpolated(Motion(**given))
         case "lead":
             return Lead(from_spec(given["curve"], depth + 1), given["periods"], given["out"])
+        case "slowed":
+            return Slowed(from_spec(given["curve"], depth + 1), given["speed"])
         case "joined":
             return Joined([from_spec(piece, depth + 1) for piece in given["pieces"]])
         case _:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.trajectory.family import Curve, CurveBase, State
+from dynident.trajectory.family import Curve, CurveBase, State, positive
 from dynident.trajectory.profiles import Quintic
 from dynident.trajectory.splines import HERMITE, hermite
 
@@ -227,6 +227,35 @@ def join(
 
 STEPS = (1, 2, 4, 8, 16)  # lengths of a lead that are tried, in periods
 GRID = 1000  # samples per period on which accelerations are checked
+
+
+@dataclass(frozen=True, eq=False)
+class Slowed(CurveBase):
+    """A curve at a share of its speed: q(s t), s v(s t), s^2 a(s t)."""
+
+    _kind = "slowed"
+
+    curve: Curve
+    speed: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < positive("speed", self.speed) <= 1.0:
+            raise DynidentError(f"speed is {self.speed:g}; give a share above 0 and up to 1")
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+        return self.curve.duration / self.speed
+
+    @property
+    def dof(self) -> int:
+        """Number of coordinates."""
+        return self.curve.dof
+
+    def at(self, t: Array) -> State:
+        """Return q, v, a at checked times."""
+        q, v, a = self.curve(self.speed * t)
+        return q, self.speed * v, self.speed**2 * a
 
 
 @dataclass(frozen=True, eq=False)

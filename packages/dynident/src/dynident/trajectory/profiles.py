@@ -76,12 +76,7 @@ class _Stretched(ABC):
 class Quintic(_Stretched):
     """The polynomial of degree five that rests at both ends: s = D (10 u^3 - 15 u^4 + 6 u^5), u = t / T.
 
-    Parameters
-    ----------
-    distance : float
-        D [m or rad].
-    duration : float
-        T [s].
+    D is the `distance` [m or rad], T the `duration` [s].
     """
 
     peaks = (15.0 / 8.0, 10.0 / math.sqrt(3.0))
@@ -95,12 +90,7 @@ class Quintic(_Stretched):
 class Cycloid(_Stretched):
     """The cycloid: s = D (u - sin(2 pi u) / (2 pi)), u = t / T; acceleration is one period of a sine.
 
-    Parameters
-    ----------
-    distance : float
-        D [m or rad].
-    duration : float
-        T [s].
+    D is the `distance` [m or rad], T the `duration` [s].
     """
 
     peaks = (2.0, 2.0 * math.pi)

@@ -16,7 +16,6 @@ have a common divisor.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb
@@ -127,8 +126,6 @@ def random_motion(
     return Trajectory(family, (scale * draw + np.outer(family.constant(), start - scale * shape0[0])).T)
 
 
-MOST_HARMONICS = 100_000
-
 # Quintic 10 u^3 - 15 u^4 + 6 u^5 and its derivatives by u, highest power first.
 RAMP = tuple(np.polyder(np.array([6.0, -15.0, 10.0, 0.0, 0.0, 0.0]), m) if m else np.array([6.0, -15.0, 10.0, 0.0, 0.0, 0.0])
              for m in range(4))  # fmt: skip
@@ -193,26 +190,3 @@ class Multisine(Described):
     def constant(self) -> Array:
         """Return the parameters of q = 1: positions that hold before the coefficients add to them."""
         return np.asarray(np.eye(self.size)[0])
-
-
-def harmonic_sines(
-    frequency: float, multiples: Sequence[int] = (1, 2, 4), periods: int = 1, fade: float | None = None
-) -> Multisine:
-    """Return the sines of [Pagani2022, eq. 72]: `multiples` of `frequency` [Hz], `periods` between fades of `fade` seconds."""
-    F = 0.5 / positive("frequency", frequency) if fade is None else fade
-    return Multisine(tuple(frequency * k for k in multiples), tuple(0.0 for _ in multiples), periods / frequency + 2.0 * F, F)
-
-
-def random_multisine(
-    frequency: float, harmonics: int | Sequence[int], seed: int = 0, periods: int = 1, fade: float | None = None
-) -> Multisine:
-    """Return a multisine with random phases (`seed`) and a fundamental `frequency` [Hz].
-
-    `harmonics` are counted or listed; `periods` lie between the fades of `fade` seconds (half a period).
-    """
-    if isinstance(harmonics, int) and not 1 <= harmonics <= MOST_HARMONICS:
-        raise DynidentError(f"harmonics is {harmonics}; give 1 to {MOST_HARMONICS}, or which ones")
-    multiples = range(1, harmonics + 1) if isinstance(harmonics, int) else harmonics
-    F = 0.5 / positive("frequency", frequency) if fade is None else fade
-    phases = np.random.default_rng(seed).uniform(0.0, 2.0 * np.pi, len(multiples))
-    return Multisine(tuple(frequency * k for k in multiples), tuple(phases.tolist()), periods / frequency + 2.0 * F, F)

@@ -40,16 +40,11 @@ class Interpolated(CurveBase):
     """The curve through a motion's samples, with its q, v and a; between them the error falls with the sixth power of the step.
 
     Motions from inverse kinematics (lines, circles, letters, sines in the workspace) enter joins and plans in this form.
-
-    Parameters
-    ----------
-    motion : Motion
-        Samples, at least two, in increasing time.
     """
 
     _kind = "interpolated"
 
-    motion: Motion
+    motion: Motion  #: Samples, at least two, in increasing time
 
     def __post_init__(self) -> None:
         if not isinstance(self.motion, Motion) or self.motion.t.size < 2 or not np.all(np.diff(self.motion.t) > 0.0):

@@ -18,7 +18,6 @@ from dynident.identify.estimators.direct import DIDIM, simulated_instruments
 from dynident.identify.estimators.entropic import Entropic
 from dynident.identify.estimators.gls import GLS
 from dynident.identify.estimators.instrumental import IV
-from dynident.identify.estimators.kalman import Kalman
 from dynident.identify.estimators.least_squares import OLS, WLS, fit_of
 from dynident.identify.estimators.likelihood import ML
 from dynident.identify.estimators.map import MAP
@@ -164,7 +163,6 @@ def standard_estimators(evidence: Regression, period: float | None = None, loop:
         found["IV reference"] = IV()
     if period is not None:
         found["IV periods"] = IV(instruments="periods", period=period)
-    found["EKF"], found["UKF"] = Kalman(rate=100.0), Kalman(kind="unscented", rate=100.0)  # they say why they cannot serve
     if loop is not None:
         possible = MAP(recovery="physical").fit(evidence).result_  # least squares may ask for what cannot be simulated
         found["IV simulated"] = IV(instruments=simulated_instruments(loop, possible))

@@ -267,7 +267,11 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
     )
     described = [score for score in held_out if score.description > 0.0]
     if described:
-        ratio, score = max(((s.metrics.relative / s.description, s) for s in described), key=lambda pair: pair[0])
+        # A true description is better than any fit: what noise makes of the parameters is no contradiction (two deviations).
+        free_of_noise = [max(s.metrics.relative**2 - 4.0 * np.nan_to_num(s.open_share) ** 2, 0.0) ** 0.5 for s in described]
+        ratio, score = max(
+            ((error / s.description, s) for error, s in zip(free_of_noise, described, strict=True)), key=lambda pair: pair[0]
+        )
         checks.append(
             _check(
                 "against_description",
@@ -327,8 +331,10 @@ def _joints(scores: Sequence[Score], noise: Mapping[str, float]) -> Check:
     bad: dict[str, float] = {}
     noisy: dict[str, float] = {}
     for score in scores:
-        for joint, share, rmse in zip(score.joints, score.metrics.relative_per_joint, score.metrics.rmse, strict=True):
-            if share > JOINT_LIMIT:
+        for j, (joint, share, rmse) in enumerate(
+            zip(score.joints, score.metrics.relative_per_joint, score.metrics.rmse, strict=True)
+        ):
+            if share > JOINT_LIMIT and not _rests_within_band(score, j):
                 found = bad if rmse > NOISE_LIMIT * noise[joint] else noisy
                 found[joint] = max(float(share), found.get(joint, 0.0))
 
@@ -342,6 +348,17 @@ def _joints(scores: Sequence[Score], noise: Mapping[str, float]) -> Check:
     else:
         sentence = "every joint is predicted"
     return _check("joints", float(len(bad)), 0.0, sentence)
+
+
+def _rests_within_band(score: Score, j: int) -> bool:
+    """Return whether most of a joint's error is at rest, within its band there, and the joint is predicted while it moves."""
+    if score.resting is None or not score.resting[:, j].any():
+        return False
+    rests, error = score.resting[:, j], np.abs(score.measured - score.predicted)[:, j]
+    if np.sum(error[rests] ** 2) < 0.5 * np.sum(error**2):
+        return False
+    moving = np.linalg.norm(error[~rests]) <= JOINT_LIMIT * np.linalg.norm(score.measured[~rests, j])
+    return bool(moving and np.mean(error[rests] <= 2.0 * score.std[rests, j]) >= COVERAGE_LIMIT)
 
 
 def _gains(held_out: Sequence[Score], factors: Sequence[dict[str, float]], blind: bool) -> list[Check]:
@@ -526,7 +543,8 @@ def feeding_joints(fit: Fit) -> tuple[str, ...]:
     many deviations, effort or position is turned round, whatever the joint carries.
     """
     found = []
-    names, values, covariance = list(fit.base.names), fit.values, fit.covariance
+    names, covariance = list(fit.base.names), fit.covariance
+    values = fit.values if fit.posterior.unconstrained is None else fit.posterior.unconstrained
     for joint, speed in fit.posterior.speeds.items():
         own = {symbol: names.index(f"{symbol}_{joint}") for symbol in ("fv", "fc") if f"{symbol}_{joint}" in names}
         if not own or speed <= 0.0:

@@ -14,8 +14,8 @@ from dynident.symbolic.printers import numeric_operations
 from dynident_papers.robots.rrr.closed_forms import forward_kinematics, postures
 from dynident_papers.robots.rrr.data import EXAMPLE, FLOPS, JOINTS, Geometry, mechanism
 
-NUMERIC_STEPS = 12
-"""Steps that `mechanics.inverse_kinematics_numeric` takes for a point that this robot reaches, on average."""
+NUMERIC_STEPS = 12.0
+"""Steps that `mechanics.inverse_kinematics_numeric` takes from a start far away, on average; along a path there are fewer."""
 
 NORMAL_EQUATIONS = 90
 """Operations of one step with 3 joints: J^T J 30, J^T e 15, damping 6, Cholesky factor and two substitutions 39."""
@@ -64,10 +64,10 @@ class Cost:
     paper_numeric: int  # What the paper counts for its closed form and for Corke's toolbox (sec. V)
 
 
-def operation_counts(geometry: Geometry = EXAMPLE) -> tuple[Cost, ...]:
+def operation_counts(geometry: Geometry = EXAMPLE, steps: float = NUMERIC_STEPS) -> tuple[Cost, ...]:
     """Count the operations of generated code for inverse kinematics (one posture) and inverse dynamics, per point.
 
-    Inverse kinematics by numbers takes `NUMERIC_STEPS` steps, each with forward kinematics, Jacobian and normal equations;
+    Inverse kinematics by numbers takes `steps` steps, each with forward kinematics, Jacobian and normal equations;
     the first two are counted in their cheapest form, the generated one, so the numeric count is a lower bound.
     """
     robot = mechanism(geometry)
@@ -76,7 +76,7 @@ def operation_counts(geometry: Geometry = EXAMPLE) -> tuple[Cost, ...]:
     kinematics = inverse_kinematics_program(geometry, (0,)).operations().total
     dynamics = forms.operations("base_inverse_dynamics").total
     counts = {
-        "inverse kinematics": (kinematics, NUMERIC_STEPS * step),
+        "inverse kinematics": (kinematics, round(steps * step)),
         "inverse dynamics": (dynamics, numeric_operations(robot).total),
     }
     return tuple(Cost(task, *ours, *FLOPS[task]) for task, ours in counts.items())

@@ -8,6 +8,8 @@ that count, b parameters and r of them removed,
     F = (RSS_r / RSS - 1) (n - b) / r    must stay below the quantile of F(r, n - b).
 
 `contributing_parameters` is the other rule in use: keep what contributes to the torques.
+
+The deviations of what is kept include the bias that the removals cause, by its estimate: std^2 = std_r^2 + (beta_r - beta)^2.
 """
 
 from __future__ import annotations
@@ -107,6 +109,10 @@ def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit]
         dropped = f"{removed[-1]} = {fit.values[worst]:.3g} +- {100 * fit.relative_std[worst]:.3g} %"
         log.append(note("removal", f"removal {count}: {dropped}; residuals {grown:+.2g} %, F = {F:.2g}"))
         fit = smaller
+    if removed:  # what was removed acts on the others: their difference from the full fit is the estimate of this bias
+        kept = fit.active & fit.solved & full.solved
+        bias = np.where(kept, fit.values - full.values, 0.0)
+        fit = fit.altered(marginal_std=np.where(kept, np.hypot(np.sqrt(np.diag(fit.covariance)), bias), 0.0))
     growth = np.sqrt(residual(fit.values) / whole) - 1.0 if whole > 0.0 else 0.0
     head = f"{len(removed)} of {full.base.rank} base parameters removed, residuals {100 * growth:+.2g} %"
     text = f"{head}: {', '.join(removed)}; {ended}"

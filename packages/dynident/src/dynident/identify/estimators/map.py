@@ -14,16 +14,19 @@ from dynident.identify.estimators.least_squares import WLS, Estimator
 from dynident.identify.fit import Fit
 from dynident.identify.posterior.physical import cone_of, consistent
 from dynident.identify.posterior.posterior import (
+    DESCRIBED,
+    DETERMINED,
     EXACT,
     UNDESCRIBED,
     Knowledge,
     MapEstimate,
     Posterior,
     Prior,
-    at_least_jackknife,
+    base_covariance,
+    calibration,
     estimate,
-    inflation,
     jackknife,
+    parameter_covariance,
     prior_of,
 )
 from dynident.identify.regression.factor import relative_error, training_columns, training_std, typical_speeds
@@ -31,9 +34,10 @@ from dynident.identify.regression.regression import Regression
 from dynident.parallel import one_blas_thread
 from dynident.signals.quality import Finding, note
 
-DETERMINED = 0.5  # of the deviation before the data: a parameter that is known better than this is determined by them
-DOUBTED = 3.0  # deviations below zero at which a term is not called zero
-RECOVERIES = ("auto", "physical", "prior")
+DOUBTED = 3.0  # deviations below zero from which on the data contradict a term that cannot be negative
+MISFIT = 2.0  # times the error of left-out stretches, up to which possible bodies may raise the error of a joint
+DISAGREE = 1.0  # of their own size, by which bodies may differ from those of the description
+RECOVERIES = ("physical", "prior")
 
 
 class MAP(Estimator):
@@ -48,14 +52,14 @@ class MAP(Estimator):
 
     Parameters
     ----------
-    recovery : {"auto", "physical", "prior"}
-        "physical" for parameters that bodies can have, "prior" without that condition; "auto" for possible bodies unless the
-        data refute them beyond doubt, which is said.
+    recovery : {"physical", "prior"}
+        "physical" for parameters that bodies can have, "prior" without that condition. Terms and joints whose data contradict
+        the condition are named in the notes, and the misfit widens the bands of predictions.
     known : Knowledge, optional
         Weighed masses, total mass, known centres, bodies without parameters.
     """
 
-    def __init__(self, *, recovery: str = "auto", known: Knowledge | None = None) -> None:
+    def __init__(self, *, recovery: str = "physical", known: Knowledge | None = None) -> None:
         self.recovery = recovery
         self.known = known
 
@@ -71,17 +75,15 @@ class MAP(Estimator):
             prior = _dropping(prior, base.regrouping[~chosen])
         with one_blas_thread():
             posterior = estimate(regression, prior, free.sigma_)
-            spread = posterior.covariance() * _repeated(regression, posterior)
+            spread = parameter_covariance(regression, posterior)
+            covariance, determined = base_covariance(regression, posterior)
             x, notes = posterior.x, regression.notes
             if self.recovery != "prior" and chosen.all():
-                always = self.recovery == "physical"
-                x, said = _possible(regression, posterior, _deviations(posterior, spread, base.columns), always)
+                x, said = _possible(regression, posterior, _deviations(posterior, spread, base.columns))
                 notes = (*notes, *said)
         phi = posterior.standard(x)
-        K = base.regrouping
-        covariance = at_least_jackknife(K @ spread @ K.T, posterior.left_out)
-        believed = K**2 @ (prior.unit * posterior.scale) ** 2
         known = training_std(regression, covariance)
+        noise, misfit = _noise(regression, posterior, x, known), _misfit(regression, posterior, x)
         values = base.values(phi)
         values[~chosen] = 0.0
         covariance[~chosen] = covariance[:, ~chosen] = 0.0
@@ -91,10 +93,12 @@ class MAP(Estimator):
         found = Posterior(
             values=values,
             covariance=covariance,
-            solved=chosen & (np.diag(covariance) < DETERMINED**2 * believed),
+            solved=chosen & determined,
             active=chosen,
             combinations=np.eye(base.rank),
-            sigma=_noise(regression, posterior, known),
+            unconstrained=base.values(posterior.standard()),
+            sigma=noise,
+            calibration=calibration(regression.groups, posterior.left_out, noise**2 + known**2, misfit),
             condition=free.condition_,
             standard=robot.parameters.replace(phi, provenance=f"identified, {how}"),
             estimator=str(self),
@@ -114,17 +118,11 @@ class MAP(Estimator):
         return self
 
 
-def _noise(regression: Regression, posterior: MapEstimate, known: Array) -> Array:
+def _noise(regression: Regression, posterior: MapEstimate, x: Array, known: Array) -> Array:
     """Return the deviation per row (groups,) without the parameter uncertainty `known` (groups,), which predictions add."""
     white = posterior.sigma * np.sqrt([group.independence for group in regression.groups])
-    return np.asarray(np.sqrt(np.maximum(posterior.held_out**2 - known**2, white**2)))
-
-
-def _repeated(regression: Regression, posterior: MapEstimate) -> float:
-    """Return by how much variances grow because a periodic motion meets the same errors of the model again and again."""
-    beta = regression.base.values(posterior.standard())
-    by_phase = inflation(regression.groups, beta, posterior.sigma, by_phase=True)
-    return float(max(1.0, by_phase[0] / posterior.inflation[0]))
+    held_out = np.maximum(posterior.held_out**2 - known**2, white**2)
+    return np.asarray(np.sqrt(held_out + _misfit(regression, posterior, x)))
 
 
 def _deviations(posterior: MapEstimate, spread: Array, columns: NDArray[np.int64]) -> Array:
@@ -134,40 +132,49 @@ def _deviations(posterior: MapEstimate, spread: Array, columns: NDArray[np.int64
     return std
 
 
-def _possible(regression: Regression, posterior: MapEstimate, std: Array, always: bool) -> tuple[Array, tuple[Finding, ...]]:
-    """Return the parameters that bodies can have, unless the data refute that, and notes about what was refuted."""
+def _possible(regression: Regression, posterior: MapEstimate, std: Array) -> tuple[Array, tuple[Finding, ...]]:
+    """Return the parameters that bodies can have, and notes about the terms and joints whose data contradict that.
+
+    `std` counts the model error that left-out stretches show. A contradiction is reported, and the conditions stay: a friction
+    model that is wrong by a few per cent contradicts them as well, and bodies that cannot exist extrapolate worse.
+    """
     robot, prior = regression.mechanism, posterior.prior
     undescribed = np.array([each == UNDESCRIBED for each in (*prior.families, "")])[prior.family]
     size = prior.unit * np.where(undescribed, posterior.scale, 1.0)
     cone = cone_of(robot, prior.mean, prior.unit, size, posterior.free)
+    x = consistent(posterior.root, posterior.target, cone, posterior.x).copy()
     phi, said = posterior.standard(), list[Finding]()
-    told_beside = prior.values.size > 0 or bool(np.any(prior.family[: robot.tree.inertias.size] < 0))
-    contradicted = (phi[cone.signed] < -DOUBTED * std[cone.signed]) & (not always)
-    if negative := [f"{robot.parameters.names[k]} {phi[k]:.3g} +- {std[k]:.2g}" for k in cone.signed[contradicted]]:
-        text = (
-            f"negative beyond doubt, by a delay, a wrong sign or a missing term in the data, and left so: {', '.join(negative)}"
+    below = cone.signed[phi[cone.signed] < -DOUBTED * std[cone.signed]]
+    if negative := [f"{robot.parameters.names[k]} = {phi[k]:.3g} +- {std[k]:.2g}" for k in below]:
+        text = f"the data contradict non-negative friction and rotor inertia: {', '.join(negative)} without that condition"
+        said.append(note("negative_terms", f"{text}; a delay, a wrong sign or a missing term is possible", "warning"))
+    rms = np.sqrt(posterior.held_out**2 + _misfit(regression, posterior, x))
+    if apart := [
+        f"{group.name} ({out:.3g} -> {now:.3g})"
+        for group, out, now in zip(regression.groups, posterior.held_out, rms, strict=True)
+        if now > MISFIT * out
+    ]:
+        told_beside = prior.values.size > 0 or bool(np.any(prior.family[: robot.tree.inertias.size] < 0))
+        told = ", and the masses, centres and bodies given as known" if told_beside else ""
+        text = f"the data contradict physically possible bodies: with them the error grows more than {MISFIT:g} times in "
+        said.append(
+            note(
+                "impossible_bodies",
+                f"{text}{', '.join(apart)}; check sign, scale and order of the efforts{told} (recovery='prior' fits without)",
+                "warning",
+            )
         )
-        said.append(note("negative_terms", text, "warning"))
-    signed = replace(cone, signed=cone.signed[~contradicted], lowest=cone.lowest[~contradicted])
-    bodies = replace(cone, signed=cone.signed[:0], lowest=cone.lowest[:0])
-    conditions = (
-        (signed, "impossible_terms", "friction and rotor terms without a negative sign"),
-        (bodies, "impossible_bodies", "bodies that can exist"),
-    )
-    for each, code, refuted in conditions:
-        x = consistent(posterior.root, posterior.target, each, posterior.x)
-        cost = posterior.cost(x) - posterior.cost(posterior.x)
-        active = each.active(x)
-        if always or cost <= active + 4.0 * np.sqrt(2.0 * max(active, 1)):
-            return x.copy(), tuple(said)  # possible, even where the free optimum was so already
-        told = ", or what is told beside the description (masses, centres, bodies left out)" if told_beside else ""
-        text = (
-            f"these data refute {refuted} (chi2 grows by {cost:.0f} for {active} inequalities): sign, scale or "
-            f"order of the efforts may be wrong{told}; parameters are given without that condition "
-            "(recovery='physical' imposes it)"
-        )
-        said.append(note(code, text, "warning"))
-    return posterior.x, tuple(said)
+    if (scale := posterior.scales.get(DESCRIBED, 0.0)) > DISAGREE:
+        text = f"bodies differ from the description by {scale:.2g} times their own size: check its masses and centres, gravity"
+        said.append(note("description", f"{text} and the sign and scale of the efforts", "warning"))
+    return x, tuple(said)
+
+
+def _misfit(regression: Regression, posterior: MapEstimate, x: Array) -> Array:
+    """Return by how much the mean squared residual of every joint grows from the free optimum to x."""
+    free, values = (regression.base.values(posterior.standard(each)) for each in (posterior.x, x))
+    more = [(group.residual(values) - group.residual(free)) / max(group.count, 1) for group in regression.groups]
+    return np.asarray(np.maximum(more, 0.0))
 
 
 def _dropping(prior: Prior, rows: Array) -> Prior:

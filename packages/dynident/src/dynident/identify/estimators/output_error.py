@@ -1,6 +1,6 @@
 """Closed-loop output error: the simulated closed loop must do what the robot did [Gautier2013] [Landau1997].
 
-    theta = argmin sum_c ||o_c - o_c(theta)||^2 / s_c^2,     theta = base parameters, factors on gains
+    theta = argmin sum_c ||o_c - o_c(theta)||^2 / s_c^2,     theta = base parameters, factors on gains, delay, biases
     o = positions of the joints, their efforts, or both;  o(theta) from the closed loop with the controller of the robot
 
 Gauss-Newton with central differences, two simulations per unknown. The noise of every channel is autoregressive, estimated from
@@ -41,6 +41,9 @@ STEP = 1e-3  # of a difference, in units of the parameter's natural size: fine e
 #: shrinks: it would pass for sensitivity.
 WIDE = 0.02
 HALVINGS = 5
+LEAST = 0.05  # factor on a gain: below it the loop would be another one
+#: Natural size of unknowns of a loop that are no factors: a delay of commands [s], the bias of an encoder [rad, m].
+SIZES = {"delay": 0.01, "bias": 0.1}
 SEEN = 1e-6  # singular value of the scaled sensitivities below which a direction is not seen
 
 
@@ -48,7 +51,7 @@ SEEN = 1e-6  # singular value of the scaled sensitivities below which a directio
 class Visible(Result):
     """What a log can show through a closed loop, before any fit."""
 
-    names: tuple[str, ...]  # Unknowns: base parameters, then factors on gains
+    names: tuple[str, ...]  # Unknowns: base parameters, then those of the loop
     reach: Array
     hidden: tuple[dict[str, float], ...]  # Directions that no output shows, as shares of the unknowns
     sentences: tuple[str, ...]  # All that in words
@@ -68,12 +71,15 @@ class OutputError(LeastSquares):
     ----------
     loop : ClosedLoop
         The closed loop with the controller of the robot, one reference per log (`dynident.simulate.ClosedLoop`); its
-        ``unknown`` gains are estimated too.
+        ``unknown`` gains, delay of commands and biases of encoders are estimated too.
     outputs : tuple of {"effort", "position"}
         What is compared; ("position",) for logs without efforts (`Regression.without_effort`).
     noise : {"white", "coloured"}
         How channels are weighed: by the size of their residuals, which a model that is a little wrong survives; or whitened by
         the filter of their residuals, which is better where these are noise. Deviations allow for colour in both cases.
+    known : tuple of str
+        Base parameters, by the parameter that they begin with, which stay as described: the weight of a pendulum gives the
+        scale of gains, rotor inertia and friction where only positions were logged.
     start : Fit, optional
         Where to begin; the description when omitted.
     iterations : int
@@ -87,6 +93,7 @@ class OutputError(LeastSquares):
     loop: Loop | None = None
     outputs: tuple[str, ...] = OUTPUTS
     noise: str = "white"
+    known: tuple[str, ...] = ()
     start: Fit | None = None
     iterations: int = 8
     convergence: float = 0.05
@@ -96,8 +103,8 @@ class OutputError(LeastSquares):
     def visible(self, regression: Regression) -> Visible:
         """Return how well the outputs show each unknown, before the fit, and what they do not show at all."""
         problem = _Problem(self, sampled(regression, "OutputError"))
-        measured, now = problem.measured(), problem.simulated(problem.start, np.ones(problem.factors))
-        J = problem.sensitivities(problem.start, np.ones(problem.factors))
+        measured, now = problem.measured(), problem.simulated(problem.start, problem.first)
+        J = problem.sensitivities(problem.start, problem.first)
         noise = [max(float(np.std(m - s)), 1e-12) for m, s in zip(measured, now, strict=True)]
         stacked = np.vstack([block / s for block, s in zip(J, noise, strict=True)])
         return _visible(problem, stacked)
@@ -115,8 +122,8 @@ class OutputError(LeastSquares):
         if self.noise not in ("white", "coloured"):
             raise IdentificationError(f"OutputError: noise is {self.noise!r}; it must be 'white' or 'coloured'")
         problem = _Problem(self, evidence)
-        chosen = np.append(active, np.ones(problem.factors, dtype=bool))
-        model, factors = problem.start, np.ones(problem.factors)
+        chosen = np.append(active & ~problem.known, np.ones(problem.factors, dtype=bool))
+        model, factors = problem.start, problem.first.copy()
         if not active.all():
             model = model_of(evidence.base, np.where(active, evidence.base.values(model.parameters.values), 0.0))
         measured, now = problem.measured(), problem.simulated(model, factors)
@@ -140,7 +147,7 @@ class OutputError(LeastSquares):
             for _ in range(HALVINGS):
                 trial = theta + step
                 beta, factors_new = trial[: evidence.base.rank], trial[evidence.base.rank :]
-                if np.all(factors_new > 0.05):
+                if np.all(factors_new[problem.first > 0.0] > LEAST):
                     candidate = model_of(evidence.base, beta)
                     outputs = problem.simulated_or_none(candidate, factors_new)
                     if outputs is not None and _cost(measured, outputs, whiteners) <= cost:
@@ -178,10 +185,11 @@ class OutputError(LeastSquares):
         self.factors_ = dict(zip(problem.names, factors.tolist(), strict=True))
         self.factors_std_ = dict(zip(problem.names, np.sqrt(np.diag(full))[b:].tolist(), strict=True))
         own = solution.solved < b
-        combinations = solution.combinations[own][:, :b]
+        solved = np.append(solution.solved[own], np.flatnonzero(problem.known))
+        combinations = np.vstack([solution.combinations[own][:, :b], np.eye(b)[problem.known]])
         beta = np.zeros(b)
-        beta[solution.solved[own]] = combinations @ problem.evidence.base.values(model.parameters.values)
-        kept = Solution(beta, solution.precision_root, solution.scale, solution.solved[own], combinations, solution.condition)
+        beta[solved] = combinations @ problem.evidence.base.values(model.parameters.values)
+        kept = Solution(beta, solution.precision_root, solution.scale, solved, combinations, solution.condition)
         sigma = (
             group_sigma(problem.evidence, kept) if "effort" in self.outputs else np.full(len(problem.evidence.groups), np.nan)
         )
@@ -204,7 +212,15 @@ class _Problem:
         self.start = evidence.mechanism if estimator.start is None else estimator.start.model
         self.names = tuple(self.loop.unknown)
         self.factors = len(self.names)
+        added = [name.partition(":")[0] for name in self.names]
+        self.first = np.array([0.0 if kind in SIZES else 1.0 for kind in added])  # unknowns of the loop before the fit
+        self.loop_size = np.array([SIZES.get(kind, 1.0) for kind in added])
         base = evidence.base
+        if wrong := [name for name in estimator.known if name not in base.leaders]:
+            raise IdentificationError(
+                f"OutputError: known names '{wrong[0]}'; the base parameters begin with {', '.join(base.leaders)}"
+            )
+        self.known = np.isin(base.leaders, estimator.known)
         # Natural size of every base parameter: that of its value, or what the standard ones in it may be off.
         prior = natural_spread(base.mechanism)
         self.size = np.sqrt(np.sum((base.regrouping * prior) ** 2, axis=1))
@@ -224,10 +240,11 @@ class _Problem:
         found = []
         beta = self.evidence.base.values(model.parameters.values)
         given = dict(zip(self.names, factors.tolist(), strict=True))
+        bias = np.array([given.get(f"bias:{name}", 0.0) for name in model.coordinate_names])
         for k, part in enumerate(self.evidence.stretches):
             motion = self.loop.motion(model, k, part.motion.t, given)
             if "position" in self.kinds:
-                found += _means(motion.q, part)
+                found += _means(motion.q + bias, part)
             if "effort" in self.kinds:
                 rows = rows_along(self.evidence, part, filtered_motion(motion, part))
                 found += [W @ beta[group.columns] for W, group in zip(rows, self.evidence.groups, strict=True)]
@@ -246,7 +263,7 @@ class _Problem:
         beta = base.values(model.parameters.values)
         columns = []
         for j in range(base.rank + self.factors):
-            step = share * (max(abs(beta[j]), self.size[j]) if j < base.rank else 1.0)
+            step = share * (max(abs(beta[j]), self.size[j]) if j < base.rank else self.loop_size[j - base.rank])
             sides = []
             for sign in (1.0, -1.0):
                 change = np.zeros(base.rank + self.factors)
@@ -356,9 +373,10 @@ def _without_hidden_gains(J: list[Array], chosen: NDArray[np.bool_], problem: _P
 
 def _visible(problem: _Problem, stacked: Array) -> Visible:
     base = problem.evidence.base
-    names = (*base.names, *problem.names)
-    size = np.append(np.maximum(np.abs(base.values(problem.start.parameters.values)), problem.size), np.ones(problem.factors))
-    scaled = stacked * size
+    free = np.append(~problem.known, np.ones(problem.factors, dtype=bool))
+    names = tuple(name for name, unknown in zip((*base.names, *problem.names), free, strict=True) if unknown)
+    size = np.append(np.maximum(np.abs(base.values(problem.start.parameters.values)), problem.size), problem.loop_size)
+    scaled = (stacked * size)[:, free]
     length = np.linalg.norm(scaled, axis=0)
     reach = np.where(length > 0.0, 1.0 / np.where(length > 0.0, length, 1.0), np.inf)
     _, s, vt = np.linalg.svd(scaled, full_matrices=False)
@@ -376,7 +394,7 @@ def _visible(problem: _Problem, stacked: Array) -> Visible:
             "positions alone do not show forces: all masses, inertias and friction together with the drive gains can be "
             "multiplied by one number without any effect; what is found is relative to what is known (a gain, a mass)"
         )
-    if problem.kinds == ("position",) and not gains:
+    if problem.kinds == ("position",) and not gains and not problem.known.any():
         sentences.append(
             "no effort is compared: the scale of all masses, inertias and friction is that of the drive gains assumed in the "
             "machine; an error of a gain is an equal error of what its joint carries"
@@ -437,10 +455,13 @@ def _witness(evidence: Regression, loop: Loop, active: NDArray[np.bool_]) -> Fit
 
 def told_gains(factors: Mapping[str, float], std: Mapping[str, float], held: Sequence[str]) -> str:
     """Return the note about gains of a loop that were found, and those that were held; nothing where all are known."""
-    said = [f"{name} is {factors[name]:.4g} +- {std[name]:.2g} times what the loop has" for name in factors if name not in held]
+    said = []
+    for name in (name for name in factors if name not in held):
+        meant = {"delay": " s", "bias": ""}.get(name.partition(":")[0], " times what the loop has")
+        said.append(f"{name} is {factors[name]:.4g} +- {std[name]:.2g}{meant}")
     if held:
         said.append(
             f"{', '.join(held)} {'is' if len(held) == 1 else 'are'} held at what the loop has: positions alone show masses, "
             "inertias and friction only relative to the gains of drive and controller: a factor on those is one on all of these"
         )
-    return f"gains: {'; '.join(said)}" if said else ""
+    return f"loop: {'; '.join(said)}" if said else ""

@@ -226,6 +226,7 @@ def _criteria(c: Contender, n: float) -> Contender:
 
 
 USUAL = ("coulomb + viscous", "asymmetric", "polynomial", "tanh + viscous", "stribeck + viscous")
+WITH_LOAD = "coulomb + viscous + load(powers=(1.0,))"  # beside the usual ones for trees: gears lose a share of the load
 STARTS = 6  # per shape parameter
 SPEED = 3.0  # times the RMS speed of the data: up to there a chosen law must take energy out
 ROOM = 20.0  # degree Celsius, at which laws of temperature are looked at
@@ -337,7 +338,9 @@ def with_laws(mechanism: Mechanism, laws: Laws) -> Mechanism:
             )
     else:
         given = dict.fromkeys(driven(mechanism), laws)
-    return mechanism.with_friction({name: _known_shape(law) for name, law in given.items()})
+    return mechanism.with_friction(
+        {name: known_shape(law) if isinstance(law, Friction) else law_of(law) for name, law in given.items()}
+    )
 
 
 def driven(mechanism: Mechanism) -> tuple[str, ...]:
@@ -347,9 +350,9 @@ def driven(mechanism: Mechanism) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for actuator in mechanism.actuators for name in actuator.coupling))
 
 
-def _known_shape(law: Law) -> Friction | FrictionLaw:
-    """Return a law; one that has numbers keeps its shape."""
-    return replace(law, known=law.law.shape) if isinstance(law, Friction) else law_of(law)
+def known_shape(law: Friction) -> Friction:
+    """Return a law with numbers and the shape parameters that are known of it, all of them when none is named."""
+    return replace(law, known=law.known or law.law.shape)
 
 
 def choose_recorded(
@@ -372,6 +375,9 @@ def choose_recorded(
     }
     dead = skipped(data.recordings)
     options = {name: candidates_of(law) for name, law in named.items() if name not in dead}
+    if not robot.loops:
+        loaded = candidates_of(WITH_LOAD)
+        options |= {name: {**own, **loaded} for name, own in options.items() if named[name] == "auto"}
     chosen = {name: next(iter(own.values())) for name, own in options.items()}
     choices: dict[str, Choice] = {}
     warm = dict(_warm_joints(data, [name for name, law in named.items() if law == "auto" and name in chosen]))
@@ -483,6 +489,17 @@ class _Joint:
         return scale * error, len(self.law.parameters)
 
 
+def _takes_energy(fit: Fit, joint: str, friction: Friction, speed: float) -> bool:
+    """Return whether a law takes energy out of the motion up to a speed, without load and with that of the data."""
+    effort = next((np.sqrt(g.effort_square / max(g.count, 1)) for g in fit.data.groups if g.name == joint), 0.0)
+    for tau in {0.0, float(effort) if "tau" in friction.law.looks_at else 0.0}:
+        held = {"q": 0.0, "tau": tau, "T": ROOM}
+        at = {name: value for name, value in held.items() if name in friction.law.looks_at}
+        if not dissipation(friction, speed, **at).dissipative:
+            return False
+    return True
+
+
 def passive_instead(choice: FrictionChoice, fit: Fit) -> FrictionChoice | None:
     """Return the choice without laws that feed energy as fitted, up to `SPEED` times the speeds of the data; None if none does.
 
@@ -491,10 +508,8 @@ def passive_instead(choice: FrictionChoice, fit: Fit) -> FrictionChoice | None:
     """
     laws, choices = dict(choice.laws), dict(choice.choices)
     for joint, friction in fit.friction.items():
-        held = {"q": 0.0, "tau": 0.0, "T": ROOM}
-        at = {name: value for name, value in held.items() if name in friction.law.looks_at}
         speed = SPEED * fit.posterior.speeds.get(joint, 0.0)
-        if joint not in choices or speed <= 0.0 or dissipation(friction, speed, **at).dissipative:
+        if joint not in choices or speed <= 0.0 or _takes_energy(fit, joint, friction, speed):
             continue
         own, text = choices[joint], law_text(laws[joint])
         said = f"feeds energy within {SPEED:g} times the speeds of the data"

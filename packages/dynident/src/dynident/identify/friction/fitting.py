@@ -40,6 +40,7 @@ from dynident.identify.friction.choice import (
     candidates_of,
     choose_recorded,
     compare_models,
+    known_shape,
     passive_instead,
     with_laws,
 )
@@ -64,9 +65,11 @@ from dynident.identify.posterior.posterior import Knowledge
 from dynident.identify.regression.factor import relative_error
 from dynident.identify.regression.logs import dead_efforts, match, prepared_for, robot_motion
 from dynident.identify.regression.regression import Regression
-from dynident.identify.regression.rows import Projection, Rows, check_projection
+from dynident.identify.regression.rows import Projection, Rows, check_projection, law_signals
+from dynident.mechanics.dynamics import joint_loads
 from dynident.mechanics.functions import tree_motion
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import Parameters
 from dynident.results import Result
 from dynident.signals.log import Log
 from dynident.signals.quality import Finding, note
@@ -78,6 +81,7 @@ if TYPE_CHECKING:
 UNSURE = 0.5  # relative standard deviation from which a shape parameter is not determined: it is held where it was found
 SETTLED = 0.02  # change of a shape parameter, in standard deviations, below which its column need not be taken again
 ROUNDS = 4
+LOAD_ROUNDS = 2  # fits with the load of the fit before; what is left of an error is the share of friction in the load cubed
 UNDETERMINED = "these data do not determine it; it is held where the error is lowest"
 ROWS = 1024
 DOTS = 4000  # samples in a figure, at most about
@@ -272,7 +276,8 @@ def fit_friction(
         differentiated, decimated) as by `Regression.from_logs`.
     laws : law, sequence of laws, "auto", or a mapping of str to these
         One law for all driven joints, or by joint: a FrictionLaw, its text (``"stribeck + viscous"``), or a law with numbers,
-        whose shape parameters are then known. Joints that are not named keep their terms. Of a sequence, or of the
+        whose shape parameters are then known (``Friction(law, values, known=("vs",))`` holds only those named). Joints that
+        are not named keep their terms. Of a sequence, or of the
         usual laws with "auto", each joint gets the simplest that is not worse on held-out blocks.
     options : mapping, optional
         Options of `dynident.signals.prepare`.
@@ -326,6 +331,9 @@ def fit_friction(
 
 def _fit_data(data: FrictionData, laws: Any, estimator: Any, how: Search) -> Fit:
     """Return the fit of a robot, with laws that are given or chosen, none of which feeds energy."""
+    if not data.robot.loops and any(each.load is None for each in data.recordings) and _load_matters(laws):
+        plain = MAP(known=data.known).fit(data.evidence).result_
+        data = replace(data, recordings=_loaded(data.recordings, plain.mechanism, plain.standard))
 
     def fitted(chosen: Laws) -> Fit:
         return _fit_recordings(with_laws(data.robot, chosen), data, estimator, how)
@@ -340,6 +348,17 @@ def _fit_data(data: FrictionData, laws: Any, estimator: Any, how: Search) -> Fit
         choice, fit = other, fitted(dict(other.laws))
     said = [note("friction_law", line) for line in choice.summary().splitlines()]
     return replace(fit, notes=tuple(dict.fromkeys((*before, *said, *fit.notes))))
+
+
+def _load_matters(laws: Any) -> bool:
+    """Return whether one of the laws depends on the load."""
+    if isinstance(laws, Mapping):
+        return any(_load_matters(law) for law in laws.values())
+    if laws == "auto":
+        return True
+    if isinstance(laws, Friction):
+        laws = laws.law
+    return any("tau" in law.looks_at for law in candidates_of(laws).values())
 
 
 def _open(laws: Any) -> bool:
@@ -392,7 +411,7 @@ def _fit_recordings(robot: Mechanism, data: FrictionData, estimator: Any, how: S
     notes += told
     solver = WLS() if estimator is None else estimator
     for turn in count(1):
-        fit, resting = _fitted(found, robot, assembly, solver)
+        fit, resting = _relinearised(found, robot, assembly, solver)
         shapes = [own.name for own in found.own_columns if own.kind == "shape"]
         at = [fit.base.leaders.index(name) for name in shapes if name in fit.base.leaders]
         before = np.array([found.parameters[fit.base.leaders[i]] for i in at])
@@ -405,6 +424,7 @@ def _fit_recordings(robot: Mechanism, data: FrictionData, estimator: Any, how: S
             lost = [fit.base.leaders[i] for i, move in zip(at, moves, strict=True) if move >= SETTLED]
             found = _held(found, lost)
             notes.append(note("shape_undetermined", f"{', '.join(lost)}: {UNDETERMINED}", "warning"))
+    fit = _with_held_shapes(fit, found, robot, assembly, solver)
     known = data.of_logs
     regression = replace(
         fit.data,
@@ -414,6 +434,36 @@ def _fit_recordings(robot: Mechanism, data: FrictionData, estimator: Any, how: S
     )
     posterior = replace(fit.posterior, speeds=_speeds(robot, data.recordings))
     return Fit(regression, posterior, tuple(dict.fromkeys((*fit.notes, *notes))))
+
+
+def _with_held_shapes(fit: Fit, found: Mechanism, robot: Mechanism, assembly: Assembly, solver: Any) -> Fit:
+    """Return the fit with deviations that count what is not known of shape parameters that the search had to hold.
+
+    They are those of a fit in which the columns of these shapes are free. The covariance stays that of the held shapes, because
+    predictions are made with them.
+    """
+    frictions = {joint: replace(law, known=robot.friction[joint].known) for joint, law in found.friction.items()}
+    if all(set(law.known) == set(found.friction[joint].known) for joint, law in frictions.items()):
+        return fit
+    wide, _ = _fitted(found.altered(friction=frictions), robot, assembly, solver)
+    std = dict(zip(wide.base.leaders, wide.std.tolist(), strict=True))
+    marginal = np.array([max(own, std.get(name, own)) for name, own in zip(fit.base.leaders, fit.std, strict=True)])
+    return fit.altered(marginal_std=marginal)
+
+
+def _relinearised(robot: Mechanism, described: Mechanism, assembly: Assembly, solver: Any) -> tuple[Fit, list[dict[str, Any]]]:
+    """Return the fit of `_fitted`, repeated with the load of its own bodies where friction depends on it."""
+    fit, resting = _fitted(robot, described, assembly, solver)
+    if "load" in law_signals(robot):
+        for _ in range(LOAD_ROUNDS):
+            assembly = replace(assembly, recordings=_loaded(assembly.recordings, fit.mechanism, fit.standard))
+            fit, resting = _fitted(robot, described, assembly, solver)
+    return fit, resting
+
+
+def _loaded(recordings: Sequence[Recording], robot: Mechanism, bodies: Parameters) -> tuple[Recording, ...]:
+    """Return recordings with the torques of a model's bodies as load; the measured efforts hold the friction itself."""
+    return tuple(replace(each, load=joint_loads(robot, each.motion, bodies)) for each in recordings)
 
 
 def _without_temperature(robot: Mechanism, found: Mechanism, assembly: Assembly) -> tuple[Mechanism, list[Finding]]:
@@ -528,7 +578,7 @@ def _recordings(evidence: Regression, logs: Sequence[Log]) -> tuple[Recording, .
             prepared = prepared_for(rows, match(robot, log).log, {**evidence.options, **band})
             moved = robot_motion(robot, prepared.motion)
             found = (prepared.filtered, prepared.decimator, dead_efforts(prepared), prepared.moving)
-            recordings.append(Recording(moved, *found, prepared.temperature, prepared.effort, stretches))
+            recordings.append(Recording(moved, *found, prepared.temperature, None, stretches, prepared.effort))
     return tuple(recordings)
 
 
@@ -558,8 +608,10 @@ def _rejudged(data: FrictionData, robot: Mechanism) -> FrictionData | None:
 
 def _fit_axis(axis: Axis, laws: Law | Sequence[Law], how: Search) -> AxisFit:
     """Return the fit of one axis, by the simplest of several laws that is not worse on blocks of time that were not fitted."""
-    candidates = candidates_of(laws)
     tau, given, columns = _checked_axis(axis)
+    if isinstance(laws, Friction):
+        return _fit_law(laws.law, tau, given, columns, axis.name, how, known_shape(laws))
+    candidates = candidates_of(laws)
     if len(candidates) == 1:
         return _fit_law(next(iter(candidates.values())), tau, given, columns, axis.name, how)
 
@@ -587,8 +639,16 @@ def _checked_axis(axis: Axis) -> tuple[Array, State, dict[str, Array]]:
     return tau, given, columns
 
 
-def _fit_law(law: FrictionLaw, tau: Array, given: State, columns: dict[str, Array], name: str, how: Search) -> AxisFit:
-    """Return the fit of one law to checked data of an axis."""
+def _fit_law(
+    law: FrictionLaw,
+    tau: Array,
+    given: State,
+    columns: dict[str, Array],
+    name: str,
+    how: Search,
+    friction: Friction | None = None,
+) -> AxisFit:
+    """Return the fit of one law to checked data of an axis; known shape parameters are held at the numbers of `friction`."""
     notes = direction_note(name, given.v)
     cut = limited(tau)
     keep = ~cut
@@ -621,14 +681,15 @@ def _fit_law(law: FrictionLaw, tau: Array, given: State, columns: dict[str, Arra
         (count,),
     )
     bounds = shape_bounds([law], [inner.v], [name])
-    found = search(problem, bounds, how.start, how.starts, how.seed, how.passes or 200)
+    held = {} if friction is None else {law.shape.index(label): friction.parameters[label] for label in friction.known}
+    found = search(problem, bounds, how.start, how.starts, how.seed, how.passes or 200, held)
     square = float(used @ used)
     scatter = found.sigma * np.sqrt(problem.independence)
     fit = AxisFit(
         linear=(*columns, *law.linear),
         shape=law.shape,
         values=np.concatenate([found.projection.x, found.eta]),
-        covariance=covariance(problem, found),
+        covariance=covariance(problem, found, held),
         laws={name: law},
         sigma=dict(zip(problem.names, scatter.tolist(), strict=True)),
         rows=count,

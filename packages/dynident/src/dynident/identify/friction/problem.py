@@ -14,7 +14,7 @@ bodies are shared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -27,14 +27,15 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.errors import IdentificationError, SignalWarning, warn
 from dynident.friction.law import Friction, FrictionLaw
+from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Node
 from dynident.identify.base import BaseParameters, base_parameters
-from dynident.identify.regression.factor import RowGroup, Tile, Workspace, accumulate, moving_rows
+from dynident.identify.regression.factor import RowGroup, Samples, Tile, Workspace, accumulate, moving_rows
 from dynident.identify.regression.regression import Regression, compressed
 from dynident.identify.regression.rows import CompiledRows, Rows, Signals, law_signals, projected
 from dynident.mechanics.closure import close_positions, closure_starts
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import cached, compiled, entering, tree_motion
+from dynident.mechanics.functions import cached, declared, entering, tree_motion
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import one_blas_thread
@@ -393,11 +394,13 @@ def shape_bounds(laws: Sequence[FrictionLaw], velocities: Sequence[Array], names
     return np.concatenate(parts)
 
 
-def covariance(problem: Problem, found: Found) -> Array:
-    """Covariance of linear and shape parameters together, ``(D^T D)^-1`` with D the weighted derivative."""
+def covariance(problem: Problem, found: Found, known: Collection[int] = ()) -> Array:
+    """Covariance of linear and shape parameters together, ``(D^T D)^-1`` with D the weighted derivative; zero where known."""
     size = problem.linear + found.eta.size
     result = np.diag(np.full(size, np.inf))
-    shapes, solved = np.flatnonzero(~found.at_bound), found.projection.solved
+    given = np.isin(np.arange(found.eta.size), list(known))
+    result[problem.linear + np.flatnonzero(given), problem.linear + np.flatnonzero(given)] = 0.0
+    shapes, solved = np.flatnonzero(~found.at_bound & ~given), found.projection.solved
     index = np.concatenate([solved, problem.linear + shapes])
     D = found.projection.direct[:, np.concatenate([np.arange(solved.size), solved.size + shapes])]
     length = np.linalg.norm(D, axis=0)
@@ -434,8 +437,12 @@ class Recording:
         Joints whose efforts are not used.
     moving : array of bool (N, k), optional
         Samples in which each joint moves; rows of others are not used.
-    temperature, load : array (N, k), optional
-        Temperatures [degree Celsius] and efforts, for laws that depend on them.
+    temperature : array (N, k), optional
+        Temperatures [degree Celsius], for laws that depend on them.
+    load : array (N, k), optional
+        Torques of the bodies on the joints, for laws that depend on them; by the model of a fit without laws when omitted.
+    logged : array (N, k), optional
+        Efforts before any filter, which show where they were limited.
     stretches : int, optional
         Number of stretches of time whose data are kept apart.
     """
@@ -448,11 +455,13 @@ class Recording:
     temperature: Array | None = None
     load: Array | None = None
     stretches: int | None = None
+    logged: Array | None = None
 
     def compressed(self, rows: Rows, base: BaseParameters) -> tuple[Regression, dict[str, list[float]]]:
         """Return its regression data, and the residuals at rest."""
-        beside = (self.moving, self.temperature, self.load, self.stretches)
-        return compressed(rows, base, self.motion, self.effort, self.decimator, self.skip, *beside)
+        signals = rows.signals(self.temperature, self.load, self.motion)
+        samples = Samples.of(self.motion, self.effort, signals, self.decimator, self.moving)
+        return compressed(rows, base, samples, self.skip, self.stretches)
 
 
 class LawRows:
@@ -476,7 +485,7 @@ class LawRows:
         self.seen = [i for i, line in enumerate(table) if not all(node.is_const(0.0) for node in line)]
         self.height = len(entries)
         wanted: list[Node] = [node for i in self.seen for node in table[i]]
-        self._function = compiled(robot, "law_rows", {"W": wanted}, frozenset({"W"}), dict.fromkeys(self.signals, 1))
+        self._function = Compiled(declared(robot, "law_rows", {"W": wanted}, frozenset({"W"}), dict.fromkeys(self.signals, 1)))
 
     def __call__(self, arrays: dict[str, Array], numbers: Array, samples: int) -> Array:
         """Return the columns and derivatives, (equations in which it is seen, height, N)."""
@@ -576,7 +585,7 @@ class Assembly:
             starts: Sequence[Array | None] = [None] * len(spans)
             if self.robot.loops:  # the branch is followed once through all samples; then every tile stands alone
                 starts = closure_starts(self.robot, recording.motion.q, [inside.start for inside, _ in spans])
-            signals = self.rows.signals(recording.temperature, recording.load, len(recording.motion)) or {}
+            signals = self.rows.signals(recording.temperature, recording.load, recording.motion) or {}
             for (inside, outside), start in zip(spans, starts, strict=True):
                 own_signals = {name: values[inside] for name, values in signals.items()}
                 tiles.append(_Tile(self, recording, inside, start, own_signals, size < CACHE))
@@ -608,7 +617,7 @@ class Assembly:
         keep = np.zeros((len(self.used), length), dtype=bool)
         keep[alive] = True
         if not self.robot.loops:
-            logged = recording.effort if recording.load is None else recording.load  # a filter would round the limit off
+            logged = recording.effort if recording.logged is None else recording.logged  # a filter would round the limit off
             cut = np.stack([limited(logged[:, i]) for i in own])
             for row, name in zip(cut, names, strict=True):
                 if row.any():
@@ -650,8 +659,9 @@ class _Tile:
     def _filtered(self, flat: Array) -> Array:
         if self.decimator.factor == 1:
             return flat
-        length = self.decimator.length(flat.shape[1])
-        return self.decimator.apply_rows(flat, np.empty((flat.shape[0], length)))
+        found = np.zeros((flat.shape[0], self.decimator.length(flat.shape[1])))
+        self.decimator.add_rows(flat, 0, found)
+        return found
 
     def __call__(self, eta: Array, step: int, groups: Sequence[int]) -> list[Array]:
         of, code = self.of, self.of.code

@@ -21,6 +21,7 @@ from dynident.arrays import Array
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fit import Fit
+from dynident.identify.payload.compliance import compliance_bias
 from dynident.identify.payload.load import Payload, believed
 from dynident.identify.regression.logs import match, same_band
 from dynident.identify.regression.regression import Regression
@@ -59,6 +60,7 @@ def payload_regression(
     """
     if not unloaded or not loaded:
         raise IdentificationError("a payload needs runs without it and runs with it; give at least one log of each")
+    options.setdefault("keep_rows", True)  # for `payload_of`
     robot = match(mechanism, unloaded[0]).mechanism.with_payload(1.0, body=body, name=name, separate=True)
     base = base_parameters(robot, order, removable=(name,))
     evidence = Regression.from_log(robot, unloaded[0], base, absent=(name,), **options)
@@ -73,14 +75,17 @@ def payload_of(fit: Fit, name: str = "payload", reach: float | None = None, heav
     """Return the load `name` that a `fit` of `payload_regression` has found, and what speaks against it.
 
     Its centre of mass is believed up to `reach` [m] from the link (the size of the robot), its mass up to `heaviest` [kg]
-    (twice the described mass of the moving robot).
+    (twice the described mass of the moving robot). Where rows were kept, as by `payload_regression`, a bias by elastic drives
+    is looked for, noted and added to the covariance.
     """
     index = _own(fit.base, name)
     known = np.isin(index, np.flatnonzero(fit.solved | ~fit.active))
     limits = believed(fit.mechanism, reach, heaviest, name)
-    return _payload(
-        fit.base, name, index, fit.values[index], fit.covariance[np.ix_(index, index)], known, limits, _sentences(fit.notes)
-    )
+    covariance, notes = fit.covariance[np.ix_(index, index)], _sentences(fit.notes)
+    if fit.data.stretches:
+        shift, text = compliance_bias(fit, name, index)
+        covariance, notes = covariance + np.outer(shift, shift), (*notes, text) if text else notes
+    return _payload(fit.base, name, index, fit.values[index], covariance, known, limits, notes)
 
 
 def payload_on_arm(

@@ -107,7 +107,7 @@ class DriveGains(Result):
 def estimate_gains(
     evidence: Regression,
     mass: float,
-    com: ArrayLike = (0.0, 0.0, 0.0),
+    com: ArrayLike | None = None,
     inertia: ArrayLike | None = None,
     name: str = "payload",
 ) -> DriveGains:
@@ -119,10 +119,10 @@ def estimate_gains(
         Of `payload_regression`, efforts by nominal gains; a tree robot with one motor per joint.
     mass : float
         Mass of the load [kg].
-    com : array_like, (3,)
-        Its centre of mass in the frame of the link that carries it [m].
+    com : array_like (3,), optional
+        Its centre of mass in the frame of the link that carries it [m]; estimated when omitted.
     inertia : array_like (3, 3), optional
-        Its inertia about its centre of mass [kg m^2]; a point mass when omitted.
+        Its inertia about its centre of mass [kg m^2], with `com`; estimated when omitted.
     name : str
         Name of the load.
 
@@ -136,16 +136,25 @@ def estimate_gains(
         raise IdentificationError(f"mass is {mass:g}; give the mass of the load, between 1e-6 and 1e6 kg")
     robot, base = evidence.mechanism, evidence.base
     _one_motor_each(robot)
-    columns = columns_of(robot, (name,))
+    if com is None and inertia is not None:
+        raise IdentificationError("inertia of the load is given without its centre of mass; give com= too, or neither")
+    columns = np.array(columns_of(robot, (name,)))
     phi = np.zeros(len(robot.parameters))
-    phi[columns] = from_com(mass, com, np.zeros((3, 3)) if inertia is None else inertia)
+    phi[columns] = from_com(mass, np.zeros(3) if com is None else com, np.zeros((3, 3)) if inertia is None else inertia)
+    known = 1 if com is None else 4 if inertia is None else 10  # of m, mx my mz, Ixx ... Izz
     load = base.values(phi)
     own = np.isin(base.columns, columns)
-    arm = np.flatnonzero(~own)
-    if np.any(load[arm] != 0.0):
+    if np.any(load[~own] != 0.0):
         raise IdentificationError(f"the evidence does not know '{name}' apart from the robot; make it with payload_regression")
+    arm = np.flatnonzero(~own | np.any(base.regrouping[:, columns[known:]] != 0.0, axis=1))  # and what is not known of the load
+    load[arm] = 0.0
+    if not np.any(load):
+        raise IdentificationError(
+            f"the mass of '{name}' is seen only together with its centre of mass or inertia; give com= and inertia= too"
+        )
     n, size = len(evidence.groups), arm.size + len(evidence.groups)
     x, sigma = np.append(np.zeros(arm.size), np.ones(n)), np.ones(n)
+    x[: arm.size] = _solve(_linear(evidence, arm, load, x), size, sigma)[1][: arm.size]
     for _ in range(PASSES):
         groups = _linear(evidence, arm, load, x)
         root, new = _solve(groups, size, sigma)

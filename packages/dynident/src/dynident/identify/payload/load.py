@@ -207,6 +207,7 @@ class Payload(Result):
             lines.append(f"  gravity in the base frame {np.round(self.gravity, 4).tolist()} m/s^2")
             if self.gravity_std is not None:
                 lines[-1] += f" (direction +- {np.degrees(self.gravity_std):.2g} degrees)"
+        lines += [f"note: {text}" for text in self.notes if text.startswith("elastic drives")]
         lines += [f"doubtful: {text}" for text in self.findings]
         return "\n".join(lines)
 

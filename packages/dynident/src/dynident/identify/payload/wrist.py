@@ -1,9 +1,12 @@
 """A payload from a force/torque sensor at the wrist: poses at rest, or a motion.
 
     f = m (a - g) + al x h + w x (w x h),    n = I al + w x I w + h x (a - g)          sensor on load, in the sensor's axes
-    measured = -+ (f, n) + bias
+    measured = -+ (f, n) + b_k + e_k,    b_k = b_(k-1) + d_k,    var e = s^2,    var d = r s^2                    k: sample
 
 a, al, w are those of the sensor's frame, g is gravity in its axes. Everything but the direction of gravity is linear.
+The bias of every axis drifts as a random walk. A Kalman filter of the bias, its start unknown, turns the rows of an axis into
+innovations, which are independent and free of the bias; r = 0 subtracts the mean. The ratios r, one per axis, maximise the
+restricted likelihood [Patterson1971].
 """
 
 from __future__ import annotations
@@ -12,10 +15,11 @@ import os
 from dataclasses import replace
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
-from dynident.checks import choice, numbers, time_axis
+from dynident.checks import choice, number, numbers, time_axis
 from dynident.errors import IdentificationError, LogError
 from dynident.identify.payload.load import Payload, believed
 from dynident.identify.posterior.posterior import at_least_jackknife
@@ -31,6 +35,8 @@ from dynident.signals.formats import read_table
 
 SEEN = 1e-7  # part of a column of unit length below which the data do not show it
 PASSES = 30
+CHUNK = 256  # samples whose innovations are held for all ratios of drift to noise
+DRIFTED = 3.0  # standard deviations of the noise by which a bias drifts to be mentioned
 ENOUGH = 8  # samples from which on a base that is not level can be told
 BETTER = 0.5  # of the residual that a turned gravity must leave at most ...
 LEVEL = 0.5  # ... and the angle [deg] from which on that is a doubt
@@ -67,7 +73,7 @@ def payload_from_wrench(
     sense : {"load", "reaction"}
         Whether the sensor shows what the load does to it, or the opposite.
     bias : bool
-        Whether to estimate the sensor's offset.
+        Whether to estimate the sensor's offset, which may drift from sample to sample; give samples in the order of time.
     gravity : bool
         Whether to estimate the direction of gravity in the base frame too, for a base that is not level.
     independence : float
@@ -107,17 +113,18 @@ def payload_from_wrench(
     if np.linalg.norm(mechanism.gravity) == 0.0 and (gravity or not isinstance(motion, Motion)):
         raise IdentificationError(f"gravity of robot '{mechanism.name}' is zero; give its gravity, at least its size")
     sign = -1.0 if sense == "load" else 1.0
+    every = max(1, int(1.0 / number("independence", independence, above=0.0)))  # low-passed samples between these tell nothing
+    moving, y, independence = moving[::every], y[::every], independence * every
     velocity, acceleration = frame_motion(mechanism, moving, frame)
     R, _ = forward_kinematics(mechanism, moving.q, frame)
     w, a, al = velocity[:, 3:], acceleration[:, :3], acceleration[:, 3:]
     still = sign * body_regressor(w, al, a)
-    stretches = BLOCKS if isinstance(motion, Motion) else 1  # poses are independent measurements
     limits = believed(mechanism, reach, heaviest)
-    load, left = _solve(still, sign, R, y, bias, gravity, mechanism, independence, frame, limits, stretches)
+    load, left = _solve(still, sign, R, y, bias, gravity, mechanism, independence, frame, limits)
     down = np.asarray(mechanism.gravity)
     if gravity or len(y) < ENOUGH or not np.any(down):
         return load
-    other, less = _solve(still, sign, R, y, bias, True, mechanism, independence, frame, limits, stretches)
+    other, less = _solve(still, sign, R, y, bias, True, mechanism, independence, frame, limits)
     turned = np.asarray(other.gravity)
     angle = np.degrees(np.arccos(np.clip(down @ turned / (np.linalg.norm(down) * np.linalg.norm(turned)), -1.0, 1.0)))
     if less > BETTER * left or angle < LEVEL:
@@ -184,11 +191,10 @@ def _solve(
     independence: float,
     frame: str,
     limits: tuple[float, float],
-    stretches: int,
 ) -> tuple[Payload, float]:
-    """Return the load by Gauss and Newton, and the residual of forces [N]; forces and moments are weighed by their own.
+    """Return the load by Gauss-Newton iteration, and the residual of forces [N]; forces and moments have their own noise.
 
-    No deviation is below what estimates without each of so many stretches of time tell: noise of sensors has a memory.
+    No standard deviation is below the jackknife over stretches of time: sensor noise is correlated.
     """
     g, samples = np.array(mechanism.gravity, dtype=np.float64), len(y)
 
@@ -197,32 +203,50 @@ def _solve(
         return sign * body_regressor(0.0 * own, 0.0 * own, -own)
 
     across = np.linalg.svd(g[None, :])[2][1:]  # two axes about which gravity may be turned
-    count = 10 + 6 * bias + 2 * gravity
-    phi, sigma = np.zeros(10), np.ones(6)
-    x, covariance, known = np.zeros(count), np.zeros((count, count)), np.zeros(count, dtype=bool)
-    for _ in range(PASSES):
+    count = 10 + 2 * gravity
+    phi, sigma, ratios = np.zeros(10), np.ones(6), np.zeros(6)
+    floor = 1e-10 * np.repeat([np.abs(y[:, :3]).max() + 1e-12, np.abs(y[:, 3:]).max() + 1e-12], 3)
+    for done in range(PASSES):
         parts = [still + weight(g)]
-        if bias:
-            parts.append(np.broadcast_to(np.eye(6), (samples, 6, 6)))
         if gravity:
             parts.append(np.stack([weight(np.cross(axis, g)) @ phi for axis in across], axis=2))
         A = np.concatenate(parts, axis=2)
-        x, covariance, known = _least_squares((A / sigma[:, None]).reshape(-1, count), (y / sigma).reshape(-1))
+        rows = np.concatenate([A, y[:, :, None]], axis=2)
+        if bias:
+            if samples >= ENOUGH and done < PASSES // 2:  # ratios from a grid could otherwise alternate for ever
+                ratios = _drift(rows, sigma, floor)
+            rows = _innovations(rows, ratios[None])[0][:, 0]
+        size = np.linalg.norm(A / sigma[:, None], axis=(0, 1))
+        size = np.where(size > 0.0, size, 1.0)
+        scaled = (rows / sigma[:, None]).reshape(-1, count + 1)
+        x, covariance, known = _least_squares(scaled[:, :-1], scaled[:, -1], size)
         step = across.T @ x[-2:] if gravity else np.zeros(3)
-        rest = y - A @ np.where(known, x, 0.0)
-        free = max(3.0 * samples - 0.5 * np.count_nonzero(known) / independence, 1.0)
+        rest = rows[:, :, -1] - rows[:, :, :-1] @ np.where(known, x, 0.0)
+        free = max(3.0 * len(rest) - 0.5 * np.count_nonzero(known) / independence, 1.0)
         square = np.repeat([np.sum(rest[:, :3] ** 2), np.sum(rest[:, 3:] ** 2)], 3) / free
-        floor = 1e-10 * np.repeat([np.abs(y[:, :3]).max() + 1e-12, np.abs(y[:, 3:]).max() + 1e-12], 3)
         before, sigma = sigma, np.maximum(np.sqrt(square), floor)
         phi, g = np.where(known[:10], x[:10], 0.0), _turn(g, step)
         if np.allclose(before, sigma, rtol=1e-4) and np.linalg.norm(step) < 1e-8:
             break
-    left_out = [_without(A / sigma[:, None], y / sigma, rows, known) for rows in np.array_split(np.arange(samples), stretches)]
-    covariance = at_least_jackknife(covariance / independence, np.array(left_out))
+    blocks = np.array_split(np.arange(len(rows)), min(BLOCKS, len(rows) // 2))
+    left_out = np.array([_without(rows / sigma[:, None], block, known, size) for block in blocks]).reshape(-1, count)
+    mean, notes = A.mean(axis=0), [f"wrist sensor, {samples} samples: residual {sigma[0]:.3g} N, {sigma[3]:.3g} N m"]
+    if bias:  # the mean of a smoothed random walk is that of what the load does not explain
+        rest = y - A @ np.where(known, x, 0.0)
+        T = np.vstack([np.eye(count), -mean])
+        known = np.append(known, ~np.any(mean[:, ~known] != 0.0, axis=1))
+        covariance = T @ covariance @ T.T
+        covariance[range(count, count + 6), range(count, count + 6)] += sigma**2 / samples
+        kept = [np.delete(np.arange(samples), block) for block in np.array_split(np.arange(samples), len(blocks))]
+        offsets = [np.mean(y[use] - A[use] @ each, axis=0) for use, each in zip(kept, left_out, strict=True)]
+        left_out = np.hstack([left_out, np.array(offsets).reshape(-1, 6)])
+        x = np.append(x, rest.mean(axis=0))
+        notes += _drift_notes(rest, ratios, sigma)
+    covariance = at_least_jackknife(covariance / independence, left_out)
     parameters, spread = x[:10].copy(), covariance[:10, :10].copy()
     parameters[~known[:10]], spread[~known[:10]], spread[:, ~known[:10]] = np.nan, np.nan, np.nan
     std = np.sqrt(np.diag(covariance))
-    seen = np.flatnonzero(known[:10])
+    seen, offset = np.flatnonzero(known[:10]), slice(count, count + 6)
     load = Payload(
         parameters,
         spread,
@@ -231,24 +255,93 @@ def _solve(
         std[seen],
         frame,
         limits[0],
-        bias=np.where(known[10:16], x[10:16], np.nan) if bias else None,
-        bias_std=np.where(known[10:16], std[10:16], np.nan) if bias else None,
+        bias=np.where(known[offset], x[offset], np.nan) if bias else None,
+        bias_std=np.where(known[offset], std[offset], np.nan) if bias else None,
         gravity=g if gravity else None,
-        gravity_std=float(np.sqrt(np.mean(std[-2:] ** 2))) if gravity else None,
-        notes=(f"wrist sensor, {samples} samples: residual {sigma[0]:.3g} N, {sigma[3]:.3g} N m",),
+        gravity_std=float(np.sqrt(np.mean(std[10:12] ** 2))) if gravity else None,
+        notes=tuple(notes),
         heaviest=limits[1],
     )
     return load, float(sigma[0])
 
 
-def _without(A: Array, y: Array, rows: NDArray[np.int64], known: NDArray[np.bool_]) -> Array:
+def _innovations(rows: Array, ratios: Array) -> tuple[Array, Array]:
+    """Return the innovations (N - 1, G, 6, c) of rows (N, 6, c) for G sets of ratios (G, 6), each of the same variance.
+
+    Also the sums of the logarithms of the variances by which they were divided, (G, 6).
+    """
+    level = np.broadcast_to(rows[0], (len(ratios), *rows.shape[1:])).copy()
+    out = np.empty((len(rows) - 1, *level.shape))
+    P, logs = np.ones_like(ratios), np.zeros_like(ratios)
+    for k in range(1, len(rows)):
+        F = P + ratios + 1.0
+        P = 1.0 - 1.0 / F
+        out[k - 1] = rows[k] - level
+        level += P[..., None] * out[k - 1]
+        out[k - 1] /= np.sqrt(F)[..., None]
+        logs += np.log(F)
+    return out, logs
+
+
+def _drift(rows: Array, sigma: Array, floor: Array) -> Array:
+    """Return the ratio of drift to noise of every axis (6,): largest restricted likelihood on a grid, axis by axis."""
+    samples, _, columns = rows.shape
+    grid = np.append(0.0, np.geomspace(0.1 / samples, 10.0, 2 * int(np.log10(100.0 * samples)) + 1))
+    size = np.linalg.norm(rows, axis=(0, 1))
+    every = max(1, samples // CHUNK)  # a drift is slow: means over so many samples show it
+    means = (rows / np.where(size > 0.0, size, 1.0))[: samples // every * every].reshape(-1, every, 6, columns).mean(axis=1)
+    out, logs = _innovations(means, np.repeat(grid[:, None] * every**2, 6, axis=1))
+    G = np.einsum("kgai,kgaj->gaij", out, out)
+    free = 3.0 * len(out) - 0.5 * (columns - 1)
+    smallest = (floor / max(float(size[-1]), 1e-300)) ** 2 * len(out)
+
+    def cost(at: NDArray[np.int64], weights: Array) -> tuple[float, Array]:
+        own = G[at, range(6)]
+        total = np.einsum("aij,a->ij", own, weights)
+        values, vectors = np.linalg.eigh(total[:-1, :-1])
+        good = values > SEEN**2 * max(float(values[-1]), 1e-300)
+        root = vectors[:, good] / np.sqrt(values[good])
+        x = np.append(-root @ (root.T @ total[:-1, -1]), 1.0)
+        left = np.maximum(np.einsum("i,aij,j->a", x, own, x), smallest)
+        square = np.repeat([left[:3].sum(), left[3:].sum()], 3) / free
+        likelihood = free * np.log(square[[0, 3]]).sum() + logs[at, range(6)].sum()
+        return float(likelihood + np.log(values[good]).sum()), 1.0 / square
+
+    at = np.full(6, grid.size - 1)  # from differences of neighbouring samples, which no drift spoils
+    best, weights = cost(at, cost(at, 1.0 / sigma**2)[1])
+    # Axes share the variance of the noise, so they are moved together first: alone, none would leave the largest ratio.
+    together = [np.full(6, True), np.arange(6) < 3, np.arange(6) >= 3, *np.eye(6, dtype=bool)]
+    for _ in range(PASSES):
+        before = best
+        for axes in together:
+            for other in range(grid.size):
+                trial = np.where(axes, other, at)
+                value, better = cost(trial, weights)
+                if value < best - 1e-9:
+                    best, at, weights = value, trial, better
+        if best == before:
+            break
+    return np.asarray(grid[at])
+
+
+def _drift_notes(rest: Array, ratios: Array, sigma: Array) -> list[str]:
+    """Return a note on axes whose bias drifted clearly: b minimises |rest - b|^2 + |b_k - b_(k-1)|^2 / r."""
+    said = []
+    for axis in np.flatnonzero(ratios > 0.0):
+        pull = 1.0 / ratios[axis]
+        bands = np.vstack([np.full(len(rest), -pull), np.full(len(rest), 1.0 + 2.0 * pull)])
+        bands[1, [0, -1]] -= pull
+        walk = np.ptp(scipy.linalg.solveh_banded(bands, rest[:, axis]))
+        if walk > DRIFTED * sigma[axis]:
+            said.append(f"{CHANNELS[axis]} by {walk:.3g} {'N' if axis < 3 else 'N m'}")
+    return [f"the bias of the sensor drifts: {', '.join(said)}; its mean is given"] if said else []
+
+
+def _without(rows: Array, block: NDArray[np.int64], known: NDArray[np.bool_], size: Array) -> Array:
     """Return the unknowns that the data show, zero for the others, without some samples."""
-    rest, x = np.delete(A, rows, axis=0)[:, :, known], np.zeros(known.size)
-    if rest.size:
-        size = np.linalg.norm(rest, axis=(0, 1))
-        size = np.where(size > 0.0, size, 1.0)
-        scaled = (rest / size).reshape(-1, size.size)
-        x[known] = np.linalg.lstsq(scaled, np.delete(y, rows, axis=0).reshape(-1), rcond=None)[0] / size
+    rest, x = np.delete(rows, block, axis=0), np.zeros(known.size)
+    scaled = (rest[:, :, :-1][:, :, known] / size[known]).reshape(6 * len(rest), -1)
+    x[known] = np.linalg.lstsq(scaled, rest[:, :, -1].reshape(-1), rcond=None)[0] / size[known]
     return x
 
 
@@ -262,12 +355,13 @@ def _turn(g: Array, step: Array) -> Array:
     return turned
 
 
-def _least_squares(W: Array, y: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Return the solution, its covariance for unit noise, and which unknowns the data show each by itself."""
-    length = np.linalg.norm(W, axis=0)
-    size = np.where(length > 0.0, length, 1.0)
+def _least_squares(W: Array, y: Array, size: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Return the solution, its covariance for unit noise, and which unknowns the data show each by itself.
+
+    `size` is the length of the columns before the bias was taken out of them.
+    """
     U, s, V = np.linalg.svd(W / size, full_matrices=False)
-    good = s > SEEN * s[0]
-    known = (length > 0.0) & ~(np.sum(V[~good] ** 2, axis=0) > SEEN)
+    good = s > SEEN
+    known = 1.0 - np.sum(V[good] ** 2, axis=0) < SEEN
     root = (V[good].T / s[good]) / size[:, None]
     return root @ (U[:, good].T @ y), root @ root.T, known

@@ -75,7 +75,8 @@ def cone_of(robot: Mechanism, mean: Array, unit: Array, size: Array, free: NDArr
         offsets.append(np.einsum("k,kab->ab", mean[own], scaled))
         columns.append(own)
     passive = [k for k, term in joint_terms(robot).items() if term is not None and term.passive]
-    signed = np.array([k for k in passive if free[k]], dtype=np.int64)
+    opposed = _opposed(robot)
+    signed = np.array([k for k in passive if free[k] and robot.parameters.names[k] not in opposed], dtype=np.int64)
     return Cone(
         np.array(bases).reshape(-1, 10, 4, 4),
         np.array(offsets).reshape(-1, 4, 4),
@@ -83,6 +84,16 @@ def cone_of(robot: Mechanism, mean: Array, unit: Array, size: Array, free: NDArr
         signed,
         -mean[signed] / unit[signed],
     )
+
+
+def _opposed(robot: Mechanism) -> set[str]:
+    """Return the parameters of friction laws that sum several terms of a kind: one may be negative, their sum must not be."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for own in robot.own_columns:
+        if own.coordinate:
+            kind = own.name.removesuffix(f"_{own.coordinate}").rpartition(".")[2]
+            alike.setdefault((own.coordinate, kind), []).append(own.name)
+    return {name for names in alike.values() if len(names) > 1 for name in names}
 
 
 def consistent(root: Array, target: Array, cone: Cone, x: Array) -> Array:

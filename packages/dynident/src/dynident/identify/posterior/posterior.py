@@ -30,6 +30,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import erf
 
 import numpy as np
 import scipy  # its sub-packages load on first use, which keeps the start fast
@@ -335,6 +336,9 @@ UNSURE = 0.05  # part of the noise that errors of left-out stretches may differ 
 SCALES = 60
 CONVERGED = 1e-3
 LARGEST, SMALLEST = 1e3, 1e-3  # scales, in units of d
+DETERMINED = 0.5  # of the deviation before the data: a parameter that is known better than this is determined by them
+WITHIN_TWO = 0.9545  # of a normal distribution within two deviations
+BISECTIONS = 20
 SIZE_OF_BODIES, SIZE_OF_TERMS = 1.0, 0.01  # h: without the second, a family that the data do not show would have no scale
 
 
@@ -355,6 +359,7 @@ class Posterior:
     estimator: str  # how it was estimated
     training_relative: float = float("nan")  # ||e|| / ||tau|| on the data it was fitted to; not a validation
     free: Array | None = None  # base parameters of least squares alone, without prior and physical consistency (b,)
+    unconstrained: Array | None = None  # base parameters with the prior but without physical consistency (b,)
     free_relative: float = float("nan")  # training error of `free` ...
     description_relative: float = float("nan")  # ... and of the untouched description
     standard_std: Array | None = None  # standard deviation of the standard parameters, where a prior makes it finite (p,)
@@ -362,6 +367,8 @@ class Posterior:
     scales: Mapping[str, float] = field(default_factory=dict)  # distance of families of parameters from the description
     inflation: Array | None = None  # variance inflation due to correlated residuals, per joint
     training_std: Array | None = None  # RMS share of the parameters in `Prediction.std` over the training data, per joint
+    marginal_std: Array | None = None  # deviations of the base parameters that count held friction shapes or pruning (b,)
+    calibration: Array | None = None  # factor with which bands hold the left-out stretches, per joint
     training_columns: Array | None = None  # RMS of the columns w_k over the training data, per joint (groups, b)
     speeds: Mapping[str, float] = field(default_factory=dict)  # RMS speed of joints in the training data
     before: Array | None = None  # base parameters of the description, where it lacks the numbers of friction laws (b,)
@@ -609,6 +616,47 @@ def at_least_jackknife(covariance: Array, left_out: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = np.sqrt(np.where(own > 0.0, np.maximum(1.0, spread / own), 1.0))
     return np.asarray(covariance * np.outer(scale, scale))
+
+
+def calibration(groups: Sequence[RowGroup], left_out: Array, variance: Array, misfit: Array) -> Array:
+    """Return the factor for the deviations of every joint with which two of them hold 95 % of the left-out rows.
+
+        sum_b n_b erf(sqrt(2) q s / s_b) = 0.9545 sum_b n_b,        s_b: root mean square error of a left-out stretch
+
+    `variance` s^2 is that of the bands over the training data, `misfit` what physical consistency adds to the errors. Rows of
+    a stretch are taken as normal; stretches may differ. The factor is never below 1, because stretches of one log do not show
+    what changes from run to run. Another motion is like a left-out stretch only in the same regime.
+    """
+    factors = []
+    for group, total, more in zip(groups, variance, misfit, strict=True):
+        counts = np.array(group.counts)
+        if counts.size < FEWEST_BLOCKS or group.count < ENOUGH_ROWS or total <= 0.0:
+            factors.append(1.0)
+            continue
+        used = counts > 0
+        errors = np.sqrt((squares(group, left_out[: counts.size])[used] / counts[used] + more) / total)
+        low, high = 0.0, float(errors.max(initial=0.0))
+        for _ in range(BISECTIONS):
+            q = 0.5 * (low + high)
+            held = [erf(2.0**0.5 * q / error) if error > 0.0 else 1.0 for error in errors.tolist()]
+            low, high = (low, q) if np.average(held, weights=counts[used]) >= WITHIN_TWO else (q, high)
+        factors.append(max(high, 1.0))
+    return np.array(factors)
+
+
+def parameter_covariance(regression: Regression, found: MapEstimate) -> Array:
+    """Return the covariance of the standard parameters, with what a periodic motion repeats of the model's errors."""
+    beta = regression.base.values(found.standard())
+    by_phase = inflation(regression.groups, beta, found.sigma, by_phase=True)
+    return np.asarray(found.covariance() * max(1.0, by_phase[0] / found.inflation[0]))
+
+
+def base_covariance(regression: Regression, found: MapEstimate) -> tuple[Array, NDArray[np.bool_]]:
+    """Return the covariance of the base parameters, and which of them the data determine better than the prior."""
+    K = regression.base.regrouping
+    covariance = at_least_jackknife(K @ parameter_covariance(regression, found) @ K.T, found.left_out)
+    believed = K**2 @ (found.prior.unit * found.scale) ** 2
+    return covariance, np.diag(covariance) < DETERMINED**2 * believed
 
 
 def least_squares_left_out(groups: Sequence[RowGroup], b: int, sigma: Array, solved: NDArray[np.int64]) -> Array:

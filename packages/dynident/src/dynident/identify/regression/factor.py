@@ -27,10 +27,11 @@ parameters than one: noise averages out, the error of the model does not (the de
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy  # its sub-packages load on first use, which keeps the start fast
@@ -40,11 +41,11 @@ from dynident.arrays import Array
 from dynident.errors import IdentificationError, SignalWarning, warn
 from dynident.graph.products import Products
 from dynident.identify.base import BaseParameters, random_motion
-from dynident.identify.regression.rows import Relation, Rows, Signals
+from dynident.identify.regression.rows import CompiledRows, Relation, Rows, Signals, Writer
 from dynident.mechanics.closure import closure_starts
 from dynident.mechanics.motion import Motion
 from dynident.parallel import cores, one_blas_thread
-from dynident.signals.filters import Cutoff, Decimator
+from dynident.signals.filters import PART, Cutoff, Decimator
 from dynident.signals.log import Log
 
 if TYPE_CHECKING:
@@ -54,10 +55,11 @@ T = TypeVar("T")
 ROWS = 1024  # samples per tile at most
 CACHE = 260_000  # bytes of rows of a tile: they are read soon after they are written, and should still be in the cache
 SHORTEST = 128  # samples of a tile at least, for what it costs to begin one
-FEWEST = 96  # rows per tile after decimation: the filter's ends are computed for every tile
+FEWEST = 160  # rows per tile after decimation: the filter's ends are computed for every tile
 ROUND_OFF = 1e-12  # relative length below which a column is zero but for round-off
 CONTAINED = 1e-6  # part of a column of unit length below which it is round-off
 SAFE = 1e-7  # smallest over largest eigenvalue of scaled cross products: estimates then agree with reflections to about 1e-9
+KEPT = 1_000_000  # numbers in decimated rows up to which they are kept: reflections need them a second time
 BLOCKS = 12  # stretches per log ...
 FEWEST_ROWS = 12  # ... each with at least this many rows, ...
 FEWEST_BLOCKS = 4  # ... but so many of a short log: fewer tell nothing about dependence and the scatter of estimates, ...
@@ -302,13 +304,12 @@ def _phases(log: Log, period: float, band: float) -> Repeats | None:
 
 def _states(log: Log, window: float, moving: NDArray[np.bool_]) -> Array:
     """Return means of the positions in windows of time and their rates of change, (windows, 2 n); NaN where samples miss."""
-    q = log.position[:, moving]
     index = ((log.t - log.t[0]) / window).astype(np.int64)
     number = np.bincount(index)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.stack([np.bincount(index, each) / number for each in q.T], axis=1)
+        mean = np.stack([np.bincount(index, log.position[:, j]) / number for j in np.flatnonzero(moving)], axis=1)
     if len(mean) < 3:
-        return np.empty((0, 2 * q.shape[1]))
+        return np.empty((0, 2 * mean.shape[1]))
     return np.concatenate([mean, np.gradient(mean, window, axis=0)], axis=1)
 
 
@@ -421,6 +422,13 @@ class Workspace:
     def __init__(self) -> None:
         self._memory: dict[str, Array] = {}
         self._made: dict[Hashable, Any] = {}
+        self._part: object = None
+
+    def enter(self, part: object) -> None:
+        """Forget what was made for another part of the samples."""
+        if part is not self._part:
+            self._made.clear()
+            self._part = part
 
     def rows(self, name: str, height: int, width: int) -> Array:
         """Return an array (height, width) whose rows do not fall into the same lines of the cache; the same one each time."""
@@ -431,23 +439,51 @@ class Workspace:
             self._made.clear()  # it belongs to the memory of before
         return self.once((name, height, width), lambda: self._memory[name][:size].reshape(height, stride)[:, :width])
 
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+    def once(self, key: Hashable, make: Callable[..., T], *given: object) -> T:
         """Return what was made for this key in the memory of this thread, or make it."""
         if key not in self._made:
-            self._made[key] = make()
+            self._made[key] = make(*given)
         found: T = self._made[key]
         return found
+
+
+class Part(NamedTuple):
+    """Some samples in the order of time: motion, efforts (N, k) and what friction laws look at."""
+
+    motion: Motion
+    effort: Array
+    signals: Signals | None
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Motion and efforts that are compressed, a part at a time."""
+
+    t: Array  # (N,) times [s]
+    decimator: Decimator
+    part: Callable[[int, int], Part]  # from a first to a last sample (not included)
+    states: tuple[int, tuple[Array, ...]]  # every k-th position and velocity, and k before them: the period is looked for there
+    longest: int | None = None  # samples of a part, at least; `PART` if None
+    moving: NDArray[np.bool_] | None = None  # (N, k) False where a joint stands
+
+    @classmethod
+    def of(
+        cls, motion: Motion, tau: Array, signals: Signals | None, decimator: Decimator, moving: NDArray[np.bool_] | None
+    ) -> Samples:
+        """Return samples that are in memory, as one part."""
+
+        def part(first: int, last: int) -> Part:
+            own = slice(first, last)
+            return Part(motion[own], tau[own], signals and {name: x[own] for name, x in signals.items()})
+
+        return cls(motion.t, decimator, part, (1, (motion.q, motion.v)), len(motion), moving)
 
 
 def factors_of(
     rows: Rows,
     base: BaseParameters,
-    motion: Motion,
-    tau: Array,
-    filter_: Decimator,
+    given: Samples,
     skip: Sequence[str] = (),
-    moving: NDArray[np.bool_] | None = None,
-    signals: Signals | None = None,
     stretches: int | Repeats | None = None,
     rests: bool = True,
 ) -> tuple[tuple[RowGroup, ...], dict[str, list[float]]]:
@@ -455,88 +491,132 @@ def factors_of(
 
     See `Regression.from_motion` and `resting`, which looks at some hundred samples.
     """
-    mechanism, names, samples = rows.mechanism, rows.names, len(motion)
+    mechanism, names, filter_ = rows.mechanism, rows.names, given.decimator
     compiled = rows.compiled(base.columns)
-    spans = list(filter_.tiles(samples, tile_length(compiled.height, filter_.factor, bool(mechanism.loops))))
-    starts: Sequence[Array | None] = [None] * len(spans)
-    if mechanism.loops:  # the branch is followed once through all samples; then every tile stands alone
-        starts = closure_starts(mechanism, motion.q, [piece.start for piece, _ in spans])
     used = [i for i, name in enumerate(names) if name not in skip]
-    fit_for_use = None
-    if moving is not None:
-        fit_for_use = moving_rows(rows.usable(moving)[:, used], filter_, [names[i] for i in used])
-    into = compiled.over(motion, tau, signals=signals)
+    usable = None
+    if given.moving is not None:
+        usable = moving_rows(rows.usable(given.moving)[:, used], filter_, [names[i] for i in used])
     seen = rows.seen(base.seen)
     columns = [np.intersect1d(compiled.seen[i], np.flatnonzero(seen[i])) for i in used]
-    whole = [slice(compiled.first[i], compiled.first[i] + compiled.seen[i].size + 1) for i in used]
     places = [
-        np.append(own.start + np.flatnonzero(np.isin(compiled.seen[i], mine)), own.stop - 1)
-        for i, own, mine in zip(used, whole, columns, strict=True)
+        compiled.first[i] + np.append(np.flatnonzero(np.isin(compiled.seen[i], mine)), compiled.seen[i].size)
+        for i, mine in zip(used, columns, strict=True)
     ]
-    absent_columns = np.flatnonzero(np.isin(base.columns, rows.absent))
-    zero = [
-        first + np.flatnonzero(np.isin(own, absent_columns)) for own, first in zip(compiled.seen, compiled.first, strict=True)
-    ]
-    gone = np.concatenate(zero)
-    every = max(samples // REST_SAMPLES, 1)
-    some = np.arange(0, samples if rests and not mechanism.loops else 0, every)
-    if some.size and not _rest(motion.v[some]).any():
-        some = some[:0]
-    looked_at = np.zeros((compiled.height, some.size))
-
-    def tile(piece: slice, outputs: slice, start: Array | None) -> Tile:
-        def compute(work: Workspace) -> Array:
-            length = piece.stop - piece.start
-            flat = work.rows("rows", compiled.height, length)
-            work.once(("write", length), lambda: into(flat))(piece, start)
-            if some.size:
-                first = -(-piece.start // every)  # the first of the samples to look at
-                seen_here = flat[:, first * every - piece.start :: every]
-                looked_at[:, first : first + seen_here.shape[1]] = seen_here
-            if filter_.factor > 1:
-                flat = filter_.apply_rows(flat, work.rows("filtered", compiled.height, outputs.stop - outputs.start))
-            if gone.size:
-                flat[gone] = 0.0
-            if fit_for_use is not None:
-                for k, own in enumerate(whole):
-                    flat[own] *= fit_for_use[outputs, k]
-            return flat
-
-        return compute
-
-    tiles = [tile(piece, outputs, start) for (piece, outputs), start in zip(spans, starts, strict=True)]
+    tiles = Tiles(rows, base, compiled, given, used, usable, rests and not mechanism.loops)
 
     def relation(k: int) -> Relation:
         count = 2 * max(c.size for c in columns) + 8
         return compiled.relation(used[k], columns[k], lambda: random_motion(mechanism, count))
 
-    times = [outputs for _, outputs in spans]
-    period = np.inf if isinstance(stretches, Repeats) else period_of(motion.q, motion.v) / filter_.factor
-    kept = stretches_of(motion.t[filter_.centres(samples)], stretches, period)
-    related, labels = None if gone.size else relation, [names[i] for i in used]
-    groups = accumulate(labels, columns, tiles, filter_.independence, related, places, times, kept)
-    if fit_for_use is not None:
-        inside = [kept.rows(own) for own in fit_for_use.T]
+    period = np.inf
+    if not isinstance(stretches, Repeats):
+        step, states = given.states
+        period = step * period_of(*states) / filter_.factor
+    kept = stretches_of(given.t[filter_.centres(given.t.size)], stretches, period)
+    related, labels = None if tiles.gone.size else relation, [names[i] for i in used]
+    groups = accumulate(labels, columns, tiles, filter_.independence, related, places, tiles.outputs, kept)
+    if usable is not None:
+        inside = [kept.rows(own) for own in usable.T]
         groups = tuple(replace(group, count=sum(n), counts=n) for group, n in zip(groups, inside, strict=True))
-    if not some.size:
+    if not (tiles.speeds.size and _rest(tiles.speeds).any()):
         return groups, {}
-    looked_at[gone] = 0.0
-    W, y = compiled.unpacked(looked_at, base.rank)
+    tiles.looked_at[tiles.gone] = 0.0
+    W, y = compiled.unpacked(tiles.looked_at, base.rank)
     alive = np.isin(np.arange(len(names)), used)
-    return groups, resting(mechanism.coordinate_names, motion.v[some], W * alive[:, None, None], y.T * alive)
+    return groups, resting(mechanism.coordinate_names, tiles.speeds, W * alive[:, None, None], y.T * alive)
 
 
-def tile_length(height: int, factor: int, loops: bool) -> int:
-    """Return how many rows after decimation a tile has: few where they stay in the cache, many where beginning one costs."""
-    if factor > 1 or loops:
-        return max(ROWS // factor, FEWEST)
-    return int(np.clip(CACHE // (8 * height) // 32 * 32, SHORTEST, ROWS))
+class Tiles:
+    """Rows of samples, tile by tile; the samples of a part, some tiles, are in memory."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        base: BaseParameters,
+        compiled: CompiledRows,
+        given: Samples,
+        used: Sequence[int],
+        usable: NDArray[np.bool_] | None,
+        look: bool,
+    ) -> None:
+        samples, loops, self.filter = given.t.size, bool(rows.mechanism.loops), given.decimator
+        self.compiled, self.given, self.usable, self.loops = compiled, given, usable, loops
+        self.whole = [slice(compiled.first[i], compiled.first[i] + compiled.seen[i].size + 1) for i in used]
+        self.wide = int(np.clip(CACHE // (8 * compiled.height) // 32 * 32, SHORTEST, ROWS))  # samples evaluated at once
+        height = self.wide
+        if self.filter.factor > 1 or loops:  # few tiles, because its ends are computed for each, but some for a part
+            height = max(ROWS // self.filter.factor, min(FEWEST, PART // (2 * self.filter.factor)), SHORTEST // 4)
+        spans = list(self.filter.tiles(samples, height))
+        self.inputs, self.outputs = [piece for piece, _ in spans], [outputs for _, outputs in spans]
+        self.starts: Sequence[Array | None] = [None] * len(spans)
+        if loops:  # the branch is followed once through all samples; then every tile stands alone
+            q = given.part(0, samples).motion.q
+            self.starts = closure_starts(rows.mechanism, q, [piece.start for piece in self.inputs])
+        absent = np.flatnonzero(np.isin(base.columns, rows.absent))
+        zero = [first + np.flatnonzero(np.isin(own, absent)) for own, first in zip(compiled.seen, compiled.first, strict=True)]
+        self.gone = np.concatenate(zero)
+        few = self.filter.factor > 1 and self.filter.length(samples) * compiled.height <= KEPT
+        self._kept: dict[int, Array] | None = {} if few else None  # rows by the number of their tile
+        self.every = max(samples // REST_SAMPLES, 1)
+        some = -(-samples // self.every) if look else 0  # samples that are looked at for rests
+        self.looked_at, self.speeds = np.zeros((compiled.height, some)), np.zeros((some, rows.mechanism.dof))
+
+    def parts(self) -> Iterator[Sequence[Tile]]:
+        """Yield the tiles of one part of the samples after the other; they are valid until the next part is asked for."""
+        kept = self._kept or {}
+        if len(kept) == len(self.inputs):
+            yield [partial(lambda rows, _: rows, kept[number]) for number in range(len(kept))]
+            return
+        first = 0
+        while first < len(self.inputs):
+            begin, last = self.inputs[first].start, first + 1
+            while last < len(self.inputs) and (
+                self.inputs[last].stop - begin <= (self.given.longest or PART)
+                or last - first < cores()  # all cores have a tile
+            ):
+                last += 1
+            part = self.given.part(begin, self.inputs[last - 1].stop)
+            into = self.compiled.over(part.motion, part.effort, begin, part.signals)
+            yield [partial(self._rows, k, begin, part.motion, into) for k in range(first, last)]
+            first = last
+
+    def _rows(self, number: int, begin: int, motion: Motion, into: Callable[[Array], Writer], work: Workspace) -> Array:
+        """Return the rows of a tile, whose part begins at the sample `begin`."""
+        piece, outputs, height, every = self.inputs[number], self.outputs[number], self.compiled.height, self.every
+        work.enter(into)
+        filtered = self.filter.factor > 1
+        result = work.rows("filtered", height, outputs.stop - outputs.start if filtered else 0)
+        result[:] = 0.0
+        # Of a robot with loops, only the first sample of a tile is closed.
+        step = piece.stop - piece.start if self.loops else self.wide
+        for at in range(piece.start, piece.stop, step):
+            own = slice(at - begin, min(at + step, piece.stop) - begin)
+            flat = work.rows("rows", height, own.stop - own.start)
+            work.once(("write", own.stop - own.start), into, flat)(own, self.starts[number])
+            if self.speeds.size:
+                first = -(-at // every)  # the first of the samples to look at
+                seen_here = flat[:, first * every - at :: every]
+                last = first + seen_here.shape[1]
+                self.looked_at[:, first:last] = seen_here
+                self.speeds[first:last] = motion.v[first * every - begin : own.stop : every]
+            if filtered:
+                self.filter.add_rows(flat, at - piece.start, result)
+        result = result if filtered else flat
+        if self.gone.size:
+            result[self.gone] = 0.0
+        if self.usable is not None:
+            for k, group in enumerate(self.whole):
+                result[group] *= self.usable[outputs, k]
+        if self._kept is not None:
+            self._kept[number] = result.copy()
+        return result
 
 
 def accumulate(
     names: Iterable[str],
     columns: list[NDArray[np.int64]],
-    tiles: list[Tile],
+    tiles: Sequence[Tile] | Tiles,
     independence: float = 1.0,
     relations: Callable[[int], Relation] | None = None,
     places: list[NDArray[np.int64]] | None = None,
@@ -551,49 +631,57 @@ def accumulate(
     sizes = [c.size + 1 for c in columns]
     if places is None:
         places = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
-    gram = Products.of(places)
+    gram, workers = Products.of(places), cores()
+    work = [Workspace() for _ in range(workers)]
+    sums = [gram.sums(stretches.count if stretches else 1) for _ in range(workers)]
 
-    def products(share: list[int]) -> tuple[Array, int]:
-        sums, count, work = gram.sums(stretches.count if stretches else 1), 0, Workspace()
-        rows = np.empty((0, 0))
-        for t in share:
-            found = tiles[t](work)
+    def products(worker: int, share: list[tuple[int, Tile]]) -> int:
+        rows, count = np.empty((0, 0)), 0
+        for t, tile in share:
+            found = tile(work[worker])
             if found is not rows:  # else the same memory again
-                rows, add = found, gram.adding(found, sums)
+                rows, add = found, gram.adding(found, sums[worker])
             width = rows.shape[1]
-            for part in stretches.parts(outputs[t]) if stretches and outputs else [(0, 0, width)]:
-                add(*part)
+            for own in stretches.parts(outputs[t]) if stretches and outputs else [(0, 0, width)]:
+                add(*own)
             count += width
-        return sums, count
+        return count
 
-    def reflections(share: list[int], which: list[int]) -> list[Array]:
-        factors, work = [np.zeros((0, sizes[i])) for i in which], Workspace()
-        for t in share:
-            rows = tiles[t](work)
-            factors = [triangle(np.vstack([R, rows[places[i]].T])) for R, i in zip(factors, which, strict=True)]
-        return factors
+    def reflections(worker: int, share: list[tuple[int, Tile]]) -> None:
+        for _, tile in share:
+            rows = tile(work[worker])
+            for i in unsafe:
+                folded[worker][i] = triangle(np.vstack([folded[worker][i], rows[places[i]].T]))
 
-    workers = max(1, min(cores(), len(tiles)))
-    shares = [list(range(len(tiles)))[i::workers] for i in range(workers)]
     # Several BLAS threads on matrices this small get in each other's way; the tiles are what is parallel.
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-        parts = list(pool.map(products, shares))
-        kept = gram.matrices(np.sum([part[0] for part in parts], axis=0))
-        sums = [each.sum(axis=0) for each in kept]
-        found = [_triangle_of(total) for total in sums]
+        total = sum(sum(pool.map(products, range(workers), shares)) for shares in _shared(tiles, workers))
+        kept = gram.matrices(np.sum(sums, axis=0))
+        whole = [each.sum(axis=0) for each in kept]
+        found = [_triangle_of(each) for each in whole]
         for i, R in enumerate(found):
             if R is None and relations is not None:
-                found[i] = _related_triangle(sums[i], *relations(i))
+                found[i] = _related_triangle(whole[i], *relations(i))
         unsafe = [i for i, R in enumerate(found) if R is None]
         if unsafe:
-            folded = list(pool.map(lambda share: reflections(share, unsafe), shares))
-            for k, i in enumerate(unsafe):
-                found[i] = triangle(np.vstack([part[k] for part in folded]))
-    total = sum(part[1] for part in parts)
+            folded = [{i: np.zeros((0, sizes[i])) for i in unsafe} for _ in range(workers)]
+            for shares in _shared(tiles, workers):
+                list(pool.map(reflections, range(workers), shares))
+            for i in unsafe:
+                found[i] = triangle(np.vstack([own[i] for own in folded]))
     counts = stretches.rows() if stretches else (total,)
     groups = zip(labels, columns, found, kept, strict=True)
     phases = stretches.phases if stretches else ()
     return tuple(RowGroup(label, c, R, total, independence, P, counts, phases) for label, c, R, P in groups if R is not None)
+
+
+def _shared(tiles: Sequence[Tile] | Tiles, workers: int) -> Iterator[list[list[tuple[int, Tile]]]]:
+    """Yield the numbered tiles of one part of the samples after the other, shared between workers."""
+    first = 0
+    for part in tiles.parts() if isinstance(tiles, Tiles) else [tiles]:
+        numbered = list(enumerate(part, first))
+        yield [numbered[i::workers] for i in range(workers)]
+        first += len(part)
 
 
 def _related_triangle(products: Array, kept: NDArray[np.int64], T: Array) -> Array | None:

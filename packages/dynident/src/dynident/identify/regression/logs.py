@@ -3,17 +3,22 @@
 The spectra of all positions give a cut-off that holds the motion and that noise does not reach (`common_cutoff`). It is
 confirmed by the model itself: a narrower band (drives and sensors are late at high frequencies) and, where noise was the limit,
 wider ones are fitted too, each stretch of time is predicted by the model of the others, and the errors are compared in
-the same, narrowest band. Another band is taken only if it is better by more than a standard error.
+the same, narrowest band. Another band is taken only if it is better by more than a standard error. A band that one of the logs
+is too short for is not tried.
+
+Where accelerations reach far beyond the band of the positions (drives that step, shaking structures), parameters at lower
+cut-offs are the test. If they differ by more than their deviations from those of the lowest one, the cut-off is taken whose
+parameters agree with that and are the most precise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, reduce
 from inspect import signature
 from operator import add
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +27,7 @@ from dynident.arrays import Array
 from dynident.errors import IdentificationError, LogError, SignalWarning, warn
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fingerprint import fingerprint
-from dynident.identify.regression.factor import BLOCKS, FEW, Repeats, RowGroup, repeated_stretches
+from dynident.identify.regression.factor import BLOCKS, FEW, FEWEST_ROWS, Part, Repeats, RowGroup, Samples, repeated_stretches
 from dynident.identify.regression.regression import (
     Recorded,
     Regression,
@@ -38,9 +43,12 @@ from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import Cutoff
 from dynident.signals.log import Log
-from dynident.signals.preparation import Prepared, common_cutoff, prepare
-from dynident.signals.quality import Finding, note, split_at_gaps
+from dynident.signals.preparation import Options, Preparation, Prepared, common_cutoff
+from dynident.signals.quality import Finding, Segment, note, split_at_gaps
 from dynident.signals.stream import LogStream
+
+if TYPE_CHECKING:
+    from dynident.identify.posterior.posterior import MapEstimate
 
 AGREE = 0.02  # of the largest motor position, up to which redundant motors agree (shafts twist)
 MOVED = 1e-3  # rad or m: a joint that is left out and moved by more is named
@@ -49,6 +57,9 @@ WORTH = 0.25  # of the longest piece of a log with gaps: a shorter one would wid
 STEP = 1.6  # ratio of neighbouring cut-offs that are tried
 FEWEST = 7.0  # band times length of the shortest log: some rows are left when the ends are gone
 RATIO, EDGE = 2.5, 1.25  # cut-off over band: as wanted, and at least
+BEYOND = 5.0  # band of the accelerations over that of the positions from which on a cut-off is tested by lower ones
+AGREED = 3.0  # standard deviations, up to which parameters of two cut-offs agree
+TINY = np.finfo(float).tiny
 REPEATED = "the motion repeats itself: what it does again counts once, since an error of the model is the same every time"
 
 
@@ -59,6 +70,11 @@ class Matched:
     mechanism: Mechanism  # The robot with only the logged joints moving
     log: Log  # Joint-side positions and generalised efforts, columns in the order of ``mechanism.coordinate_names``
     notes: tuple[Finding, ...]  # What was converted or held fixed
+
+    @cached_property
+    def piece(self) -> Segment:
+        """The part of the log that is used, which is examined once."""
+        return Segment(self.log)
 
 
 def match(mechanism: Mechanism, log: Log) -> Matched:
@@ -76,6 +92,7 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
     log = named
     if mechanism.loops:
         return _match_motors(mechanism, log, notes)
+    log = _without_strangers(mechanism, log, notes) if motor_side else log
     joints = _driven(mechanism, log) if motor_side else log.joints
     unknown = [name for name in joints if name not in mechanism.coordinate_names]
     unmeasured = not any(np.any(log.effort[:, log.joints.index(name)]) for name in unknown if name in log.joints)
@@ -156,6 +173,20 @@ def _speaks_of(log: Log, robot: Mechanism) -> bool:
         raise IdentificationError(f"a robot and a log are needed, but {given} were given; give a Mechanism and a Log")
     on_joints = (log.effort_kind, log.position_side) == ("joint_torque", "joint") and log.gain is None
     return on_joints and not robot.loops and log.joints == robot.coordinate_names
+
+
+def _without_strangers(mechanism: Mechanism, log: Log, notes: list[Finding]) -> Log:
+    """Return a log of motors without channels that the robot does not have, as of a gripper, if all of its joints are left."""
+    known = [
+        name for name in log.joints if name in mechanism.coordinate_names or any(name == a.name for a in mechanism.actuators)
+    ]
+    if not known or len(known) == len(log.joints):
+        return log
+    rest = log.select(known)
+    if not set(mechanism.coordinate_names) <= set(_driven(mechanism, rest)):
+        return log
+    notes.append(_left_out(mechanism, log, [name for name in log.joints if name not in known]))
+    return rest
 
 
 def _left_out(mechanism: Mechanism, log: Log, names: list[str]) -> Finding:
@@ -296,52 +327,57 @@ def _gain(mechanism: Mechanism, log: Log) -> Array | None:
 # ---- preparation -------------------------------------------------------------------------------------------------------
 
 
-def preparation_notes(prepared: Prepared) -> list[Finding]:
+def preparation_notes(prepared: Prepared | Preparation) -> list[Finding]:
     """Return what the preparation of a log decided."""
     return [Finding("preparation", "", "info", line) for line in prepared.explanation.splitlines()]
 
 
 def prepared_for(rows: Rows, log: Log, options: Mapping[str, Any]) -> Prepared:
     """Return a prepared log; rows are shortened where few of the long ones have no standing joint in them."""
-    known = [name for name in signature(prepare).parameters if name != "log"]
+    return preparation_for(rows, Segment(log), options).part()
+
+
+def preparation_for(
+    rows: Rows, piece: Segment, options: Mapping[str, Any], between: tuple[float, float] | None = None
+) -> Preparation:
+    """Return the decisions about a log.
+
+    Where few of the rows have no standing joint in them, they are shortened. All motors of a robot with loops must move for a
+    row to hold, which they rarely do for as long as a decimated row averages over: its rows are then single samples. Those of
+    other robots are halved until enough hold, so that they still average.
+    """
+    known = [each.name for each in fields(Options)]
     if unknown := sorted(set(options) - set(known)):
         raise IdentificationError(f"unknown option {', '.join(map(repr, unknown))}; options of prepare are {', '.join(known)}")
-    found = prepare(log, **options)
-    if found.moving is not None and options.get("decimation", "auto") == "auto":
-        return shortened(rows, log, found, options)
-    return found
-
-
-def shortened(rows: Rows, log: Log, found: Prepared, options: Mapping[str, Any]) -> Prepared:
-    """Return a log, of which standing joints are left out, prepared again with shorter rows where few of the long ones hold.
-
-    All motors of a robot with loops must move for a row to hold, which they rarely do for as long as a decimated row averages
-    over: its rows are then single samples. Those of other robots are halved until enough hold, so that they still average.
-    """
+    asked = Options(**options)
+    found = Preparation(piece, asked, between)
+    if found.moving is None or asked.decimation != "auto":
+        return found
     first, long = _usable(rows, found), found.decimator.taps.size / found.decimator.rate
     share = first
     while share < FEW and found.decimator.factor > 1:
         shorter = 1 if rows.mechanism.loops else found.decimator.factor // 2
-        found = prepare(log, **{**options, "decimation": shorter})
+        found = Preparation(piece, replace(asked, decimation=shorter), between)
         share = _usable(rows, found)
-    if share == first:
-        return found
-    now = found.decimator.taps.size / found.decimator.rate
-    how = "rows are single samples" if found.decimator.factor == 1 else f"rows average over {now:.2g} s"
-    text = f"{how}: only {first:.0%} of rows of {long:.2g} s have no standing joint in them (decimation= decides otherwise)"
-    return replace(found, explanation=f"{found.explanation}\n{text}")
+    if share != first:
+        now = found.decimator.taps.size / found.decimator.rate
+        how = "rows are single samples" if found.decimator.factor == 1 else f"rows average over {now:.2g} s"
+        text = f"{how}: only {first:.0%} of rows of {long:.2g} s have no standing joint in them (decimation= decides otherwise)"
+        found.explanation += f"\n{text}"
+    return found
 
 
-def _usable(rows: Rows, prepared: Prepared) -> float:
+def _usable(rows: Rows, prepared: Preparation) -> float:
     """Return the share of decimated rows without standing joints, of the joint that has fewest."""
     assert prepared.moving is not None
     return float(prepared.decimator.usable(rows.usable(prepared.moving)).mean(axis=0).min())
 
 
-def dead_efforts(prepared: Prepared) -> tuple[str, ...]:
+def dead_efforts(prepared: Prepared | Preparation) -> tuple[str, ...]:
     """Return the channels whose effort says nothing."""
     dead = {finding.channel for finding in prepared.quality.findings if finding.kind == "dead"}
-    return tuple(joint for joint in prepared.joints if f"effort:{joint}" in dead)
+    joints = prepared.joints if isinstance(prepared, Prepared) else prepared.log.joints
+    return tuple(joint for joint in joints if f"effort:{joint}" in dead)
 
 
 def robot_motion(mechanism: Mechanism, measured: Motion) -> Motion:
@@ -349,13 +385,14 @@ def robot_motion(mechanism: Mechanism, measured: Motion) -> Motion:
     return motion_from_actuators(mechanism, measured) if mechanism.loops else measured
 
 
-def source_of(log: Log, prepared: Prepared) -> dict[str, Any]:
+def source_of(log: Log, prepared: Prepared | Preparation) -> dict[str, Any]:
     """Return what identifies the samples used: file, time span, rows."""
+    t = prepared.motion.t if isinstance(prepared, Prepared) else prepared.t
     return {
         "name": log.name,
         "sha256": log.checksum(),
-        "start": float(prepared.motion.t[0]),
-        "end": float(prepared.motion.t[-1]),
+        "start": float(t[0]),
+        "end": float(t[-1]),
         "samples": len(prepared),
         "rate": prepared.rate,
         "cutoff": prepared.cutoff.frequency,
@@ -381,25 +418,6 @@ def long_pieces(logs: Sequence[Log]) -> tuple[list[Log], list[Finding]]:
         text = f"log '{log.name}' has gaps: {len(worth)} pieces, {used:.4g} s of {log.duration:.4g} s, are used"
         notes.append(note("gaps", text, "warning"))
     return found, notes
-
-
-def part_of(prepared: Prepared, first: float, last: float) -> Prepared:
-    """Return what was prepared of the samples between two times."""
-    t, half = prepared.motion.t, 0.5 / prepared.rate
-    own = slice(int(np.searchsorted(t, first - half)), int(np.searchsorted(t, last + half)))
-    if prepared.decimator.length(own.stop - own.start) < 1:
-        raise IdentificationError(
-            f"between {first:.6g} s and {last:.6g} s {own.stop - own.start} samples can be used, fewer than the "
-            f"{prepared.decimator.taps.size} that a row of the decimation needs; give a longer part"
-        )
-    return replace(
-        prepared,
-        motion=prepared.motion[own],
-        effort=prepared.effort[own],
-        filtered=prepared.filtered[own],
-        temperature=None if prepared.temperature is None else prepared.temperature[own],
-        moving=None if prepared.moving is None else prepared.moving[own],
-    )
 
 
 def same_band(sources: tuple[Mapping[str, Any], ...], rate: float) -> dict[str, Any]:
@@ -432,24 +450,33 @@ def compressed_log(
     """
     robot = matched.mechanism
     rows = Rows(robot, check_projection(projection), tuple(columns_of(robot, absent)) if absent else ())
-    prepared = prepared_for(rows, matched.log, options)
-    if between is not None:
-        prepared = part_of(prepared, *between)
+    prepared = preparation_for(rows, matched.piece, options, between)
     skip = dead_efforts(prepared)
     notes = [*matched.notes, *preparation_notes(prepared)]
     if skip:
         notes.append(note("dead_effort", f"efforts of {', '.join(skip)} are dead and their rows are not used", "warning"))
-    if len(skip) == len(prepared.joints):
+    if len(skip) == len(matched.log.joints):
         raise IdentificationError(f"log '{log.name}': all effort channels are dead; nothing can be identified")
-    if not (np.any(prepared.motion.v) or np.any(prepared.motion.a)):
+    if prepared.still.all():
         raise IdentificationError(
             f"log '{log.name}': no joint moves, all positions are constant but for rounding; nothing can be identified, "
             "record a log in which the joints move"
         )
-    motion = robot_motion(robot, prepared.motion)
-    check_projection_of(rows, motion, skip)
-    beside = (prepared.moving, prepared.temperature, prepared.effort)
-    found, resting = compressed(rows, base, motion, prepared.filtered, prepared.decimator, skip, *beside, stretches, keep_rows)
+
+    def part(first: int, last: int) -> Part:
+        own = prepared.part(first, last)
+        motion = robot_motion(robot, own.motion)
+        return Part(motion, own.filtered, rows.signals(own.temperature, None, motion))
+
+    given = Samples(prepared.t, prepared.decimator, part, (prepared.step, prepared.states), moving=prepared.moving)
+    whole = None
+    if robot.loops or keep_rows:  # loops are closed, and rows are kept, for the whole log at once
+        whole = part(0, len(prepared))
+        check_projection_of(rows, whole.motion, skip)
+        given = Samples.of(*whole, prepared.decimator, prepared.moving)
+    found, resting = compressed(rows, base, given, skip, stretches)
+    if keep_rows and whole is not None:
+        found = found.with_stretch(rows, whole.motion, whole.effort, prepared.decimator, prepared.moving)
     source = {**source_of(log, prepared), "motion": fingerprint(prepared)}
     if not robot.loops:
         source["resting"] = resting
@@ -472,12 +499,13 @@ def regression_without_effort(
     # Preparation refuses dead efforts; these are never used.
     kind = "motor_torque" if log.position_side == "motor" else "joint_torque"
     matched = match(mechanism, replace(log, effort=log.position, effort_kind=kind, gain=None))
-    prepared = prepare(matched.log, **options)
+    plan = Preparation(matched.piece, Options(**options))
+    prepared = plan.part()
     zero = np.zeros_like(prepared.effort)
     found = Regression.from_motion(matched.mechanism, prepared.motion, zero, base, prepared.decimator, keep_rows=True)
     (stretch,) = found.stretches
     raw = positions_at(matched.log, stretch.motion.t)
-    motion = fingerprint(replace(prepared, effort=zero))
+    motion = fingerprint(plan, efforts=False)
     source = {**source_of(log, prepared), "effort_kind": "none", "motion": motion}
     notes = (*matched.notes, *preparation_notes(prepared), note("no_effort", "efforts are not used"))
     stretch = replace(stretch, positions=raw, cutoff=prepared.cutoff.frequency, options=options)
@@ -587,7 +615,7 @@ def _in_one_band(
 
     if options.get("cutoff", "auto") != "auto" or "like" in options:
         return compress()
-    found = common_cutoff([each.log for each in robots])
+    found = common_cutoff([each.piece for each in robots])
     repeated = repeated_stretches([each.log for each in robots], found, BLOCKS * len(logs))
     shortest = min(log.duration for log in logs)
     asked = options.get("band", "auto")
@@ -606,23 +634,90 @@ def _in_one_band(
         return replace(evidence, notes=(band, *again, *evidence.notes))
 
     tried = _candidates(found)
-    if len(tried) == 1:
+    doubtful = found.motion_band > BEYOND * found.position_band
+    if len(tried) == 1 and not doubtful:
         alone = len(logs) == 1 and asked == "auto"
         own = {} if alone else {"cutoff": found.frequency, "band": width(found.frequency)}
         return said(compress(repeated, own), found.frequency, "")
     stretches = repeated or max(2, -(-BLOCKS // len(logs)))  # the same for all, so that they can be compared
-    evidence = [compress(stretches, {"cutoff": cutoff, "band": width(cutoff)}, False) for cutoff in tried]
+
+    def of_band(cutoff: float, narrow: float | None = None) -> Regression:
+        return compress(stretches, {"cutoff": cutoff, "band": width(narrow or cutoff)}, False)
+
+    tried, evidence = _long_enough(tried, of_band)
     while len(evidence) > 1 and not _comparable(evidence[0], evidence[-1]):
         tried, evidence = tried[1:], evidence[1:]
     chosen, sentence = 0, ""
     if len(evidence) > 1:
-        usual = max(found.frequency, tried[0])
+        usual = min(tried, key=lambda cutoff: abs(np.log(cutoff / found.frequency)))
         # A cut-off below that of the spectra changes the motion itself: rows that it makes know only the models of its own.
-        judged = evidence[0] if tried[0] == usual else compress(stretches, {"cutoff": usual, "band": width(tried[0])}, False)
+        judged = evidence[0] if tried[0] == usual else of_band(usual, tried[0])
         errors = np.array([_errors(own, judged) for own in evidence])
         chosen, sentence = _choose(tried, errors, tried.index(usual))
-    cutoff, best = tried[chosen], evidence[chosen]
-    return said(compress(stretches, {"cutoff": cutoff, "band": width(cutoff)}) if keep_rows else best, cutoff, sentence)
+    cutoff, best, apart = tried[chosen], evidence[chosen], list[Finding]()
+    if doubtful:
+        # Deviations need rows to be trusted, and a band has about as many per second as its cut-off is high.
+        enough = BLOCKS * FEWEST_ROWS / sum(log.duration for log in logs)
+        cutoff, best, apart = _agreeing(cutoff, best, of_band, max(BEYOND * found.position_band, enough))
+    final = compress(stretches, {"cutoff": cutoff, "band": width(cutoff)}) if keep_rows else best
+    return said(replace(final, notes=(*apart, *final.notes)), cutoff, sentence)
+
+
+def _long_enough(tried: Sequence[float], of_band: Callable[[float], Regression]) -> tuple[list[float], list[Regression]]:
+    """Return the cut-offs that all logs are long enough for, with their regression data."""
+    found: dict[float, Regression] = {}
+    refused: LogError | None = None
+    for cutoff in tried:
+        try:
+            found[cutoff] = of_band(cutoff)
+        except LogError as error:
+            refused = error
+    if not found and refused is not None:
+        raise refused
+    return list(found), list(found.values())
+
+
+def _agreeing(
+    cutoff: float, data: Regression, of_band: Callable[[float], Regression], lowest: float
+) -> tuple[float, Regression, list[Finding]]:
+    """Return this cut-off, or a lower one if its parameters contradict those of a much lower one, with its data and a note."""
+    below = [cutoff / STEP**k for k in range(1, 5) if cutoff / STEP**k >= lowest]
+    try:
+        reference = of_band(below[-1])
+    except (LogError, IndexError):  # the logs are too short, or nothing lower holds the motion
+        return cutoff, data, []
+    known = _parameters(reference)
+    apart, name = _difference(_parameters(data), known, data)
+    if not _comparable(reference, data) or apart <= AGREED:
+        return cutoff, data, []
+    used, found, least = below[-1], reference, known[1]
+    for lower in below[:-1]:
+        other = of_band(lower)
+        own = _parameters(other)
+        both = np.isfinite(own[1]) & np.isfinite(least) & (least > 0.0) & (own[1] > 0.0)
+        if _difference(own, known, other)[0] <= AGREED and np.sum(np.log(own[1][both] / least[both])) < 0.0:
+            used, found, least = lower, other, own[1]
+    text = (
+        f"parameters at cut-offs of {cutoff:.3g} and {below[-1]:.3g} Hz differ by up to {apart:.2g} standard deviations "
+        f"({name}); {used:.3g} Hz is used, where they agree with those of lower ones and are most precise"
+    )
+    return used, found, [note("band_inconsistent", text, "warning")]
+
+
+def _parameters(data: Regression) -> tuple[Array, Array]:
+    """Return the base parameters of the default fit without physical consistency, and their variances; inf if undetermined."""
+    from dynident.identify.posterior.posterior import base_covariance  # noqa: PLC0415
+
+    found = _estimate(data)
+    covariance, determined = base_covariance(data, found)
+    return data.base.values(found.standard()), np.where(determined, np.diag(covariance), np.inf)
+
+
+def _difference(one: tuple[Array, Array], other: tuple[Array, Array], data: Regression) -> tuple[float, str]:
+    """Return the largest difference of parameters in standard deviations, and whose it is."""
+    z = np.abs(one[0] - other[0]) / np.sqrt(np.maximum(one[1] + other[1], TINY))
+    worst = int(np.argmax(z))
+    return float(z[worst]), data.base.names[worst]
 
 
 def _together(groups: Sequence[RowGroup], parts: Sequence[Regression]) -> tuple[RowGroup, ...]:
@@ -677,17 +772,19 @@ def _comparable(narrow: Regression, wide: Regression) -> bool:
     return same and narrow.rows > narrow.base.rank
 
 
+def _estimate(data: Regression) -> MapEstimate:
+    """Return the default fit of regression data without physical consistency."""
+    from dynident.identify.estimators.least_squares import WLS  # noqa: PLC0415 - estimators stand on logs
+    from dynident.identify.posterior.posterior import estimate, prior_of  # noqa: PLC0415
+
+    return estimate(data, prior_of(data), WLS().fit(data).sigma_)
+
+
 def _errors(own: Regression, judged: Regression) -> Array:
     """Return ||e||^2 of every joint and stretch of `judged` under the fit of `own` without that stretch, (groups, K)."""
-    from dynident.identify.estimators.least_squares import WLS  # noqa: PLC0415 - estimators stand on logs
-    from dynident.identify.posterior.posterior import (  # noqa: PLC0415
-        estimate,
-        prior_of,
-        squares,
-    )
+    from dynident.identify.posterior.posterior import squares  # noqa: PLC0415
 
-    free = WLS().fit(own)
-    betas = estimate(own, prior_of(own), free.sigma_).left_out
+    betas = _estimate(own).left_out
     return np.array([squares(group, betas) for group in judged.groups])
 
 

@@ -21,7 +21,7 @@ from dynident.files import ContentError, parsed, read_regular, write_atomic
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fingerprint import both
 from dynident.identify.partitions import warn_of_projection
-from dynident.identify.regression.factor import Repeats, RowGroup, added, factors_of, triangle
+from dynident.identify.regression.factor import Repeats, RowGroup, Samples, added, factors_of, triangle
 from dynident.identify.regression.rows import Projection, Rows, check_projection, checked_efforts
 from dynident.mechanics.closure import closure_starts
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
@@ -154,8 +154,9 @@ class Regression:
             raise IdentificationError(f"{len(motion)} samples are too few for a decimation by {filter_.factor}")
         if moving is not None and moving.shape != tau.shape:
             raise IdentificationError(f"moving has shape {moving.shape} but effort has {tau.shape}; they must agree")
-        beside = (moving, temperature, load, stretches, keep_rows)
-        return compressed(rows, base, motion, tau, filter_, skip, *beside, rests=False)[0]
+        signals = rows.signals(temperature, load, motion)
+        found, _ = compressed(rows, base, Samples.of(motion, tau, signals, filter_, moving), skip, stretches, rests=False)
+        return found.with_stretch(rows, motion, tau, filter_, moving) if keep_rows else found
 
     @classmethod
     def from_log(
@@ -256,6 +257,29 @@ class Regression:
             groups.append(RowGroup(group.name, group.columns, triangle(stacked), count, group.independence))
         return replace(self, groups=tuple(groups), logs=(), stretches=())
 
+    def with_stretch(
+        self, rows: Rows, motion: Motion, effort: Array, decimator: Decimator, moving: NDArray[np.bool_] | None
+    ) -> Regression:
+        """Return the same regression data with the rows of a motion and its efforts, those of resting joints unused."""
+        W, y = filtered_rows(rows, motion, effort, self.base, self.groups, decimator)
+        usable = np.ones((y[0].size, len(W)), dtype=bool)
+        if moving is not None:
+            usable = decimator.usable(rows.usable(moving)[:, [rows.names.index(group.name) for group in self.groups]])
+        stretch = Stretch(
+            motion,
+            motion,
+            decimator,
+            rows,
+            motion.t[decimator.centres(len(motion))],
+            tuple(w * usable[:, [g]] for g, w in enumerate(W)),
+            tuple(v * usable[:, g] for g, v in enumerate(y)),
+            tuple(usable.T),
+            motion.q,
+            effort,
+            np.zeros(len(rows.efforts)),
+        )
+        return replace(self, stretches=(*self.stretches, stretch))
+
     def residuals(self, beta: Array) -> list[list[Array]]:
         """Return y - W beta of every stretch and group of the rows that were kept, zero where rows are not used."""
         return [
@@ -285,24 +309,16 @@ class Regression:
 def compressed(
     rows: Rows,
     base: BaseParameters,
-    motion: Motion,
-    tau: Array,
-    decimator: Decimator,
+    given: Samples,
     skip: Sequence[str] = (),
-    moving: NDArray[np.bool_] | None = None,
-    temperature: Array | None = None,
-    load: Array | None = None,
     stretches: int | Repeats | None = None,
-    keep_rows: bool = False,
     rests: bool = True,
 ) -> tuple[Regression, dict[str, list[float]]]:
     """Return checked data compressed, and the residuals at rest if asked for; `Regression.from_motion` is the public way."""
-    signals = rows.signals(temperature, load, len(motion))
-    groups, resting = factors_of(rows, base, motion, tau, decimator, skip, moving, signals, stretches, rests)
+    groups, resting = factors_of(rows, base, given, skip, stretches, rests)
     for group in groups:
         check_finite(group.R, group.name)
-    kept = (stretch_of(rows, motion, tau, base, groups, decimator, moving),) if keep_rows else ()
-    return Regression(base, groups, projection=rows.projection, stretches=kept), resting
+    return Regression(base, groups, projection=rows.projection), resting
 
 
 def check_projection_of(rows: Rows, motion: Motion, skip: Sequence[str]) -> None:
@@ -429,35 +445,6 @@ def own_rows(Y: ArrayLike, tau: ArrayLike, count: int) -> tuple[Array, Array]:
                 f"{label} is not finite at sample {int(np.argwhere(~np.isfinite(values))[0][0])}; remove it"
             )
     return rows, effort
-
-
-def stretch_of(
-    rows: Rows,
-    motion: Motion,
-    effort: Array,
-    base: BaseParameters,
-    groups: Sequence[RowGroup],
-    decimator: Decimator,
-    moving: NDArray[np.bool_] | None,
-) -> Stretch:
-    """Return the rows of a motion and its efforts, those of resting joints unused."""
-    W, y = filtered_rows(rows, motion, effort, base, groups, decimator)
-    usable = np.ones((y[0].size, len(W)), dtype=bool)
-    if moving is not None:
-        usable = decimator.usable(rows.usable(moving)[:, [rows.names.index(group.name) for group in groups]])
-    return Stretch(
-        motion,
-        motion,
-        decimator,
-        rows,
-        motion.t[decimator.centres(len(motion))],
-        tuple(w * usable[:, [g]] for g, w in enumerate(W)),
-        tuple(v * usable[:, g] for g, v in enumerate(y)),
-        tuple(usable.T),
-        motion.q,
-        effort,
-        np.zeros(len(rows.efforts)),
-    )
 
 
 def sampled(regression: Regression, name: str) -> Regression:

@@ -24,12 +24,14 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import IdentificationError, LogError
+from dynident.graph.compiled import Compiled
 from dynident.graph.elementary import absolute, maximum, minimum, sqrt
 from dynident.graph.expression import Node, total
 from dynident.mechanics.actuation import actuator_jacobian
 from dynident.mechanics.closure import close_positions
+from dynident.mechanics.dynamics import joint_loads
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import cached, compiled, entering
+from dynident.mechanics.functions import cached, declared, entering
 from dynident.mechanics.motion import Motion
 from dynident.mechanics.solving import solve_general
 from dynident.mechanism.mechanism import Mechanism
@@ -138,12 +140,17 @@ class Rows:
         projection = self.projection if self.mechanism.loops else "independent"
         return cached(self.mechanism, ("rows", wanted, known, projection), lambda: CompiledRows(self, wanted)).of(self)
 
-    def signals(self, temperature: Array | None, load: Array | None, samples: int) -> Signals | None:
-        """Return ``T`` [degree Celsius] and ``load`` [N m, N], (N, laws) each, from columns as in `efforts`; None if unused."""
-        robot = self.mechanism
+    def signals(self, temperature: Array | None, load: Array | None, motion: Motion) -> Signals | None:
+        """Return ``T`` [degree Celsius] and ``load`` [N m, N], (N, laws) each, from columns as in `efforts`; None if unused.
+
+        A load that is not given is that of the robot's own bodies.
+        """
+        robot, samples = self.mechanism, len(motion)
         wanted = law_signals(robot)
         if not wanted:
             return None
+        if "load" in wanted and load is None:
+            load = joint_loads(robot, motion)
         driven = {name: a.name for a in robot.actuators for name in a.coupling} if robot.loops else {}
         found = {}
         for name, given, where in (("T", temperature, "temperature"), ("load", load, "load")):
@@ -208,7 +215,9 @@ class CompiledRows:
         self.first = np.cumsum([0, *(own.size + 1 for own in self.seen)])[:-1]
         self.height = len(entries)
         inputs, shared = {"tau": len(tau), **self.signals}, {"known": len(known)} if known else {}
-        self._function = compiled(rows.mechanism, "rows", {"W": entries, **size}, frozenset({"W"}), inputs, shared=shared)
+        self._function = Compiled(
+            declared(rows.mechanism, "rows", {"W": entries, **size}, frozenset({"W"}), inputs, shared=shared)
+        )
 
     def of(self, rows: Rows) -> CompiledRows:
         """Return the same code with the numbers of another robot of this geometry."""
@@ -270,7 +279,7 @@ class CompiledRows:
         robot = self.rows.mechanism
         tau = np.zeros((len(motion), len(self.rows.efforts))) if effort is None else np.ascontiguousarray(effort)
         more = signals or {name: np.zeros((len(motion), laws)) for name, laws in self.signals.items()}
-        if robot.loops or robot.has_opaque_couplings:  # solved stretch by stretch: for all at once it would need memory
+        if robot.loops:  # solved stretch by stretch: for all at once it would need memory
             return lambda out: (
                 lambda piece, start: self._closed(
                     motion[piece], tau[piece], out, start, first + piece.start, {name: x[piece] for name, x in more.items()}
@@ -290,13 +299,13 @@ class CompiledRows:
         return {"known": robot.parameters.values[robot.known_columns]}
 
     def _closed(self, stretch: Motion, tau: Array, out: Array, start: Array | None, number: int, more: Signals) -> None:
-        """Write the rows of a stretch whose loops are closed, or couplings followed, first; `number` is its first sample."""
+        """Write the rows of a stretch whose loops are closed first; `number` is its first sample."""
         robot = self.rows.mechanism
-        positions = close_positions(robot, stretch.q, start, first=number) if robot.loops else None
-        outputs = {"W": out, **({"size": np.empty((len(stretch), 1))} if robot.loops else {})}
+        positions = close_positions(robot, stretch.q, start, first=number)
+        outputs = {"W": out, "size": np.empty((len(stretch), 1))}
         inputs = {**entering(robot, stretch, positions), **more, **self._known(), "tau": tau}
         self._function(len(stretch), {**inputs, **outputs}, threads=False)
-        if robot.loops and len(stretch) and not np.min(outputs["size"]) > SINGULAR:
+        if len(stretch) and not np.min(outputs["size"]) > SINGULAR:
             sample = int(np.argmin(outputs["size"]))
             raise IdentificationError(
                 f"robot '{robot.name}' is singular at t = {stretch.t[sample]:.6g} s (sample {number + sample}): its "

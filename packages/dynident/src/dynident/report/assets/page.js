@@ -94,6 +94,15 @@ const MAKERS = {
     const layers = [{ kind: "line", x, y, colour: "blue", width: 1 }, { kind: "dots", x, y, colour: "blue", label: "singular value" }];
     return new Plot(host, { layers, xlabel: "number", log: true, pad: 0.02, xname: "number" }, 210);
   },
+  limits(host, { log, joint }) {
+    const one = DATA.logs[log];
+    const s = one.series[joint];
+    const [t, y] = [numbers(s.t), numbers(s.y)];
+    const edge = [t[0], t[t.length - 1]];
+    const layers = [{ kind: "line", x: t, y, colour: "blue", width: 1.4, label: one.joints[joint] }];
+    if (s.high !== null) layers.unshift({ kind: "band", x: edge, low: [s.low, s.low], high: [s.high, s.high], colour: "band" });
+    return new Plot(host, { layers, title: s.title, ylabel: one.units[joint], group: groupOf(0), xlabel: "", xname: "t [s]" }, 130);
+  },
   covariance(host) { return new Heat(host, DATA.covariance); },
   robot(host, { log }) { return new Robot(host, DATA.scene, DATA.logs[log], groupOf(log)); },
 };

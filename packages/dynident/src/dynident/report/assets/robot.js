@@ -107,7 +107,7 @@ class Robot extends Picture {
     const [dx, dy, dz] = [x - this.centre[0], y - this.centre[1], z - this.centre[2]];
     const across = -Math.sin(a) * dx + Math.cos(a) * dy;
     const deep = Math.cos(a) * dx + Math.sin(a) * dy;
-    const s = (this.scale * 0.46 * Math.min(this.width, this.height)) / this.radius;
+    const s = (this.scale * 0.7 * Math.min(this.width, this.height)) / this.radius;
     return [this.width / 2 + s * across, this.height / 2 - s * (Math.cos(e) * dz - Math.sin(e) * deep), s];
   }
   at(frame, point) { // a pose between two frames lies on the straight line between them
@@ -123,6 +123,14 @@ class Robot extends Picture {
     if (this.trail !== null) this.path(g, c);
     const size = this.project(0, 0, 0)[2];
     g.lineCap = "round";
+    g.strokeStyle = c.blue;
+    g.globalAlpha = 0.15;
+    for (const [from, to, radius] of this.scene.capsules) {
+      const [p, q] = [this.at(this.frame, from), this.at(this.frame, to)];
+      g.lineWidth = 2 * radius * size;
+      g.beginPath(); g.moveTo(p[0], p[1]); g.lineTo(q[0], q[1] + 0.01); g.stroke();
+    }
+    g.globalAlpha = 1;
     for (const [from, to, fixed] of this.scene.lines) {
       const [p, q] = [this.at(this.frame, from), this.at(this.frame, to)];
       g.strokeStyle = fixed ? c.line : c.measured;
@@ -172,11 +180,12 @@ class Robot extends Picture {
   floor(g, c) {
     const step = 10 ** Math.floor(Math.log10(this.radius));
     const n = Math.min(12, Math.ceil(this.radius / step) + 1);
+    const z = this.scene.floor;
     g.strokeStyle = c.line;
     g.lineWidth = 1;
     g.beginPath();
     for (let i = -n; i <= n; i++) {
-      for (const [a, b] of [[this.project(i * step, -n * step, 0), this.project(i * step, n * step, 0)], [this.project(-n * step, i * step, 0), this.project(n * step, i * step, 0)]]) {
+      for (const [a, b] of [[this.project(i * step, -n * step, z), this.project(i * step, n * step, z)], [this.project(-n * step, i * step, z), this.project(n * step, i * step, z)]]) {
         g.moveTo(a[0], a[1]); g.lineTo(b[0], b[1]);
       }
     }

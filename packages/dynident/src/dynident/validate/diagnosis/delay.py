@@ -244,7 +244,7 @@ class Windows:
 def _equations(rows: Rows, base: BaseParameters, prepared: Prepared, part: Motion, picked: slice) -> tuple[Array, Array, Array]:
     """Return W (S, n, b), what known forces take (S, n), and P (S or 1, n, k) at some samples."""
     k, motion = len(prepared.joints), robot_motion(rows.mechanism, part)
-    signals = rows.signals(prepared.temperature, prepared.effort, len(prepared))
+    signals = rows.signals(prepared.temperature, None, prepared.motion)
     own = None if signals is None else {name: x[picked] for name, x in signals.items()}
 
     def equations(effort: Array) -> tuple[Array, Array]:

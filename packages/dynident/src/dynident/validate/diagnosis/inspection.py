@@ -134,7 +134,7 @@ def inspect(
         return _sorted(log, [*late, *few, *quality.findings])
     prepared = aligned(prepared, delays)  # other faults are looked for beside the delays
     motion, independent = prepared.motion, prepared.decimator.length(len(prepared)) * prepared.decimator.independence
-    signals = rows.signals(prepared.temperature, prepared.effort, len(motion))
+    signals = rows.signals(prepared.temperature, None, motion)
     with one_blas_thread():
         sample = Sample.of(rows, base, motion, prepared.filtered, signals, dead)
         found = false_channels(matched.log, prepared.quality, sample)

@@ -1,0 +1,151 @@
+"""Rows of `benchmarks.truth` beside the population: pairs of runs, robots without masses, virtual machines of papers, time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dynident as di
+from benchmarks.shared_logs import ROBOTS
+from dynident.examples import arm6
+from dynident.identify import fit_friction
+from dynident.trajectory import random_motion
+from dynident_papers.robots import cft, mast, prr2
+
+Array = NDArray[np.float64]
+PAIRS = ((1, 2, "in regime"), (2, 1, "in regime"), (1, 3, "faster"), (2, 3, "faster"), (3, 2, "slower"), (3, 1, "slower"))
+SIZE = (0.01, 0.02, 0.02)  # of the table's motion [m, rad, rad]
+
+
+def lwr4_pairs(data: Path) -> None:
+    """Print errors and coverage between the three runs of the LWR4+; run 3 is twice as fast as the others."""
+    folder = data / "kuka_lwr4_flobaroid"
+    robot = di.Mechanism.from_urdf(folder / "kuka_lwr4.urdf")
+    logs = {i: di.Log.read(folder / f"measurements_{i}.npz", "joint_torque", joints=robot.joint_names) for i in (1, 2, 3)}
+    print("\n8. LWR4+ between runs: error; coverage, of the worst joint; half width of the band over the rms error")
+    for a, b, kind in PAIRS:
+        show(f"{a} -> {b} ({kind})", di.MAP().fit(di.Regression.from_logs(robot, [logs[a]])).result_.score(logs[b]))
+
+
+def show(name: str, score: di.Score) -> None:
+    """Print one line of errors and coverage."""
+    error = np.abs(score.measured - score.predicted)
+    worst = float(np.min(np.mean(error <= 2.0 * score.std, axis=0)))
+    width = float(np.mean(2.0 * score.std) / np.sqrt(np.mean(error**2)))
+    line = f"{100 * score.metrics.relative:6.2f} %; {100 * score.coverage:5.1f} %, {100 * worst:3.0f} %; {width:.1f}"
+    print(f"  {name:28s} {line}", flush=True)
+
+
+def without_masses(data: Path) -> None:
+    """Print the same for robots whose description has a geometry and no masses, as a DH table."""
+    print("\n9. geometry alone, no masses: error; coverage, of the worst joint; half width of the band over the rms error")
+    for name in ("LWR4+", "UR10", "TX40", "double pendulum"):
+        shared = ROBOTS[name](data)
+        bare = shared.robot.with_parameters(shared.robot.parameters.replace(np.zeros(len(shared.robot.parameters))))
+        fit = di.MAP().fit(di.Regression.from_logs(bare, shared.train)).result_
+        for log in shared.test:
+            show(name, fit.score(log))
+
+
+def stepping_drives(seeds: int) -> None:
+    """Print by how many deviations masses of two parallel robots are off whose drives step every 5 ms, default settings."""
+    cases: tuple[tuple[str, di.VirtualRobot, Callable[[int], object]], ...] = (
+        ("prr2", prr2.machine(), lambda _: prr2.initial_motion()),
+        ("mast", mast.machine(), _heaving),
+    )
+    print("\n10. drives that step: rms z and largest |z| of masses and rotors, largest relative error; cut-off")
+    for name, machine, reference in cases:
+        z, errors, cutoffs = list[Array](), list[Array](), list[float]()
+        for seed in range(seeds):
+            data = di.Regression.from_logs(machine.model, [machine.simulate(reference(seed), seed=seed).log])
+            fit = di.MAP().fit(data).result_
+            true = data.base.values(machine.model.parameters.values)
+            heavy = [k for k, leader in enumerate(data.base.leaders) if leader.startswith(("m_", "ia_")) and fit.solved[k]]
+            z.append(((fit.values - true) / fit.std)[heavy])
+            errors.append(np.abs(fit.values / true - 1.0)[heavy])
+            cutoffs.append(data.sources[0]["cutoff"])
+        both, off = np.concatenate(z), np.concatenate(errors)
+        print(
+            f"  {name:6s} {np.sqrt(np.mean(both**2)):.2f}, {np.abs(both).max():.1f}, {100 * off.max():.2f} %; "
+            f"{min(cutoffs):.0f} to {max(cutoffs):.0f} Hz",
+            flush=True,
+        )
+
+
+def _heaving(seed: int) -> di.Motion:
+    """Return ten seconds of five harmonics about the home of the table."""
+    rng, t = np.random.default_rng(seed), np.arange(10_000) / 1000.0
+    w = 2.0 * np.pi * 0.4 * np.arange(1, 6)
+    size = rng.normal(size=(3, 5)) * np.array(SIZE)[:, None] / np.sqrt(np.arange(1, 6))
+    angle = t[:, None, None] * w + rng.uniform(0.0, 2.0 * np.pi, (3, 5))
+    begin = (1.0 - np.exp(-((t / 0.5) ** 3)))[:, None]
+    q = begin * np.sum(size * (np.sin(angle) - np.sin(angle[:1])), axis=2)
+    v = np.gradient(q, t, axis=0)
+    return di.Motion(t, mast.TRIPOD.home + q, v, np.gradient(v, t, axis=0))
+
+
+def two_tanh(seeds: int) -> None:
+    """Print deviations of bodies and friction of the CFT robot from one log, two tanh terms per joint.
+
+    The published bodies cannot exist, so the fit is one without physical consistency; the default names the contradiction.
+    """
+    machine, t = cft.machine(added_inertia=0.2), np.linspace(0.0, 10.0, 2001)
+    bodies, frictions = list[Array](), list[Array]()
+    for seed in range(seeds):
+        log = machine.simulate(cft.cartesian_reference(t, *cft.excitation(t)), seed=seed).log
+        laws = dict.fromkeys(cft.JOINTS, "viscous + tanh + tanh")
+        fit = fit_friction(machine.model, log, laws, estimator=di.MAP(recovery="prior"))
+        known = dict(zip(machine.model.parameters.names, machine.model.parameters.values, strict=True))
+        true = fit.base.values([known.get(name, 0.0) for name in fit.mechanism.parameters.names])
+        own = [k for k, leader in enumerate(fit.base.leaders) if "." not in leader]
+        bodies.append(((fit.values - true) / fit.std)[own])
+        frictions.append(np.concatenate([_law_deviations(fit, joint, machine) for joint in cft.JOINTS]))
+    for name, found in (("bodies", bodies), ("friction", frictions)):
+        z = np.concatenate(found)
+        print(
+            f"\n11. CFT, two tanh terms, {name}: rms z {np.sqrt(np.mean(z**2)):.2f}, largest {np.abs(z).max():.1f}", flush=True
+        )
+
+
+def _law_deviations(fit: di.Fit, joint: str, machine: di.VirtualRobot) -> Array:
+    """Return z of the linear parameters of a law; (f, w) and (-f, -w) are the same tanh, and terms can be exchanged."""
+    law, true = fit.friction[joint], dict(machine.friction)[joint]
+    own = [fit.base.leaders.index(f"{name}_{joint}") for name in law.law.linear]
+    value, std = fit.values[own], fit.std[own]
+    fv, f1, f2, w1, w2 = true.values
+    levels = np.array([f1 * np.sign(w1), f2 * np.sign(w2)])
+    orders = [(value[1:] - each) / std[1:] for each in (levels, levels[::-1])]
+    return np.append((value[0] - fv) / std[0], min(orders, key=lambda z: float(np.sum(z**2))))
+
+
+def cost() -> None:
+    """Print the time of the default fit over that of weighted least squares on 100 000 samples of six axes."""
+    robot = arm6().robot
+    motion = random_motion([0.0] * 6, [0.8] * 6, seed=1, duration=100.0)
+    t = np.arange(100_000) / 1000.0
+    q, v, a = motion.at(t)
+    log = di.Log(
+        t=t,
+        joints=robot.coordinate_names,
+        position=q,
+        effort=di.inverse_dynamics(robot, di.Motion(t, q, v, a)),
+        effort_kind="joint_torque",
+    )
+    spent = {}
+    for name, fit in (("wls", lambda: _wls(robot, log)), ("map", lambda: di.MAP().fit(di.Regression.from_logs(robot, [log])))):
+        times = []
+        for _ in range(4):
+            start = time.perf_counter()
+            fit()
+            times.append(time.perf_counter() - start)
+        spent[name] = min(times[1:])
+    print(f"\n12. 100 000 samples: default {spent['map']:.2f} s, {spent['map'] / spent['wls']:.1f} times least squares")
+
+
+def _wls(robot: di.Mechanism, log: di.Log) -> None:
+    """Fit by least squares in the band of the spectra."""
+    di.WLS().fit(di.Regression.from_logs(robot, [log]))

@@ -1,0 +1,277 @@
+"""Live identification: short pieces of excitation, each designed for what the data before it leave uncertain.
+
+    design a piece  ->  run and record it  ->  add its data  ->  update the posterior  ->  stop at a goal
+
+The robot stands still while a piece is designed and while its data are evaluated. No connection is open then, so a slow
+computer makes the test longer and changes nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynident.arrays import Array
+from dynident.errors import DynidentError, LinkError
+from dynident.excitation import Design, MotionLimits, Plan, design
+from dynident.excitation.experiment import PAYLOAD
+from dynident.files import read_json, to_json, write_atomic
+from dynident.identify import MAP, BaseParameters, Fit, Payload, Regression, base_parameters, payload_of
+from dynident.identify.regression.logs import same_band
+from dynident.mechanics import Motion
+from dynident.mechanism import Mechanism
+from dynident.results import stored
+from dynident.signals import Log
+from dynident.trajectory.family import sample
+from dynident.trajectory.sines import Fourier
+from dynident_lab.campaigns.log import CampaignLog
+from dynident_lab.link.schedule import seconds
+
+SURE = 2.0  # standard deviations that a goal is about
+HARMONICS = 5  # of a piece
+STAGE = "excitation"  # of the plan of a piece, see `Design.plan`
+CHECK_RATE = 100.0  # of the motion on which the band is taken [Hz]
+FORMAT = "dynident-live-1"
+
+Run = Callable[[int, Plan], CampaignLog]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """When a live identification ends: as soon as one of these is reached.
+
+    Parameters
+    ----------
+    payload : float
+        Two standard deviations of the payload's mass over the mass; 0 for no such goal.
+    band : float
+        Two standard deviations of the predicted efforts, as far as parameters cause them, over the root mean square of the
+        efforts, for the worst joint and a motion that was not run; 0 for no such goal.
+    time : float
+        Motion of the robot, approaches included [s].
+    """
+
+    payload: float = 0.0
+    band: float = 0.0
+    time: float = 300.0
+
+    def __post_init__(self) -> None:
+        for name in ("payload", "band"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise LinkError(f"goal {name} is {getattr(self, name):.3g}; give a share above 0 and below 100 %")
+        if not 0.0 < self.time < np.inf:
+            raise LinkError(f"goal time is {self.time:g} s; give a time above zero")
+
+    @classmethod
+    def parse(cls, texts: Sequence[str]) -> Goal:
+        """Return the goal of texts such as payload=1%, band=2% and time=60s."""
+        found: dict[str, float] = {}
+        for text in texts:
+            name, _, value = text.partition("=")
+            share = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*%\s*", value)
+            if name == "time":
+                found[name] = seconds(value, "goal time")
+            elif name in ("payload", "band") and share is not None and float(share.group(1)) > 0.0:
+                found[name] = float(share.group(1)) / 100.0
+            else:
+                raise LinkError(f"goal is '{text}'; give payload or band in per cent, as in band=2%, or a time, as in time=60s")
+        return cls(**found)
+
+    def reached(self, now: LiveUpdate) -> str:
+        """Return the goal that an update has reached; empty for none."""
+        if self.payload and now.payload is not None and now.mass_share <= self.payload:
+            return "payload"
+        if self.band and now.worst_band <= self.band:
+            return "band"
+        return "time" if now.time >= self.time else ""
+
+
+@dataclass(frozen=True, eq=False)
+class LiveUpdate:
+    """The posterior after a piece."""
+
+    number: int  #: Of the piece, from 1 on
+    time: float  #: Motion of the robot so far, approaches included [s]
+    fit: Fit  #: All data so far
+    band: Array  #: (n,), two standard deviations of predicted efforts over their root mean square, see `Goal`
+    payload: Payload | None = None  #: The load, where one is identified
+
+    @property
+    def mass_share(self) -> float:
+        """Two standard deviations of the payload's mass over the mass; infinite while the mass is unknown."""
+        load = self.payload
+        share = np.inf if load is None or not load.mass > 0.0 else SURE * load.mass_std / load.mass
+        return float(share) if np.isfinite(share) else np.inf
+
+    @property
+    def worst_band(self) -> float:
+        """The largest band of all joints."""
+        return float(np.max(self.band))
+
+    def numbers(self) -> dict[str, Any]:
+        """Return the update as plain data."""
+        load = self.payload
+        data: dict[str, Any] = {"piece": self.number, "time": self.time, "band": self.band.tolist()}
+        if load is not None:
+            data |= {"mass": load.mass, "mass_std": load.mass_std, "com": load.com.tolist(), "com_std": load.com_std.tolist()}
+        return data
+
+
+@dataclass(frozen=True, eq=False)
+class LiveResult:
+    """A finished live identification."""
+
+    updates: tuple[LiveUpdate, ...]
+    reached: str  # the goal that ended it: payload, band or time
+
+    def numbers(self) -> dict[str, Any]:
+        """Return all updates as plain data."""
+        return {"format": FORMAT, "reached": self.reached, "updates": [update.numbers() for update in self.updates]}
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write the posterior and its history beside the pieces."""
+        self.updates[-1].fit.save(folder / "fit.json")
+        write_atomic(folder / "live.json", to_json(self.numbers()))
+        return [folder / "fit.json", folder / "live.json"]
+
+
+def identify_live(
+    mechanism: Mechanism,
+    limits: MotionLimits,
+    run: Run,
+    goal: Goal,
+    *,
+    unloaded: Sequence[Log] = (),
+    payload: float | None = None,
+    body: str | None = None,
+    duration: float = 5.0,
+    adapt: bool = True,
+    observe: Callable[[LiveUpdate], object] | None = None,
+    **search: Any,
+) -> LiveResult:
+    """Excite a robot piece by piece until a goal is reached.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot without payload.
+    limits : MotionLimits
+        Limits of every piece, with the payload where there is one.
+    run : callable
+        Runs the plan of a piece and returns its campaign; called with the number of the piece, from 1 on.
+    goal : Goal
+        When to stop.
+    unloaded : sequence of Log
+        Recordings without the payload, which separate it from the link that carries it.
+    payload : float, optional
+        Largest mass that the payload may have [kg]; without a payload when omitted.
+    body : str, optional
+        Link that carries it; the last moving one when omitted.
+    duration : float
+        Time of a piece, without the joins to the pose in which the robot waits [s].
+    adapt : bool
+        Whether later pieces are designed for what is still uncertain; False repeats the first one, for comparison.
+    observe : callable, optional
+        Called with every update.
+    **search
+        Options of `design`: time_budget or iterations, starts, seed, rate.
+
+    Returns
+    -------
+    LiveResult
+        All updates; the last one has the posterior.
+    """
+    if (payload is None) != (not unloaded) or (payload is None and goal.payload):
+        raise LinkError(
+            "a payload is separated from the robot by recordings without it; give its largest mass and such recordings "
+            "(--payload and --unloaded)"
+        )
+    if not 0.5 <= duration <= 60.0:
+        raise LinkError(f"a piece of {duration:g} s; give 0.5 to 60 s")
+    loaded = payload is not None
+    robot = mechanism.with_payload(payload, body=body, name=PAYLOAD, separate=True) if payload is not None else mechanism
+    base = base_parameters(robot, removable=(PAYLOAD,) if loaded else ())
+    evidence = _unloaded_data(robot, base, unloaded)
+    options = {"family": Fourier(1.0 / duration, HARMONICS), "goal": (PAYLOAD,) if loaded else (), **search}
+    noise = None if evidence is None else MAP().fit(evidence).result_.sigma
+    updates: list[LiveUpdate] = []
+    piece: Design | None = None
+    check: Motion | None = None
+    home, time = None, 0.0
+    while True:
+        number = len(updates) + 1
+        if piece is None or adapt:
+            known: dict[str, Any] = {"base": base} if evidence is None else {"evidence": evidence, "noise": noise}
+            if piece is not None:  # change the piece before, so that the robot stays near the pose in which it waits
+                known |= {"start": piece.optimum.x, "starts": 1}
+            piece = design(robot, limits, **{**options, **known})
+        if check is None:
+            check = sample(piece.validation(), CHECK_RATE)
+        plan = _plan(piece, mechanism.name, home)
+        home = plan.home
+        log = run(number, plan)
+        time += _moved(log)
+        new = _data(robot, base, log.stages()[STAGE][0], evidence)
+        evidence = new if evidence is None else evidence + new
+        fit = MAP().fit(evidence).result_
+        noise = fit.sigma
+        load = payload_of(fit, heaviest=payload) if loaded else None
+        updates.append(LiveUpdate(number, time, fit, _band(fit, check), load))
+        if observe is not None:
+            observe(updates[-1])
+        if reached := goal.reached(updates[-1]):
+            return LiveResult(tuple(updates), reached)
+
+
+def _plan(piece: Design, name: str, home: Array | None) -> Plan:
+    """Return the plan of a piece, from where the robot waits and back; from a place of its own where limits are in the way."""
+    try:
+        plan = piece.plan(home=home)
+    except DynidentError:
+        plan = piece.plan()
+    return replace(plan, robot=name)
+
+
+def _data(robot: Mechanism, base: BaseParameters, log: Log, before: Regression | None, **absent: Any) -> Regression:
+    """Return the regression data of a log, in the band of the data before it."""
+    band = {} if before is None else same_band(before.sources[:1], log.rate)
+    return Regression.from_log(robot, log, base, **absent, **band)
+
+
+def _unloaded_data(robot: Mechanism, base: BaseParameters, logs: Sequence[Log]) -> Regression | None:
+    """Return the regression data of recordings without the payload; None where there are none."""
+    evidence: Regression | None = None
+    for log in logs:
+        new = _data(robot, base, log, evidence, absent=(PAYLOAD,))
+        evidence = new if evidence is None else evidence + new
+    return evidence
+
+
+def _moved(log: CampaignLog) -> float:
+    """Return for how long the robot moved in a campaign, approaches and interrupted attempts included [s]."""
+    moving = [part.rows for part in log.recordings if part.kind in ("cycle", "approach")]
+    return float(sum(log.t[rows.stop - 1] - log.t[rows.start] for rows in moving))
+
+
+def _band(fit: Fit, motion: Motion) -> Array:
+    """Return two standard deviations of predicted efforts over their root mean square by joint, (n,); see `Goal`."""
+    effort, _, share = fit.evaluate(motion, fit.values[None])
+    return np.asarray(SURE * np.sqrt(np.mean(share**2, axis=0) / np.mean(effort[0] ** 2, axis=0)))
+
+
+def live_logs(folder: Path) -> list[Log]:
+    """Return the recordings of a live identification piece by piece."""
+    data = read_json(folder / "live.json", "a live identification")
+    count = len(stored(data, "updates", list[Any], "live identification"))
+    logs = [Log.read(piece_folder(folder, number)) for number in range(1, count + 1)]
+    return [log.stages()[STAGE][0] for log in logs if isinstance(log, CampaignLog)]
+
+
+def piece_folder(folder: Path, number: int) -> Path:
+    """Return the folder of the campaign that recorded a piece."""
+    return folder / f"piece_{number:03d}"

@@ -1,0 +1,170 @@
+"""The whole workflow by commands: every printed ``next:`` command runs as printed, and plans judge the fits of their logs."""
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynident as di
+from dynident.cli import run
+from dynident.excitation import Plan, refer
+from dynident.workflow import divide
+
+ARM = """<robot name="two bars"><link name="base"/>
+<link name="upper"><inertial><origin xyz="0.15 0 0"/><mass value="2"/>
+<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.02" iyz="0" izz="0.02"/></inertial></link>
+<link name="fore"><inertial><origin xyz="0.1 0.02 0"/><mass value="1"/>
+<inertia ixx="0.004" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/></inertial></link>
+<joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><origin xyz="0 0 0.6"/><axis xyz="0 1 0"/>
+<limit lower="-1.5" upper="1.5" velocity="2" effort="80"/></joint>
+<joint name="elbow" type="revolute"><parent link="upper"/><child link="fore"/><origin xyz="0.3 0 0"/><axis xyz="0 1 0"/>
+<limit lower="-2" upper="2" velocity="3" effort="40"/></joint></robot>"""
+
+
+def call(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> str:
+    assert run([str(word) for word in words]) == code, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def next_command(output: str) -> list[str]:
+    (line,) = [line for line in output.splitlines() if line.startswith("next:")]
+    words = shlex.split(line.removeprefix("next:"))
+    assert words[0] == "dynident"
+    return words[1:]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with blanks in the names of its files."""
+    monkeypatch.chdir(tmp_path)
+    Path("my robot").mkdir()
+    Path("my robot/two bars.urdf").write_text(ARM, encoding="utf-8")
+    return tmp_path
+
+
+def test_every_next_command_runs_as_printed_from_design_to_another_program(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    robot = "my robot/two bars.urdf"
+    said = call(capsys, "excite", robot, "--iterations", 5, "--starts", 2, "-o", "my plan")
+    said = call(capsys, *next_command(said), "--noise", 0.01)  # simulate
+    said = call(capsys, *next_command(said))  # identify
+    assert "held out: stage" in said and "VALIDATED (" in said and len(said.splitlines()) <= 15
+    words = next_command(said)  # export
+    said = call(capsys, *words)
+    assert "read back by MuJoCo" in said or "not installed" in said
+    assert Path(words[words.index("-o") + 1]).is_dir()
+
+
+def test_next_command_of_an_unvalidated_fit_is_complete_but_for_the_log(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arm = di.examples.arm6()
+    di.examples.arm6("demo files")
+    said = call(
+        capsys,
+        "identify",
+        "demo files/robot.urdf",
+        "demo files/run.csv",
+        "--effort",
+        "joint_torque",
+        "--hold-out",
+        0,
+        "-o",
+        "a b",
+    )
+    assert "NOT VALIDATED" in said and "training error" in said
+    words = next_command(said)
+    assert words.count("OTHER_LOG") == 1
+    said = call(capsys, *("demo files/other.csv" if word == "OTHER_LOG" else word for word in words))
+    assert "validated and all checks passed" in said
+    assert arm.robot.dof == 6
+
+
+def test_next_command_of_a_failed_verdict_inspects_the_log(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    di.examples.arm6("demo files")
+    log = di.Log.read("demo files/run.csv", effort="joint_torque")
+    effort = log.effort * np.where(np.arange(6) == 2, -1.0, 1.0)
+    di.Log(log.t, log.joints, log.position, effort, "joint_torque", name="turned").save("turned log.csv")
+    said = call(capsys, "identify", "demo files/robot.urdf", "turned log.csv", "-o", "out")
+    assert "checks failed" in said and len(said.splitlines()) <= 18
+    said = call(capsys, *next_command(said), code=3)
+    assert "joint3" in said
+
+
+def test_plan_of_a_plain_log_divides_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call(capsys, "excite", "my robot/two bars.urdf", "--iterations", 3, "--starts", 2, "-o", "plan", "-q")
+    robot = di.Mechanism.from_urdf("my robot/two bars.urdf")
+    motion = Plan.load("plan/plan.json").motion()
+    noise = np.random.default_rng(0).normal(0.0, 0.05, motion.q.shape)
+    lines = [",".join(["t", *(f"q_{j}" for j in robot.joint_names), *(f"tau_{j}" for j in robot.joint_names)])]
+    table = np.column_stack([motion.t, motion.q, di.inverse_dynamics(robot, motion) + noise])
+    Path("run.csv").write_text("\n".join([*lines, *(",".join(map(repr, row)) for row in table.tolist())]), encoding="utf-8")
+    words = ("identify", "my robot/two bars.urdf", "run.csv", "--effort", "joint_torque", "-o", "out")
+    verdict = json.loads(call(capsys, *words, "--plan", "plan", "--json"))
+    assert verdict["validated"] and [score["log"] for score in verdict["scores"]] == ["run/validation"]
+    fit = di.Fit.load("out/fit.json")
+    (source,) = fit.sources
+    (entry,) = [entry for entry in Plan.load("plan/plan.json").schedule() if entry["purpose"] == "training"]
+    assert source["start"] >= entry["start"] - 0.01 and source["end"] <= entry["end"] + 0.01
+
+
+def test_share_of_one_log_is_its_end_and_of_several_logs_whole_logs() -> None:
+    run_ = di.examples.arm6().run
+    (first,), (last,), how = divide([run_], [], 1 / 3)
+    assert len(last) == pytest.approx(len(run_) / 3, abs=2) and first.t[-1] < last.t[0] and how.startswith("last 6.")
+    thirds = [run_.rows(k * 600, (k + 1) * 600) for k in range(3)]
+    training, held_out, _ = divide(thirds, [], 1 / 3)
+    assert (len(training), len(held_out)) == (2, 1) and held_out[0] is thirds[2]
+    assert divide([run_], [], 0.0)[1] == []
+    with pytest.raises(di.DynidentError, match="from 0 to below 1"):
+        divide([run_], [], 1.0)
+
+
+def test_repeated_motion_is_repeatability_only_and_says_what_would_prove_more() -> None:
+    arm = di.examples.arm6()
+    motion = di.signals.prepare(arm.run).motion
+    generator = np.random.default_rng(3)
+
+    def again(name: str) -> di.Log:
+        effort = di.inverse_dynamics(arm.robot, motion) + generator.normal(0.0, 0.2, motion.q.shape)
+        return di.Log(motion.t, arm.run.joints, motion.q, effort, "joint_torque", name=name)
+
+    done = di.identify(arm.robot, [again("first"), again("second")])
+    assert not done.verdict.validated and "REPEATABILITY ONLY" in done.summary()
+    assert "record another motion" in done.summary()
+
+
+def test_refit_uses_all_data_and_keeps_the_verdict() -> None:
+    arm = di.examples.arm6()
+    plain, refitted = (di.identify(arm.robot, arm.run, refit=refit) for refit in (False, True))
+    assert refitted.verdict.to_dict() == plain.verdict.to_dict()
+    spans = [sum(source["end"] - source["start"] for source in done.fit.sources) for done in (plain, refitted)]
+    assert spans[1] == pytest.approx(arm.run.duration, rel=0.05) and spans[0] == pytest.approx(spans[1] * 2 / 3, rel=0.05)
+    assert "fitted once more to all data" in refitted.summary()
+    with pytest.raises(di.DynidentError, match="nothing is held out"):
+        di.identify(arm.robot, arm.run, validate=0, refit=True)
+
+
+def test_data_frames_are_logs() -> None:
+    pandas = pytest.importorskip("pandas")
+    arm = di.examples.arm6()
+    names = ["t", *(f"q_{j}" for j in arm.run.joints), *(f"tau_{j}" for j in arm.run.joints)]
+    frame = pandas.DataFrame(np.column_stack([arm.run.t, arm.run.position, arm.run.effort]), columns=names)
+    done = di.identify(arm.robot, frame, effort="joint_torque")
+    reference = di.identify(arm.robot, arm.run)
+    assert done.fit.values == pytest.approx(reference.fit.values, rel=1e-9)
+
+
+def test_stages_survive_every_log_format(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call(capsys, "excite", "my robot/two bars.urdf", "--iterations", 1, "--starts", 1, "-o", "plan", "-q")
+    robot, plan = di.Mechanism.from_urdf("my robot/two bars.urdf"), Plan.load("plan/plan.json")
+    motion = plan.motion()
+    log = di.Log(motion.t, plan.coordinates, motion.q, di.inverse_dynamics(robot, motion), "joint_torque", name="run")
+    for ending in (".csv", ".npz", ".mat", ".mcap"):
+        pytest.importorskip("mcap") if ending == ".mcap" else None
+        refer(log, plan).save(f"run{ending}")
+        training, held_out, _ = divide([di.Log.read(f"run{ending}")], [], 1 / 3)
+        assert [part.name for part in (*training, *held_out)] == ["run/excitation", "run/validation"], ending

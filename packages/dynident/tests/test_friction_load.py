@@ -1,0 +1,93 @@
+"""Friction that grows with the load of the model's own bodies: identified, scored, saved, written, exported and simulated."""
+
+import warnings
+
+import identify_cases
+import numpy as np
+import pytest
+
+import dynident as di
+from dynident.errors import DescriptionError, DynidentWarning
+from dynident.friction import law_of
+from dynident.identify import fit_friction
+from dynident.symbolic.controller import ControllerCode
+
+LAW = "coulomb + viscous + load(powers=(1.0,))"
+SHARE = 0.12  # of the load
+
+
+@pytest.fixture(scope="module")
+def robots():
+    """Return an arm as described, and the true one, whose gears lose a share of what they transmit."""
+    bare = identify_cases.arm(identify_cases.RRR, terms=("ia", "fv", "fc"))
+    true = bare.with_parameters(bare.parameters.replace(identify_cases.truth(bare)))
+    law = law_of(LAW)
+    numbers = dict.fromkeys(law.parameters, 0.0) | {"coulomb.fc": 0.8, "viscous.fv": 0.5, "load.fc_tau1": SHARE}
+    return bare, true.with_friction(dict.fromkeys(true.coordinate_names, law.using(numbers)))
+
+
+def log_of(true, seed, noise=0.02, gain=1.0):
+    motion = identify_cases.smooth(3, 4000, seed=seed)
+    effort = di.inverse_dynamics(true, motion) + noise * np.random.default_rng(seed).normal(size=motion.q.shape)
+    return di.Log(
+        t=motion.t,
+        joints=true.coordinate_names,
+        position=motion.q,
+        effort=gain * effort,
+        effort_kind="joint_torque",
+        name=str(seed),
+    )
+
+
+@pytest.fixture(scope="module")
+def fit(robots):
+    bare, true = robots
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DynidentWarning)
+        return fit_friction(bare, log_of(true, 1), LAW, estimator=di.MAP())
+
+
+def test_inverse_dynamics_has_the_friction_of_the_load(robots):
+    bare, true = robots
+    motion = identify_cases.smooth(3, 50, seed=3)
+    values = dict(zip(true.parameters.names, true.parameters.values, strict=True))
+    without = {name: values.get(name, 0.0) for name in bare.parameters.names}
+    without |= {f"{symbol}_{joint}": 0.0 for symbol in ("fv", "fc") for joint in bare.coordinate_names}
+    inert = di.inverse_dynamics(bare, motion, bare.parameters.replace(without))
+    rotors = np.array([values[f"ia_{name}"] for name in bare.coordinate_names]) * motion.a
+    expected = inert + 0.8 * np.sign(motion.v) + 0.5 * motion.v + SHARE * np.abs(inert - rotors) * np.sign(motion.v)
+    np.testing.assert_allclose(di.inverse_dynamics(true, motion), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_forward_dynamics_inverts_inverse_dynamics(robots):
+    _, true = robots
+    motion = identify_cases.smooth(3, 50, seed=4)
+    a = di.forward_dynamics(true, motion.q, motion.v, di.inverse_dynamics(true, motion))
+    np.testing.assert_allclose(a, motion.a, atol=1e-4 * np.abs(motion.a).max())
+
+
+def test_the_share_of_the_load_is_found_and_held_out_efforts_are_honest(robots, fit):
+    _, true = robots
+    for joint in true.coordinate_names[1:]:  # the description splits rotor and body of an axis that carries no gravity
+        at = fit.base.leaders.index(f"load.fc_tau1_{joint}")
+        assert fit.values[at] == pytest.approx(SHARE, abs=4 * fit.std[at], rel=0.02)
+        assert fit.std[at] < 0.2 * SHARE
+    score = fit.score(log_of(true, 2))
+    assert score.metrics.relative < 0.01
+    assert fit.score(log_of(true, 2, gain=1.7)).metrics.relative > 0.3  # the measured effort is no input of the model
+
+
+def test_a_fit_with_load_friction_is_saved_written_and_exported(robots, fit, tmp_path):
+    motion = identify_cases.smooth(3, 40, seed=6)
+    fit.save(tmp_path / "fit.json")
+    again = di.load(tmp_path / "fit.json")
+    np.testing.assert_allclose(again.predict(motion).effort, fit.predict(motion).effort, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(di.inverse_dynamics(again.model, motion), fit.predict(motion).effort, rtol=1e-6, atol=1e-6)
+    pytest.importorskip("pinocchio")
+    exported = fit.export(tmp_path / "out", "pinocchio")
+    assert exported.difference < 1e-9
+
+
+def test_controller_code_says_that_it_has_no_load(robots):
+    with pytest.raises(DescriptionError, match="grows with the load"):
+        ControllerCode(robots[1])

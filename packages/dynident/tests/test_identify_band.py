@@ -1,0 +1,82 @@
+"""The band of a fit: logs of any length, and cut-offs whose parameters agree with those of lower ones."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import dynident as di
+from dynident.errors import DynidentWarning
+
+SLIDE = {"a": 0, "alpha": 0, "d": 0, "theta": 0, "kind": "prismatic", "joint": "slide"}
+MASS, FRICTION = 20.0, 6.0
+
+
+def slider():
+    return di.Mechanism.from_dh([SLIDE], name="slider", gravity=(0, 0, 0))
+
+
+def slides(q, v, a, t, name, ripple=0.0, seen=1.0):
+    """Return the log of one mass; of the force for `ripple` [m] at 200 Hz the drive shows the share `seen`."""
+    w = 2 * np.pi * 200.0
+    shaken = ripple * np.sin(w * t)
+    noise = 0.2 * np.random.default_rng(len(t)).normal(size=t.size)
+    speed = v + ripple * w * np.cos(w * t)
+    effort = MASS * (a - seen * w**2 * shaken) + FRICTION * np.sign(speed) + noise
+    return di.Log(
+        t=t, joints=("slide",), position=(q + shaken)[:, None], effort=effort[:, None], effort_kind="joint_torque", name=name
+    )
+
+
+def sines(seconds, **beside):
+    t = np.arange(int(seconds * 1000)) / 1000
+    w, size = 2 * np.pi * np.array([0.5, 1.3, 2.1]), np.array([0.1, 0.03, 0.01])
+    angle = np.outer(t, w)
+    q, v, a = np.sin(angle) @ size, np.cos(angle) @ (w * size), -np.sin(angle) @ (w**2 * size)
+    return slides(q, v, a, t, "sines", **beside)
+
+
+def mass(fit):
+    (at,) = [i for i, name in enumerate(fit.base.leaders) if name.startswith(("m_", "ia_"))]
+    return fit.values[at], fit.std[at]
+
+
+@pytest.mark.parametrize(("seen", "lower"), [(1.0, False), (0.3, True)])
+def test_a_cut_off_is_lowered_only_if_its_parameters_contradict_those_of_lower_ones(seen, lower):
+    """Drives that step shake the machine at a frequency at which their current tells only a part of the force."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DynidentWarning)
+        data = di.Regression.from_logs(slider(), [sines(20.0, ripple=3e-6, seen=seen)])
+    said = [note for note in data.notes if note.kind == "band_inconsistent"]
+    assert bool(said) is lower
+    assert (data.sources[0]["cutoff"] < 200.0) is lower
+    value, std = mass(di.MAP().fit(data).result_)
+    assert value == pytest.approx(MASS, abs=3 * std, rel=1e-3)  # central differences are exact to 0.1 %
+    assert std < 0.02 * MASS
+
+
+def test_sets_of_short_logs_are_fitted():
+    """Moves of half a second, one of them even shorter: cut-offs that it is too short for are not tried."""
+    logs = []
+    for k, seconds in enumerate([0.6] * 7 + [0.35]):
+        t = np.arange(int(seconds * 1000)) / 1000
+        s, way = t / t[-1], 0.1 * (-1) ** k
+        q = way * (10 * s**3 - 15 * s**4 + 6 * s**5)
+        v = way * (30 * s**2 - 60 * s**3 + 30 * s**4) / t[-1]
+        a = way * (60 * s - 180 * s**2 + 120 * s**3) / t[-1] ** 2
+        logs.append(slides(q, v, a, t, f"move {k}"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DynidentWarning)
+        fit = di.MAP().fit(di.Regression.from_logs(slider(), logs)).result_
+    value, std = mass(fit)
+    assert value == pytest.approx(MASS, abs=3 * std)
+    assert std < 0.05 * MASS
+
+
+def test_more_logs_of_a_motion_do_not_narrow_its_band():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DynidentWarning)
+        one, four = (
+            di.Regression.from_logs(slider(), [sines(s) for s in lengths]) for lengths in ((8.0,), (8.0, 7.5, 7.0, 6.5))
+        )
+    assert four.sources[0]["bandwidth"] >= 0.9 * one.sources[0]["bandwidth"]

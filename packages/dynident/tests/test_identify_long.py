@@ -1,0 +1,88 @@
+"""Long logs are filtered and compressed part by part: band, notes, regression data and fit are those of the whole log."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from identify_cases import PLANAR, RRR, UR10, arm, simulated_log
+
+import dynident as di
+from dynident.identify.fingerprint import unpacked
+from dynident.identify.regression import factor
+from dynident.signals import filters
+from dynident.signals.filters import butterworth_part, differences, filter_columns, low_passed, padded, parts_of
+
+SMALL = 1500  # samples of a part
+
+
+def logs_of(robot) -> di.Log:
+    """Return a log with noise, a pause and a drive gain."""
+    log = simulated_log(robot, 40.0, 3, noise=0.05)
+    rng = np.random.default_rng(1)
+    pause = np.minimum(log.t, 17.0) + np.maximum(log.t - 19.0, 0.0)  # two seconds at rest
+    signals = {
+        name: np.stack([np.interp(pause, log.t, x) for x in getattr(log, name).T], axis=1) for name in ("position", "effort")
+    }
+    noisy = signals["position"] + 1e-5 * rng.standard_normal(log.position.shape)
+    return replace(log, position=noisy, effort=signals["effort"] / 2.0, gain=2.0, effort_kind="joint_torque")
+
+
+@pytest.mark.parametrize("rows", [RRR, PLANAR, UR10], ids=["RRR", "planar", "UR10"])
+def test_the_parts_of_a_log_give_band_regression_data_and_fit_of_the_whole(rows, monkeypatch) -> None:
+    robot = arm(rows)
+    log = logs_of(robot)
+    whole = di.Regression.from_logs(robot, [log])
+    monkeypatch.setattr(filters, "PART", SMALL)
+    monkeypatch.setattr(factor, "PART", SMALL)
+    parts = di.Regression.from_logs(robot, [log])
+    assert parts.notes == whole.notes
+    assert any("at rest" in note.sentence for note in parts.notes)
+    for a, b in zip(parts.groups, whole.groups, strict=True):
+        assert a.counts == b.counts
+        np.testing.assert_allclose(a.products, b.products, atol=1e-11 * np.abs(b.products).max(), rtol=0.0)
+    one, other = (di.MAP().fit(data).result_ for data in (parts, whole))
+    np.testing.assert_allclose(one.values, other.values, atol=1e-7 * np.abs(other.values).max(), rtol=0.0)
+    np.testing.assert_allclose(one.sigma, other.sigma, rtol=1e-9)
+    for mine, theirs in zip(parts.sources[0]["motion"]["rows"], whole.sources[0]["motion"]["rows"], strict=True):
+        np.testing.assert_allclose(unpacked(mine)[1], unpacked(theirs)[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("order", [1, 3, 4, 10])
+@pytest.mark.parametrize("causal", [False, True])
+def test_parts_of_a_signal_are_filtered_like_the_whole(order: int, causal: bool, monkeypatch) -> None:
+    rng = np.random.default_rng(order)
+    q = np.cumsum(rng.standard_normal((6000, 3)), axis=0) / 30.0
+    whole = di.signals.butterworth(1000.0, q, 20.0, order=order, causal=causal)
+    for first, last in ((0, 700), (2500, 4000), (5300, 6000)):
+        found = butterworth_part(q, 1e-3, 20.0, slice(first, last), order, causal)
+        for x, y in zip(found, whole, strict=True):
+            np.testing.assert_allclose(x, y[first:last], atol=1e-9 * np.abs(y).max(), rtol=0.0)
+    monkeypatch.setattr(filters, "PART", 1000)
+    assert len(parts_of(6000, 1e-3, 20.0)) > 1
+    v = low_passed(q, 1e-3, 20.0, order, causal, derivative=1)
+    np.testing.assert_allclose(v, whole[1], atol=1e-9 * np.abs(v).max(), rtol=0.0)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 6, 7, 9])
+def test_compiled_recursions_and_differences_are_the_sums_of_their_definition(channels: int) -> None:
+    rng = np.random.default_rng(channels)
+    x = rng.standard_normal((40, channels))
+    sections = filters.low_pass_sections(3, 0.1)
+    y = padded(x)
+    filter_columns(sections, y)
+    expected = x - x[0]
+    for b, a in sections:
+        source, expected = expected, np.zeros_like(expected)
+        for i in range(len(x)):
+            expected[i] = sum(b[k] * source[i - k] for k in range(min(i + 1, b.size)))
+            expected[i] -= sum(a[k] * expected[i - k] for k in range(1, min(i + 1, a.size)))
+    np.testing.assert_allclose(y[:, :channels], expected + x[0], atol=1e-14)
+    odd, even = rng.standard_normal((2, 3))
+    first, second = differences(odd, even, padded(x))
+    middle = range(3, len(x) - 3)
+    sums = [sum(odd[k - 1] * (x[i + k] - x[i - k]) for k in (1, 2, 3)) for i in middle]
+    np.testing.assert_allclose(first[:, :channels], sums, atol=1e-13)
+    sums = [sum(even[k - 1] * (x[i + k] - 2.0 * x[i] + x[i - k]) for k in (1, 2, 3)) for i in middle]
+    np.testing.assert_allclose(second[:, :channels], sums, atol=1e-13)
