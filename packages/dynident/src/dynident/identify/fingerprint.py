@@ -45,8 +45,8 @@ def fingerprint(log: Preparation, efforts: bool = True) -> dict[str, Any]:
     places = np.linspace(0, len(log) - SNIPPET, min(SNIPPETS, len(log) // SNIPPET)).astype(int)
     snippets = log.efforts(places, SNIPPET)
     if not efforts:
-        for piece in (*(each[:, q.shape[1] :] for each in pieces), *snippets):
-            piece[:] = 0.0
+        pieces = [np.hstack([each[:, : q.shape[1]], np.zeros_like(each[:, q.shape[1] :])]) for each in pieces]
+        snippets = [np.zeros_like(each) for each in snippets]
     rows = [
         _packed(float(t[taps // 2]) + i * factor / log.rate, factor / log.rate, low_pass.apply(piece))
         for i, piece in zip(first, pieces, strict=True)
