@@ -1,6 +1,6 @@
 """Limits of a robot: from its description, completed by a limits.toml or MoveIt's joint_limits.yaml, or assumed.
 
-``docs/excite.md`` lists the keys of limits.toml. Those of MoveIt are
+``docs/reference/formats.md`` lists the keys of limits.toml. Those of MoveIt are
 ``joint_limits: {elbow_joint: {has_velocity_limits: true, max_velocity: 3.15}}``, likewise acceleration, jerk, effort,
 min_position, max_position.
 
