@@ -17,12 +17,11 @@ from dynident.identify.held_out import COPIED, Overlap, overlap
 from dynident.identify.regression.factor import nearness
 from dynident.identify.regression.logs import dead_efforts, match, prepared_for, robot_motion, same_band, source_of
 from dynident.identify.regression.rows import Rows, motor_map
-from dynident.mechanics.motion import Motion
-from dynident.results import Result
+from dynident.mechanics.functions import Motion
+from dynident.results import Result, Tabular
 from dynident.signals.log import Log
 from dynident.signals.preparation import Prepared
 from dynident.signals.quality import Quality
-from dynident.tabular import Tabular
 
 if TYPE_CHECKING:
     from dynident.identify.fit import Fit
