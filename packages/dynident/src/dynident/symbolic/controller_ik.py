@@ -16,7 +16,7 @@ from dynident.graph.vectors import back, dot, matrix, product, transposed, vecto
 from dynident.mechanics.actuation import least_norm, least_squares
 from dynident.mechanics.inverse_kinematics_damped import robot_size
 from dynident.mechanics.kinematics import jacobian
-from dynident.mechanics.moving_tree import MovingTree
+from dynident.mechanics.newton_euler import MovingTree
 from dynident.mechanism.mechanism import Mechanism
 
 STEPS = 30  # at most
