@@ -24,13 +24,12 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.files import write_atomic
-from dynident.graph.algebra import minimum
+from dynident.graph.algebra import dot, minimum
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Function, Graph, Node
 from dynident.graph.print_c import c_function, c_helpers, c_number, c_table
 from dynident.graph.print_python import casadi_function, casadi_helpers, numpy_function, numpy_helpers
 from dynident.graph.printing import comment, identifier, identifiers
-from dynident.graph.vectors import dot
 from dynident.mechanics.actuation import coupling_rows, internal, least_norm
 from dynident.mechanics.branch import newton_step
 from dynident.mechanics.closure import close_positions
