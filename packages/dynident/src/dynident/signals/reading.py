@@ -31,6 +31,7 @@ from dynident.signals.tables import (
     VARIABLE_KEYS,
     Table,
     Words,
+    canonical,
     has_keys,
     is_time,
     parse_column,
@@ -38,8 +39,8 @@ from dynident.signals.tables import (
     split_unit,
     time_column,
     time_name,
+    to_si,
 )
-from dynident.signals.units import canonical, to_si
 
 VALUES = ("value", "values", "val", "reading")
 FEWEST = 3  #: rows per joint or run, below which a column is something else: a counter, a checksum
