@@ -278,6 +278,11 @@ class Decimator:
 
     def add_rows(self, x: Array, at: int, out: Array) -> None:
         """Add to outputs (m, count) what they get of inputs (m, n), samples last, of which the first has the number `at`."""
+        wide = max(2 * self.taps.size, 512)  # a matrix of all inputs and outputs is mostly zeros
+        if x.shape[1] > wide:
+            for begin in range(0, x.shape[1], wide):
+                self.add_rows(x[:, begin : begin + wide], at + begin, out)
+            return
         first = max(-((self.taps.size - 1 - at) // self.factor), 0)
         last = min((at + x.shape[1] - 1) // self.factor + 1, out.shape[1])
         if first >= last:
