@@ -103,7 +103,7 @@ def test_urdf_1_2_limits_of_acceleration_and_jerk_are_kept_and_used(tmp_path: Pa
         text.replace('<axis xyz="0 0 1"/></joint>', limit).replace("<robot ", '<robot version="1.2" '), encoding="utf-8"
     )
     robot = di.Mechanism.from_urdf(file)
-    limits = limits_of(robot)
+    limits = limits_of(robot, {"default": {"lower": -1.0, "upper": 1.0}})
     assert limits.acceleration.tolist() == [5.0] * 3 and limits.jerk.tolist() == [70.0] * 3
     robot.save(tmp_path / "again.urdf")
     assert [joint.limits for joint in read_robot(tmp_path / "again.urdf").joints] == [joint.limits for joint in robot.joints]
