@@ -27,8 +27,7 @@ from dynident.errors import ConditionWarning, DynidentError, IdentificationError
 from dynident.friction.terms import TERMS, JointTerm, term_of
 from dynident.identify.regression.rows import Rows, law_signals
 from dynident.mechanics.closure import close_positions, close_rates
-from dynident.mechanics.motion import Motion
-from dynident.mechanics.regressors import weighted_regressor
+from dynident.mechanics.functions import Motion, weighted_regressor
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import FIXED

@@ -14,7 +14,7 @@ from dynident.arrays import Array
 from dynident.checks import plain
 from dynident.errors import LogError, SignalWarning, warn
 from dynident.figures import over_time
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.results import Result
 from dynident.signals.clock import stamps_are_noise, to_uniform
 from dynident.signals.filters import (

@@ -31,6 +31,7 @@ from dynident.signals.tables import (
     VARIABLE_KEYS,
     Table,
     Words,
+    canonical,
     has_keys,
     is_time,
     parse_column,
@@ -38,8 +39,8 @@ from dynident.signals.tables import (
     split_unit,
     time_column,
     time_name,
+    to_si,
 )
-from dynident.signals.units import canonical, to_si
 
 UR_EFFORT = (  # [UniversalRobots2026]
     "For joint_states of a Universal Robots driver it is motor_current [A]; on PolyScope 5.23, 10.11 or newer, where the "

@@ -24,20 +24,18 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.files import write_atomic
+from dynident.graph.algebra import dot, minimum
 from dynident.graph.compiled import Compiled
-from dynident.graph.elementary import minimum
 from dynident.graph.expression import Function, Graph, Node
 from dynident.graph.print_c import c_function, c_helpers, c_number, c_table
 from dynident.graph.print_python import casadi_function, casadi_helpers, numpy_function, numpy_helpers
 from dynident.graph.printing import comment, identifier, identifiers
-from dynident.graph.vectors import dot
 from dynident.mechanics.actuation import coupling_rows, internal, least_norm
 from dynident.mechanics.branch import newton_step
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.dynamics import SINGULAR, accelerations
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.moving_tree import MovingTree, positions_of
-from dynident.mechanics.newton_euler import inverse_dynamics
+from dynident.mechanics.newton_euler import MovingTree, inverse_dynamics, positions_of
 from dynident.mechanics.solving import reciprocal, solve_symmetric
 from dynident.mechanism.force import Columns
 from dynident.mechanism.mechanism import Mechanism

@@ -10,13 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from dynident.errors import DescriptionError
-from dynident.graph.elementary import absolute, maximum, minimum, where
+from dynident.graph.algebra import absolute, back, dot, matrix, maximum, minimum, product, transposed, vector, where
 from dynident.graph.expression import Function, Node
-from dynident.graph.vectors import back, dot, matrix, product, transposed, vector
 from dynident.mechanics.actuation import least_norm, least_squares
 from dynident.mechanics.inverse_kinematics_damped import robot_size
 from dynident.mechanics.kinematics import jacobian
-from dynident.mechanics.moving_tree import MovingTree
+from dynident.mechanics.newton_euler import MovingTree
 from dynident.mechanism.mechanism import Mechanism
 
 STEPS = 30  # at most

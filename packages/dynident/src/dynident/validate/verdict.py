@@ -29,8 +29,7 @@ from dynident.friction.passivity import dissipation
 from dynident.friction.terms import term_of
 from dynident.identify.held_out import REPEATED
 from dynident.pages import number, percent
-from dynident.results import Result
-from dynident.tabular import Tabular
+from dynident.results import Result, Tabular
 
 if TYPE_CHECKING:
     from dynident.identify.fit import Fit

@@ -39,7 +39,7 @@ from dynident.identify.regression.regression import (
 )
 from dynident.identify.regression.rows import Projection, Rows, check_projection
 from dynident.mechanics.closure import motion_from_actuators
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import Cutoff
 from dynident.signals.log import Log

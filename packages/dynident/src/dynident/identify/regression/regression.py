@@ -24,7 +24,7 @@ from dynident.identify.partitions import warn_of_projection
 from dynident.identify.regression.factor import Repeats, RowGroup, Samples, added, factors_of, triangle
 from dynident.identify.regression.rows import Projection, Rows, check_projection, checked_efforts
 from dynident.mechanics.closure import closure_starts
-from dynident.mechanics.motion import Motion, MotionLike, as_motion
+from dynident.mechanics.functions import Motion, MotionLike, as_motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import stored
 from dynident.signals.filters import Decimator
