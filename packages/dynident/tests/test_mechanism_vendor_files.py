@@ -1,5 +1,6 @@
 """Files that other programs write: loop_closures.yaml beside a URDF, and limits of URDF 1.2."""
 
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -106,7 +107,8 @@ def test_urdf_1_2_limits_of_acceleration_and_jerk_are_kept_and_used(tmp_path: Pa
     limits = limits_of(robot, {"default": {"lower": -1.0, "upper": 1.0}})
     assert limits.acceleration.tolist() == [5.0] * 3 and limits.jerk.tolist() == [70.0] * 3
     robot.save(tmp_path / "again.urdf")
-    assert [joint.limits for joint in read_robot(tmp_path / "again.urdf").joints] == [joint.limits for joint in robot.joints]
+    again = read_robot(tmp_path / "again.urdf")
+    assert [astuple(joint.limits) for joint in again.joints] == [astuple(joint.limits) for joint in robot.joints]
     file.write_text(file.read_text(encoding="utf-8").replace('jerk="70"', 'jerk="-1"'), encoding="utf-8")
     with pytest.raises(DescriptionError, match="jerk is -1"):
         di.Mechanism.from_urdf(file)
