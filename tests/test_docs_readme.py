@@ -71,7 +71,7 @@ def test_every_python_block_of_the_documentation_runs(page: Path, example: Path,
     """Blocks of one page share their names, as a reader would type them one after the other."""
     blocks = _blocks(page)
     unknown = {language for language, _ in blocks} - MARKED
-    assert not unknown, f"{page.name}: code blocks are marked {unknown}; mark them {code - cell}, python, sh, toml or text"
+    assert not unknown, f"{page.name}: code blocks are marked {unknown}; mark them as one of {MARKED}"
     cells = [re.sub(r"^:tags:.*\n", "", code) for language, code in blocks if language in RUN]
     code = "\n".join(cell for cell in cells if not cell.startswith("%"))  # lines with % are for notebooks
     if code and page.stem != "gallery":  # tests/test_examples.py runs the programs of the gallery

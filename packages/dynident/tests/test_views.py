@@ -14,7 +14,7 @@ from test_report_page import arm
 
 import dynident as di
 from dynident.errors import DynidentError
-from dynident.mechanism.drawing import LETTER, link_poses, to_svg
+from dynident.mechanism.describe import LETTER, link_poses, to_svg
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,7 @@ from dynident.cli.options import (
     check_tolerance,
 )
 from dynident.errors import IdentificationError
-from dynident.mechanism.describe import description, description_text
-from dynident.mechanism.drawing import write_svg
+from dynident.mechanism.describe import description, description_text, write_svg
 
 
 def describe(

@@ -33,8 +33,8 @@ from dynident.errors import DynidentError
 from dynident.excitation.experiment import PAYLOAD, motion_limits
 from dynident.excitation.limits_file import MotionLimits
 from dynident.report.plan_page import write_plan_page
+from dynident.trajectory.curves import Fourier
 from dynident.trajectory.export import REPETITIONS
-from dynident.trajectory.sines import Fourier
 
 AS_RECORDED = RecordedOptions()
 

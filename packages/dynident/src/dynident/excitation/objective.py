@@ -47,10 +47,9 @@ from dynident.arrays import Array
 from dynident.checks import choice, number, numbers, shown, whole
 from dynident.errors import DynidentError, require
 from dynident.excitation.input_checks import motion_family, per_coordinate
-from dynident.graph.compiled import Compiled
-from dynident.graph.elementary import absolute
+from dynident.graph.algebra import absolute
+from dynident.graph.compiled import Compiled, Products
 from dynident.graph.expression import reverse
-from dynident.graph.products import Products
 from dynident.identify.base import BaseParameters
 from dynident.identify.regression.factor import triangle
 from dynident.identify.regression.regression import Regression
@@ -58,8 +57,7 @@ from dynident.identify.regression.rows import Projection, Rows, check_projection
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.equations import Equations as Expressions
 from dynident.mechanics.equations import opaque_columns
-from dynident.mechanics.functions import cached, declared, entering
-from dynident.mechanics.motion import Motion, MotionLike, as_motion
+from dynident.mechanics.functions import Motion, MotionLike, as_motion, cached, declared, entering
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import SMALL, cores, one_blas_thread
 from dynident.trajectory.family import Family

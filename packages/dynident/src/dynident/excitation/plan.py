@@ -22,7 +22,7 @@ from dynident.errors import DynidentError
 from dynident.excitation.input_checks import CYCLES, LARGEST, fits, motion_curve, per_coordinate, text
 from dynident.figures import label, one_axes
 from dynident.files import read_json, to_json
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.results import Result, stored
 from dynident.signals.log import Log
 from dynident.trajectory.export import REPETITIONS, bound_from_spec, from_spec

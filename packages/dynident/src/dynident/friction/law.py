@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
 from dynident.errors import DescriptionError, LogError
-from dynident.graph.elementary import tanh, where
+from dynident.graph.algebra import tanh, where
 from dynident.graph.expression import Graph, Node, derivative, evaluate_nodes, reachable, substitute
 
 

@@ -17,12 +17,11 @@ from dynident.identify.held_out import COPIED, Overlap, overlap
 from dynident.identify.regression.factor import nearness
 from dynident.identify.regression.logs import dead_efforts, match, prepared_for, robot_motion, same_band, source_of
 from dynident.identify.regression.rows import Rows, motor_map
-from dynident.mechanics.motion import Motion
-from dynident.results import Result
+from dynident.mechanics.functions import Motion
+from dynident.results import Result, Tabular
 from dynident.signals.log import Log
 from dynident.signals.preparation import Prepared
 from dynident.signals.quality import Quality
-from dynident.tabular import Tabular
 
 if TYPE_CHECKING:
     from dynident.identify.fit import Fit
@@ -265,8 +264,7 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         raise IdentificationError(f"log '{log.name}' has no usable effort channel of a joint that was fitted")
     motion = robot_motion(fit.mechanism, prepared.motion)
     free = fit.values if fit.free is None else fit.free
-    betas = np.array([fit.values, fit.described, free, np.zeros(fit.base.rank)])  # the last: known forces alone
-    efforts, deviation, share = fit.evaluate(motion, betas, prepared.temperature)
+    efforts, deviation, share = fit.evaluate(motion, np.array([fit.values, fit.described, free]), prepared.temperature)
     shared = Overlap(1.0, 1.0) if training else _shared(fit, source["sha256"], motion, prepared, efforts[0])
     training = shared.copied > COPIED
     if training and not allow_training:
@@ -284,9 +282,10 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         if not used.any():
             raise IdentificationError(f"log '{log.name}' has no row in which a joint moves; fit with a smaller standstill=")
     joints = tuple(rows.names[i] for i in keep)
-    given = low_pass(efforts[3][:, keep])
+    forces = rows.known_forces(motion)[:, keep]
+    given = low_pass(forces)
     metrics = evaluate(measured, predicted, joints, t, used, given)
-    every = evaluate(effort, efforts[0][:, keep], joints, prepared.motion.t, None, efforts[3][:, keep])
+    every = evaluate(effort, efforts[0][:, keep], joints, prepared.motion.t, None, forces)
     described, alone = low_pass(efforts[1][:, keep]), low_pass(efforts[2][:, keep])
     before, beside = (evaluate(measured, each, joints, t, used, given).relative for each in (described, alone))
     leverage, size = None, float(np.sqrt(np.mean(measured**2)))

@@ -9,6 +9,11 @@ from .dynamics import forward_dynamics as forward_dynamics
 from .dynamics import gravity as gravity
 from .dynamics import inverse_dynamics as inverse_dynamics
 from .dynamics import mass_matrix as mass_matrix
+from .functions import Motion as Motion
+from .functions import MotionLike as MotionLike
+from .functions import energy_regressor as energy_regressor
+from .functions import momentum_regressor as momentum_regressor
+from .functions import regressor as regressor
 from .inverse_kinematics_closed import arm_structure as arm_structure
 from .inverse_kinematics_closed import choose_posture as choose_posture
 from .inverse_kinematics_closed import inverse_kinematics as inverse_kinematics
@@ -18,8 +23,3 @@ from .inverse_kinematics_damped import inverse_kinematics_numeric as inverse_kin
 from .kinematics import forward_kinematics as forward_kinematics
 from .kinematics import frame_motion as frame_motion
 from .kinematics import jacobian as jacobian
-from .motion import Motion as Motion
-from .motion import MotionLike as MotionLike
-from .regressors import energy_regressor as energy_regressor
-from .regressors import momentum_regressor as momentum_regressor
-from .regressors import regressor as regressor

@@ -10,14 +10,24 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
+from dynident.graph.algebra import dot, minimum
 from dynident.graph.compiled import Compiled
-from dynident.graph.elementary import minimum
 from dynident.graph.expression import Function, Node, substitute
-from dynident.graph.vectors import dot
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import at_rest, cached, coordinates, declared, entering, node_values, quantity, values_of
+from dynident.mechanics.functions import (
+    Motion,
+    MotionLike,
+    as_motion,
+    at_rest,
+    cached,
+    coordinates,
+    declared,
+    entering,
+    node_values,
+    quantity,
+    values_of,
+)
 from dynident.mechanics.kinematics import jacobian
-from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanics.newton_euler import mass_matrix as bodies_matrix
 from dynident.mechanics.solving import NodeRows, reciprocal, solve_symmetric
 from dynident.mechanism.mechanism import Mechanism

@@ -11,8 +11,7 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.graph.expression import Node
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Outputs, at_rest, entering, function_of, quantity, run
-from dynident.mechanics.motion import Motion, MotionLike, as_motion
+from dynident.mechanics.functions import Motion, MotionLike, Outputs, as_motion, at_rest, entering, function_of, quantity, run
 from dynident.mechanism.mechanism import Mechanism
 
 

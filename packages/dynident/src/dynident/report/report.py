@@ -22,8 +22,7 @@ from dynident.mechanism.parameters import Parameters
 from dynident.outputs import output_set
 from dynident.pages import escape, page
 from dynident.report import embed, model, sections
-from dynident.results import Result
-from dynident.tabular import Tabular
+from dynident.results import Result, Tabular
 from dynident.validate.verdict import Verdict, judge
 
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.checks import number
-from dynident.control.controller import Controller
-from dynident.control.laws import PID, Cascade, ComputedTorque, OpenLoop, check_preload
+from dynident.control.laws import PID, Cascade, ComputedTorque, Controller, OpenLoop, check_preload
 from dynident.control.task import TaskCascade, TaskComputedTorque, TaskPID, bound_space
 from dynident.drive.drive import Drive
 from dynident.drive.joint_terms import Law, check_gears, identified_model, joint_side

@@ -16,14 +16,10 @@ from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
 from dynident.checks import choice
-from dynident.control.cascade import cascade_for, spread
-from dynident.control.gains import gains_for
+from dynident.control.cascade import cascade_for, gains_for, spread
 from dynident.control.laws import PID, Cascade, ComputedTorque
-from dynident.drive.drive import Drive
-from dynident.drive.encoder import Encoder
+from dynident.drive.drive import Drive, Encoder, Motor, Transmission
 from dynident.drive.joint_terms import beside_drives, identified_model, joint_side
-from dynident.drive.motor import Motor
-from dynident.drive.transmission import Transmission
 from dynident.errors import DynidentError, SimulationError, require
 from dynident.mechanics.actuation import actuator_jacobian
 from dynident.mechanics.dynamics import mass_matrix

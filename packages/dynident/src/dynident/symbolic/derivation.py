@@ -14,9 +14,9 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.errors import DescriptionError, DynidentError
+from dynident.graph.algebra import matrix, plus, scale, snapped, vector
 from dynident.graph.expression import Graph, Node, substitute, total
 from dynident.graph.printing import identifiers
-from dynident.graph.vectors import matrix, plus, scale, snapped, vector
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.solving import solve_symmetric
 from dynident.mechanism.elements import Joint

@@ -1,3 +1,8 @@
+from .curves import BSpline as BSpline
+from .curves import Fourier as Fourier
+from .curves import Interpolated as Interpolated
+from .curves import Multisine as Multisine
+from .curves import random_motion as random_motion
 from .export import from_spec as from_spec
 from .export import to_csv as to_csv
 from .export import to_ros as to_ros
@@ -6,12 +11,7 @@ from .family import Trajectory as Trajectory
 from .family import sample as sample
 from .joins import cycle as cycle
 from .joins import join as join
-from .moves import Moves as Moves
 from .profiles import Cycloid as Cycloid
+from .profiles import Moves as Moves
 from .profiles import Quintic as Quintic
 from .profiles import Trapezoid as Trapezoid
-from .sines import Fourier as Fourier
-from .sines import Multisine as Multisine
-from .sines import random_motion as random_motion
-from .splines import BSpline as BSpline
-from .splines import Interpolated as Interpolated

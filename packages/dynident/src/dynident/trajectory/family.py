@@ -19,7 +19,7 @@ from dynident.checks import finite_times, numbers
 from dynident.checks import plain as scalar
 from dynident.errors import DynidentError
 from dynident.files import jsonable
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,9 +20,8 @@ from dynident.errors import DynidentError, require
 from dynident.figures import BLUE, ORANGE, label, one_axes
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
+from dynident.mechanics.functions import Motion, energy_regressor
 from dynident.mechanics.kinematics import forward_kinematics, jacobian
-from dynident.mechanics.motion import Motion
-from dynident.mechanics.regressors import energy_regressor
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
 from dynident.validate.verdict import Check
