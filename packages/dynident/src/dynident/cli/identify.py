@@ -51,7 +51,7 @@ from dynident.cli.options import (
     typed,
 )
 from dynident.cli.progress import progress
-from dynident.cli.words import in_options
+from dynident.cli.words import COMMAND, in_options
 from dynident.errors import DynidentError
 from dynident.identify.regression.logs import match
 from dynident.validate.diagnosis.inspection import doubts_of
@@ -152,7 +152,7 @@ def identify(
         )
         step("writing the results")
         source = robot if robot.is_file() else None
-        written = done.write(output, source, described.search, described.arguments(), described.sidecar)
+        written = done.write(output, source, described.search, described.arguments(), described.sidecar, COMMAND.get())
     if as_json:
         print_json(done.verdict.to_dict())
     elif quiet:  # the summary, which has them too, is not printed
