@@ -219,7 +219,8 @@ def test_the_head_says_before_and_after_logs_date_version_and_command(tmp_path: 
     page, score = Page(path), done.scores[0]
     seen = " ".join(page.words)
     assert f"{percent(score.description, 1)} \u2192 {percent(score.metrics.relative)}" in seen
-    made = ("fitted: run", "held out: other", "2023-11-14 22:13 UTC", f"dynident {di.__version__}", "'my robot.urdf' run.csv")
+    made = [f"fitted: {arm.run.name}", f"held out: {arm.other.name}", "2023-11-14 22:13 UTC", "'my robot.urdf' run.csv"]
+    made.append(f"dynident {di.__version__}")
     assert [words for words in made if words not in seen] == []
     raw = unpacked(page.data["logs"][0]["series"][2]["raw"])
     assert raw.size > 3 * score.t.size and raw.max() == pytest.approx(float(arm.other.effort[:, 2].max()), rel=1e-6)
