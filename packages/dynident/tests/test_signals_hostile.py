@@ -264,7 +264,7 @@ FOOTERS = """
 import io, sys
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq
 from dynident.errors import LogError
-from dynident.signals.formats import read_table
+from dynident.signals.reading import read_table
 
 buffer, n = io.BytesIO(), 30
 lists = pa.array([[float(k), 1.0] for k in range(n)])

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from dynident.errors import LogError
 from dynident.signals.channels import rules_of
-from dynident.signals.formats import bags, is_bag, naming
 from dynident.signals.log import MINIMUM_SAMPLES, Log
-from dynident.signals.reading import log_of, read_log, topics_of
+from dynident.signals.reading import bags, is_bag, log_of, naming, read_log, topics_of
 from dynident.signals.tables import Table
 
 FEWEST = 100

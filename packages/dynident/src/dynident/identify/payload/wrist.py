@@ -30,7 +30,7 @@ from dynident.mechanics.newton_euler import body_regressor
 from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import automatic_cutoff, butterworth
-from dynident.signals.formats import read_table
+from dynident.signals.reading import read_table
 
 SEEN = 1e-7  # part of a column of unit length below which the data do not show it
 PASSES = 30

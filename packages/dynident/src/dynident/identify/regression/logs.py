@@ -26,7 +26,6 @@ from dynident import signals
 from dynident.arrays import Array
 from dynident.errors import IdentificationError, LogError, SignalWarning, warn
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
-from dynident.identify.fingerprint import fingerprint
 from dynident.identify.regression.factor import BLOCKS, FEW, FEWEST_ROWS, Part, Repeats, RowGroup, Samples, repeated_stretches
 from dynident.identify.regression.regression import (
     Recorded,
@@ -43,7 +42,7 @@ from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import Cutoff
 from dynident.signals.log import Log
-from dynident.signals.preparation import Options, Preparation, Prepared, common_cutoff
+from dynident.signals.preparation import Options, Preparation, Prepared, common_cutoff, fingerprint
 from dynident.signals.quality import Finding, Segment, note, split_at_gaps
 from dynident.signals.stream import LogStream
 
