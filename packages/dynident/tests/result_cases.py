@@ -137,8 +137,5 @@ CASES: dict[str, Callable[[], Any]] = {
     "Comparison": comparison,
     "CrossValidation": lambda: validate.CrossValidation(("a", "b"), 0.1 * ONES, np.array([[1.0, np.nan], ONES]), 0.2),
     "HoldOut": lambda: validate.HoldOut(*fitted()),
-    "RobotCheck": lambda: validate.RobotCheck(
-        "arm", ("a",), verdict().checks, {"low": np.inf}, WAVE[:, :1], WAVE[:, 0], ("note",)
-    ),
     "Verdict": verdict,
 }

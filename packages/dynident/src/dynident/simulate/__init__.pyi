@@ -1,6 +1,5 @@
 from .analysis import TrackingError as TrackingError
 from .analysis import tracking_error as tracking_error
-from .batch import monte_carlo as monte_carlo
 from .closed_loop import ClosedLoop as ClosedLoop
 from .closed_loop import reference_motion as reference_motion
 from .record import Run as Run

@@ -128,8 +128,9 @@ def check(
 
     Examples
     --------
-    >>> import dynident as di
-    >>> print(di.check(rrr.machine().model).ok)
+    >>> from dynident_papers.properties import check
+    >>> from dynident_papers.robots import rrr
+    >>> print(check(rrr.machine().model).ok)
     True
     """
     require(mechanism, Mechanism, "mechanism")
