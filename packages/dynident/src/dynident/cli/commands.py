@@ -133,7 +133,7 @@ _CAMPAIGN = "did you mean 'dynident simulate-campaign'?"
 _XACRO = "files are evaluated safely; leave it out, or expand the file with ROS's xacro first"
 #: Options of version 0.2, by command, and what to type instead.
 FORMER = {
-    "describe": {"--reduction": "did you mean 'dynident reduction ROBOT'?"},
+    "describe": {"--reduction": "did you mean 'dynident reduction ROBOT'?", "--svg": "did you mean '--plot FILE'?"},
     "identify": {"--cycle": "did you mean 'dynident cycles ROBOT CAMPAIGN'?"},
     "excite": {
         "--cartesian": "did you mean the robot 'cft_cartesian'?",

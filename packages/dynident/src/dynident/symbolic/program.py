@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
-from dynident.errors import DynidentError, missing_extra
+from dynident.errors import DynidentError
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Function, Graph, Node, evaluate_nodes, reachable
-from dynident.graph.operations import sympy_functions
 
 if TYPE_CHECKING:
     from dynident.symbolic.regroup import Regrouping
@@ -138,25 +136,6 @@ class Program:
             given[name] = array
         return given
 
-    # ---- conversions ------------------------------------------------------------------------------------------------
-
-    def to_sympy(self, quantity: str) -> Any:
-        """Return a closed form as a sympy matrix, with the symbols' own names."""
-        sympy = load_sympy("converting closed forms to sympy")
-        form = self[quantity]
-        value: dict[int, Any] = {}
-        functions = sympy_functions(sympy)
-        for node in reachable(form.entries):
-            args = [value[arg.index] for arg in node.args]
-            if node.op == "const":
-                value[node.index] = sympy.Integer(int(node.value)) if node.value == int(node.value) else sympy.Float(node.value)
-            elif node.op == "symbol":
-                value[node.index] = sympy.Symbol(self.label(*place(node.name)), real=True)
-            else:
-                value[node.index] = functions[node.op](*args)
-        rows = form.shape[0] if form.shape else 1
-        return sympy.Matrix(rows, len(form.entries) // rows, [value[entry.index] for entry in form.entries])
-
     def function(self, quantity: str, prefix: str = "") -> Function:
         """Return a closed form as a function of arrays, as printers and the compiler take it."""
         form = self[quantity]
@@ -175,11 +154,3 @@ def place(symbol: str) -> tuple[str, int]:
     """Return array and element of a symbol such as ``q[3]``."""
     array, number = symbol[:-1].split("[")
     return array, int(number)
-
-
-def load_sympy(purpose: str) -> Any:
-    """Return the module sympy, an optional extra that is needed for a purpose."""
-    try:
-        return import_module("sympy")
-    except ImportError:
-        raise missing_extra("sympy", "symbolic", purpose) from None
