@@ -14,7 +14,7 @@ import dynident as di
 from dynident import excitation, friction, simulate, validate
 from dynident.excitation.experiment import Experiment
 from dynident.friction.dynamic import Response
-from dynident.friction.passivity import Dissipation
+from dynident.friction.law import Dissipation
 from dynident.identify import DriveGains, Payload, Population, Prediction, Score, fit_friction
 from dynident.identify.estimators.bias import LeastSquaresBias
 from dynident.identify.estimators.output_error import Visible

@@ -8,9 +8,8 @@ import numpy as np
 from simulate_cases import arm, excitation, geared_arm, noisy_arm, same
 
 from dynident.control import ComputedTorque
-from dynident.mechanics.dynamics import mass_matrix
+from dynident.mechanics.dynamics import forward_kinematics, jacobian, mass_matrix
 from dynident.mechanics.functions import geometry_key
-from dynident.mechanics.kinematics import forward_kinematics, jacobian
 from dynident.mechanism.elements import Body, Joint, Placement
 from dynident.mechanism.inertia import from_com
 from dynident.mechanism.mechanism import Mechanism

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import number, shown, whole
 from dynident.errors import DynidentError, require
-from dynident.excitation.input_checks import fits, motion_curve, motion_family, per_coordinate, text
 from dynident.excitation.limits import State, all_excess, all_names, least_margins
 from dynident.excitation.limits_file import MotionLimits, limits_of
 from dynident.excitation.objective import (
@@ -21,8 +20,13 @@ from dynident.excitation.objective import (
     Objective,
     RobotEquations,
     expected_deviations,
+    fits,
     information,
+    motion_curve,
+    motion_family,
+    per_coordinate,
     prior_factor,
+    text,
 )
 from dynident.excitation.optimise import Optimum, Problem, Progress, check_frequencies, feasible_start, optimise
 from dynident.excitation.plan import Plan, Stage
@@ -34,8 +38,7 @@ from dynident.mechanics.functions import Motion
 from dynident.mechanism.describe import effort_units
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
-from dynident.trajectory.curves import Fourier, Multisine
-from dynident.trajectory.family import Curve, Family, Trajectory, positive, sample
+from dynident.trajectory.curves import Curve, Family, Fourier, Multisine, Trajectory, positive, sample
 from dynident.trajectory.joins import resting_place
 
 if TYPE_CHECKING:
