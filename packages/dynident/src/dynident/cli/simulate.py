@@ -22,7 +22,7 @@ from dynident.excitation.plan import Plan, refer
 from dynident.figures import new_figure
 from dynident.outputs import output_set
 from dynident.signals.writers import check_log_file
-from dynident.simulate.standard import with_noise
+from dynident.simulate.robot import with_noise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
