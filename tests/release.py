@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("dynident", "dynident_lab", "dynident_papers")
 CORE = (
-    *("demo", "describe", "identify", "validate", "report", "compare", "excite", "simulate", "export", "derive", "ik", "check"),
+    *("demo", "describe", "identify", "validate", "report", "compare", "excite", "simulate", "export", "derive", "ik"),
     *("partitions", "monitor", "payload", "gains", "convert", "cache", "inspect"),
 )
 TINY = """

@@ -52,7 +52,7 @@ PROVIDED: dict[str, dict[str, tuple[str, ...]]] = {
     EXPORTERS: {"lab": ("fmu",)},
     PLANS: {"lab": ("complete",)},
 }
-"""What our other distributions add, by group and extra: whoever asks for one that is not installed learns what to install."""
+"""What our other distributions add, by group and extra, for the message that names the package to install."""
 
 
 class PluginError(DynidentError):

@@ -190,7 +190,7 @@ def _pattern(pattern: str, robots: Mapping[str, Mechanism]) -> list[LogEntry]:
         if place not in FIELDS or place == "log":
             raise DynidentError(f"pattern '{pattern}': unknown field '{place}'; use {', '.join(set(FIELDS) - {'log'})}")
     if "serial" not in places:
-        raise DynidentError(f"pattern '{pattern}' does not tell the serial; write it as in 'data/{{serial}}/*.parquet'")
+        raise DynidentError(f"pattern '{pattern}' has no serial; write it as in 'data/{{serial}}/*.parquet'")
     found = matching(_PLACE.sub("*", pattern))
     if not found:
         raise DynidentError(f"no file matches the pattern '{pattern}'; check the folder and the ending")

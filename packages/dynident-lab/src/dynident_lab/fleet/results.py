@@ -238,7 +238,7 @@ def alike(z: Array, best: int) -> list[int]:
 def told(deviation: Deviation, unit: str) -> str:
     """Return a deviation as a sentence."""
     share = f" ({100 * deviation.relative:+.0f} %)" if math.isfinite(deviation.relative) else ""
-    close = f"; not told from {', '.join(deviation.alike)}" if deviation.alike else ""
+    close = f"; not distinguished from {', '.join(deviation.alike)}" if deviation.alike else ""
     size = f"{deviation.change:+.4g} +- {deviation.std:.2g} {deviation.unit}{share}{unit}"
     chance = f" (by chance {deviation.chance})" if deviation.chance else ""
     return f"{deviation.serial}: {deviation.parameter} {size}, {abs(deviation.z):.1f} standard deviations{chance}{close}"

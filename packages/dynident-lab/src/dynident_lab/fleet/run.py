@@ -108,7 +108,7 @@ def identify(
         except BaseException as error:
             session.state("stopped", session.done, len(entries))
             if type(error).__module__.startswith(("distributed", "concurrent")):
-                raise DynidentError(f"the run stopped: {engine_failure(error)}; the next run goes on from here") from error
+                raise DynidentError(f"the run stopped: {engine_failure(error)}; the next run continues from here") from error
             raise
         if output is None:
             return result

@@ -231,7 +231,7 @@ class _Mcap:
         count = self._number(offset + 9 + 2) // 16
         if count * MESSAGE > chunk.uncompressed_size or chunk.uncompressed_size > GROUP:
             raise LogError(
-                f"cannot read '{self.path}': its index tells {count} messages in a chunk of {chunk.uncompressed_size} bytes; "
+                f"cannot read '{self.path}': its index states {count} messages in a chunk of {chunk.uncompressed_size} bytes; "
                 "repair it with  mcap recover"
             )
         return count

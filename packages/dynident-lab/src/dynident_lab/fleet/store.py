@@ -98,9 +98,9 @@ class Store:
         try:
             found = parsed(json.loads, read_regular(file, LARGEST)) if file.exists() else {}
         except (OSError, ContentError) as error:
-            raise DynidentError(f"'{file}' is damaged ({error}); remove it, and the bands are chosen anew") from error
+            raise DynidentError(f"'{file}' is damaged ({error}); remove it to choose the bands again") from error
         if not isinstance(found, dict) or not all(_is_choice(chosen) for chosen in found.values()):
-            raise DynidentError(f"'{file}' is no table of bands and models; remove it, and the bands are chosen anew")
+            raise DynidentError(f"'{file}' is not a table of bands and models; remove it to choose the bands again")
         return found
 
     def keep_type(self, name: str, chosen: Any) -> None:

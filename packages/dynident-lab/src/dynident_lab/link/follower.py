@@ -232,7 +232,7 @@ class Follower:
             if done and (over or time.monotonic() - moved > REPORTED):  # the last sample has come
                 break
             if time.monotonic() - moved > STUCK:
-                raise ConnectionError(f"the robot has not gone on for {STUCK:g} s")
+                raise ConnectionError(f"the robot has not moved for {STUCK:g} s")
         self.recorder.close_segment()
 
     def _alarm(self) -> int:

@@ -37,7 +37,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def check_new(folder: Path) -> None:
     """Refuse a folder that already holds something."""
     if (folder / "campaign.json").exists():
-        raise LinkError(f"'{folder}' holds a campaign; go on with dynident record --resume {folder}, or give another folder")
+        raise LinkError(f"'{folder}' holds a campaign; continue with dynident record --resume {folder}, or give another folder")
     # A crash may leave the plan alone: campaign.json comes last.
     known = ("plan.json", ".plan.json.", ".campaign.json.")
     if folder.exists() and (not folder.is_dir() or any(not p.name.startswith(known) for p in folder.iterdir())):
@@ -123,7 +123,7 @@ class AppendFile:
         except OSError as error:
             os.ftruncate(self._handle, self.size)
             if error.errno in FULL:
-                raise DiskFullError(f"no room to write '{self.path}' ({error.strerror}); free some space") from error
+                raise DiskFullError(f"no space to write '{self.path}' ({error.strerror}); free some space") from error
             raise
         self.size += len(data)
 
@@ -138,7 +138,7 @@ class AppendFile:
             os.fsync(self._handle)
         except OSError as error:
             if error.errno in FULL:
-                raise DiskFullError(f"no room to write '{self.path}' ({error.strerror}); free some space") from error
+                raise DiskFullError(f"no space to write '{self.path}' ({error.strerror}); free some space") from error
             raise
 
     def close(self) -> None:
@@ -314,7 +314,7 @@ class Recorder:
         except (OSError, DynidentError) as error:
             cause = error if isinstance(error, OSError) else error.__cause__
             if isinstance(cause, OSError) and cause.errno in FULL:
-                raise DiskFullError(f"no room to seal '{path}' ({cause.strerror}); free some space") from error
+                raise DiskFullError(f"no space to seal '{path}' ({cause.strerror}); free some space") from error
             raise
         sync_folder(self.folder)
 

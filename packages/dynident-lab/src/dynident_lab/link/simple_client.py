@@ -235,7 +235,7 @@ class SimpleClient(RemoteController):
             data = decode_json(self._request(Message(m.IDENTITY), "to say where it is").data)
             self._here = np.array(data["setpoint"], dtype=np.float64)
         if self._here is None:
-            raise LinkError("the controller has not said yet where the robot is; wait for its feedback")
+            raise LinkError("the controller has not reported the robot's position yet; wait for its feedback")
         return self._here[: len(self.identity.coordinates) or None]
 
     def samples(self, timeout: float) -> list[tuple[float, Samples]]:

@@ -111,7 +111,7 @@ class Task:
             if code not in actions:
                 raise LinkError(f"COMMAND {code} is unknown; it is 1 to 7")
             if code in OWN and not self.owner:
-                raise LinkError(f"COMMAND {code} is for the client that has the robot; this one has not")
+                raise LinkError(f"COMMAND {code} is for the client that owns the robot; this client does not")
             actions[code]()
             return [self.reply(kind, m.SUCCESS)]
         raise LinkError(f"message type {kind} is not served on this port")

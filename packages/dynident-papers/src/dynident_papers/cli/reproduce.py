@@ -49,7 +49,7 @@ def reproduce(
     output
         Folder for one page with everything, and a JSON file of each.
     workers
-        Compute several at once on so many local processes of Dask.
+        Number of local Dask processes.
     scheduler
         Compute them on the workers of this Dask scheduler.
     """

@@ -37,13 +37,13 @@ OptionalFolder = Annotated[Path | None, Parameter(alias="-o", group=OUTPUT)]
 Order = Annotated[
     str | None,
     Parameter(
-        help="Parameters that should lead base parameters, by commas, most wanted first; symmetric: equal legs alike.",
+        help="Comma-separated parameters that should name base parameters, by preference; symmetric: equal legs equally.",
         group=COLUMNS,
     ),
 ]
 Projection = Annotated[
     str,
-    Parameter(help="Robots with loops: gls (least variance), independent, or names of motors by commas.", group=COLUMNS),
+    Parameter(help="Robots with loops: gls (least variance), independent, or a comma-separated list of motors.", group=COLUMNS),
 ]
 RANK_TOLERANCE = 3e-5
 RankTolerance = Annotated[
@@ -86,7 +86,7 @@ class RobotOptions:
     lock: Annotated[tuple[str, ...], Parameter(group=ROBOT)] = ()
     """Hold a joint still, as name or name=position."""
     keep: str | None = None
-    """Hold all joints but these, by commas, at zero."""
+    """Comma-separated joints that move; the others are fixed at zero."""
     floating: bool = False
     """The base is free to move (legged, flying robots)."""
     gravity: str | None = None
@@ -96,7 +96,7 @@ class RobotOptions:
     arg: tuple[str, ...] = ()
     """Value of an argument of a .xacro, as name:=value; several times."""
     terms: tuple[str, ...] = ()
-    """Joint terms by commas, as ia,fv,fc,off; '' for none; joint2=ia,fv,k for one joint; several times."""
+    """Comma-separated joint terms, as ia,fv,fc,off; '' for none; joint2=ia,fv,k for one joint; several times."""
 
     def robot(self, file: Path) -> di.Mechanism:
         """Return the robot of a file, or the known one of that name."""
@@ -164,7 +164,7 @@ class RecordedOptions:
     """How logs are read by a command that has a rate and a delay of its own."""
 
     effort: Annotated[str | None, Parameter(choices=EFFORTS, group=LOGS)] = None
-    """Meaning of the effort columns; required, as a file does not show it. motor_torque and motor_current: at the motor."""
+    """Meaning of the effort columns (required); motor_torque and motor_current are before the gears."""
     joints: Annotated[str | None, Parameter(group=LOGS)] = None
     """Joint names of the log's channels, separated by commas."""
     gain: Annotated[str | None, Parameter(group=LOGS)] = None

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.checks import choice, number, numbers, shown
 from dynident.errors import DynidentError, require
-from dynident.excitation.input_checks import LARGEST, per_coordinate, text
 from dynident.excitation.limits import POSTURES, Box, Capsule, Collision, Effort, Floor, Limit, Loops, Polygon, State, ToolBox
+from dynident.excitation.objective import LARGEST, per_coordinate, text
 from dynident.files import read_toml, read_yaml
 from dynident.mechanism.elements import Limits
 from dynident.mechanism.inertia import principal

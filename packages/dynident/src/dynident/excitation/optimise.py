@@ -32,7 +32,7 @@ from dynident.excitation.limits import Box, Limit, State, all_excess, all_names,
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.objective import Objective
 from dynident.parallel import WINDOW, completed, cores, one_blas_thread
-from dynident.trajectory.family import Family
+from dynident.trajectory.curves import Family
 
 FINE = 48  # samples of the limits per period of the highest harmonic
 DENSE = 4  # samples of the final check per sample of the optimisation
@@ -218,7 +218,7 @@ def feasible_start(problem: Problem, generator: np.random.Generator) -> Array:
     excess = problem.excess(rest + 0.01 * move)
     worst = problem.names[int(np.argmax(excess))]
     raise DynidentError(
-        f"no feasible motion: limit '{worst}' leaves no room to move around any position tried; relax it, "
+        f"no feasible motion: limit '{worst}' permits no motion around any position tried; relax it, "
         "or hold the joint (lock, --lock)"
     )
 

@@ -161,7 +161,7 @@ def _write_description(
         told = [0.0 if name.startswith("off_") else x for name, x in zip(known.names, parts.native.values, strict=True)]
         robot = mechanism.with_parameters(known.replace(np.array(told) if target == "mujoco" else parts.native.values))
         write_atomic(path, mjcf_text(robot) if target == "mujoco" else urdf_text(_on_the_ground(robot)))
-        notes.append("the description is written anew, without pictures and collision shapes")
+        notes.append("a new description is written, without meshes and collision shapes")
     if target == "drake":
         rotors = {name: x for name, x in zip(parts.joints, parts.term("ia"), strict=True) if x}
         write_atomic(path, drake_rotors(path.read_bytes(), rotors))

@@ -201,7 +201,7 @@ def warn_of_impossible(bodies: Iterable[Body], source: str) -> None:
     found = [check_consistency(b.inertia, b.name) for b in bodies if b.inertia is not None and np.any(b.inertia)]
     wrong = [verdict.sentence for verdict in found if not verdict.ok]
     if wrong:
-        warn_description(f"{source}: {'; '.join(wrong)}; the numbers are used as a prior all the same")
+        warn_description(f"{source}: {'; '.join(wrong)}; the numbers are used as a prior anyway")
 
 
 _ATTRIBUTE = re.compile(rb"""([^\s=/>"']+)\s*=\s*("[^"]*"|'[^']*')""")

@@ -329,7 +329,7 @@ def conditioning(fit: Fit) -> Html:
     if covariance_data(fit) is not None:
         text = (
             "Correlations of the estimated base parameters: orange +1, blue \N{MINUS SIGN}1. Strong ones off the diagonal are "
-            "parameters that these data hardly tell apart."
+            "parameters that these data hardly distinguish."
         )
         parts += [tag("h3", "Covariance"), tag("p", text, class_="note"), plot("covariance", "Correlations of base parameters")]
     return section("conditioning", "Conditioning", *parts)

@@ -551,7 +551,7 @@ def _decimator(
         )
     short = f" (the band alone would allow {wanted}, but at least {FEWEST_ROWS} rows are kept)" if factor < wanted else ""
     notes.append(
-        f"decimation by {factor}{short}: regressor columns and efforts are low-passed alike at {decimator.cutoff:.4g} Hz; "
+        f"decimation by {factor}{short}: regressor columns and efforts pass the same low-pass of {decimator.cutoff:.4g} Hz; "
         f"what is fitted and judged on decimated rows is the band 0 to {decimator.cutoff:.4g} Hz, "
         f"{decimator.length(samples)} rows per channel"
     )

@@ -24,8 +24,7 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.files import to_json
-from dynident.friction.law import Friction, State
-from dynident.friction.passivity import dissipation
+from dynident.friction.law import Friction, State, dissipation
 from dynident.friction.terms import term_of
 from dynident.pages import number, percent
 from dynident.results import Result, Tabular
@@ -54,7 +53,7 @@ FEEDS = 5.0  # deviations by which the power of friction must be negative
 # What to do when a check fails, by its name.
 NEXT = {
     "held_out_error": "look where the residual is large: at standstill or reversals choose another friction law (--friction), "
-    "everywhere alike check units, signs and gains of the efforts, and that log and description are of the same robot",
+    "everywhere: check units, signs and gains of the efforts, and that log and description are of the same robot",
     "gains": "check gain, unit and sign of the efforts of this log against those of the training; where friction is most of "
     "the effort, it may have changed with temperature or wear",
     "generalisation": "record a richer motion (dynident excite designs one) and fit both logs together",
@@ -64,13 +63,13 @@ NEXT = {
     "against_least_squares": "check the description's masses and the load; --estimator wls shows what the data say alone",
     "new_motion": "record another motion, such as one that dynident excite designs with another seed, and validate on it",
     "leverage": "add a log that moves like the held-out one to the training data",
-    "suspicions": "mend the data as the finding says and fit again",
+    "suspicions": "correct the data as the finding says and fit again",
     "efforts": "record the efforts of these joints, or accept that what only they show rests on the description",
     "condition": "record a motion that dynident excite designs, or keep essential parameters only (--essential 10)",
     "excitation": "move the joints that show these parameters: dynident excite designs such a motion",
     "precision": "record a longer or richer motion; more repetitions lower the deviations",
     "passivity": "align efforts and positions in time, check the signs of the efforts, or add the missing term (--terms)",
-    "possible_bodies": "use --recovery physical, or tell what is known (--mass, --total-mass, --centre)",
+    "possible_bodies": "use --recovery physical, or state known values (--mass, --total-mass, --centre)",
 }
 
 
@@ -462,7 +461,7 @@ def _model(fit: Fit) -> list[Check]:
             "passivity",
             float(len(negative)),
             0.0,
-            f"friction feeds energy or rotor terms are negative beyond doubt: {', '.join(negative)} (a delay, a wrong sign, a "
+            f"friction or rotor terms are significantly negative: {', '.join(negative)} (a delay, a wrong sign, a "
             "missing term?)"
             if negative
             else "friction takes energy out, rotors have inertia",
@@ -557,7 +556,7 @@ def feeding_joints(fit: Fit) -> tuple[str, ...]:
     if not found:
         return ()
     return (
-        f"friction of {', '.join(found)} feeds energy beyond doubt: efforts or positions of "
+        f"friction of {', '.join(found)} feeds energy significantly: efforts or positions of "
         f"{'these joints look' if len(found) > 1 else 'this joint look'} turned round (gain=-1), or one is late",
     )
 

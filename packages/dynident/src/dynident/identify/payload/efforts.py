@@ -178,14 +178,14 @@ def _inverse(W: Array) -> tuple[Array, NDArray[np.bool_]]:
 def _own(base: BaseParameters, name: str) -> list[int]:
     index = [i for i, leader in enumerate(base.leaders) if leader.endswith(f"_{name}")]
     if not index:
-        raise IdentificationError(f"the fit has no parameters of a body '{name}'; fit the evidence of payload_regression")
+        raise IdentificationError(f"the fit has no parameters of a body '{name}'; fit the result of payload_regression")
     return index
 
 
 def _carrier(robot: Mechanism, name: str) -> str:
     found = next((joint.parent for joint in robot.joints if joint.child == name), None)
     if found is None:
-        raise IdentificationError(f"robot '{robot.name}' has no body {name!r:.60}; name the load as the evidence does")
+        raise IdentificationError(f"robot '{robot.name}' has no body {name!r:.60}; name the load as the regression data do")
     return found
 
 

@@ -145,7 +145,7 @@ class Payload(Result):
         elif self.mass < CLEAR * self.mass_std:
             found.append(f"no load is seen: its mass of {mass} is not clearly above zero")
         elif self.mass - CLEAR * self.mass_std > self.heaviest:
-            found.append(f"its mass of {mass} is above the {self.heaviest:.4g} kg that are believed (heaviest=)")
+            found.append(f"its mass of {mass} is above the {self.heaviest:.4g} kg that are plausible (heaviest=)")
         found += self._far()
         if np.isfinite(self.inertia).all():
             excess = _violation(self.inertia)
@@ -200,7 +200,7 @@ class Payload(Result):
         if self.bias is not None:
             lines.append(f"  sensor bias {np.round(self.bias, 4).tolist()} N, N m")
             if not np.isfinite(self.bias).any():
-                lines[-1] = "  sensor bias: not told from the load by these poses"
+                lines[-1] = "  sensor bias: these poses do not separate it from the load"
             elif self.bias_std is not None:
                 lines[-1] += f" (+- [{', '.join(f'{x:.1g}' for x in self.bias_std)}])"
         if self.gravity is not None:

@@ -30,7 +30,7 @@ from dynident.signals.filters import Decimator
 from dynident.signals.log import Log
 from dynident.signals.preparation import both
 from dynident.signals.quality import Finding, read_notes
-from dynident.signals.stream import LogStream
+from dynident.signals.reading import LogStream
 
 TILE = 4096  # samples whose regressor is held at once
 
@@ -244,7 +244,7 @@ class Regression:
 
     def __add__(self, other: Regression) -> Regression:
         """Return the evidence of both; they must belong to the same robot."""
-        require(other, Regression, "the evidence to add")
+        require(other, Regression, "the regression data to add")
 
         return merged(self, other)
 
@@ -352,19 +352,19 @@ def merged(one: Regression, other: Regression) -> Regression:
     """Return the evidence of both; `one + other` is the public way."""
     if one.mechanism.parameters.names != other.mechanism.parameters.names:
         raise IdentificationError(
-            f"evidence of robot '{one.mechanism.name}' and of '{other.mechanism.name}' cannot be merged: parameters differ"
+            f"data of robot '{one.mechanism.name}' and of '{other.mechanism.name}' cannot be merged: parameters differ"
         )
     if not np.array_equal(one.base.columns, other.base.columns):
         raise IdentificationError("these two Regressions use different base parameters; build both with the same base=")
     if not same_robot(other.base, one.mechanism):
         raise IdentificationError(
-            f"evidence of robot '{one.mechanism.name}' and of '{other.mechanism.name}' cannot be merged: geometry, "
+            f"regression data of robot '{one.mechanism.name}' and of '{other.mechanism.name}' cannot be merged: geometry, "
             "gravity or terms differ"
         )
     mine = {group.name: group for group in one.groups}
     theirs = {group.name: group for group in other.groups}
     if one.projection != other.projection:
-        raise IdentificationError(f"evidence projected on {one.projection} and on {other.projection} cannot be merged")
+        raise IdentificationError(f"regression data projected on {one.projection} and on {other.projection} cannot be merged")
     names = [name for name in Rows(one.mechanism, one.projection).names if name in mine or name in theirs]
     if bool(one.stretches) != bool(other.stretches):
         raise IdentificationError("regression data with rows and without them cannot be merged; keep the rows of both")
@@ -532,9 +532,9 @@ def load_regression(
             arrays = {name: np.asarray(data[name]) for name in data.files} if size <= MOST else {}
     except Exception as error:  # a damaged archive fails in a hundred ways, Python's tokenizer among them
         why = f"it is damaged or something else ({type(error).__name__})"
-        raise IdentificationError(f"cannot read {what} as a Regression: {why}; save the evidence again") from error
+        raise IdentificationError(f"cannot read {what} as a Regression: {why}; save the regression data again") from error
     if size > MOST:
-        raise IdentificationError(f"{what} would unpack to {size >> 20} MB; no evidence is that large")
+        raise IdentificationError(f"{what} would unpack to {size >> 20} MB; expected regression data")
     try:
         about = parsed(json.loads, arrays["about"].tobytes() if "about" in arrays else b"{}")
         if not isinstance(about, Mapping) or about.get("format") != "dynident-regression-2":
@@ -545,7 +545,7 @@ def load_regression(
         groups = tuple(_stored_group(arrays, i, row) for i, row in enumerate(stored(about, "groups", list[list[Any]], "about")))
         projection, found = check_projection(stored(about, "projection", Any, "about")), read_notes(notes)
     except (ContentError, DynidentError) as error:
-        raise IdentificationError(f"cannot read {what} as a Regression: {error}; save the evidence again") from error
+        raise IdentificationError(f"cannot read {what} as a Regression: {error}; save the regression data again") from error
     if tuple(names) != mechanism.parameters.names:
         raise IdentificationError(f"{what} belongs to another robot than '{mechanism.name}': parameter names differ")
     if columns.ndim != 1 or columns.dtype.kind not in "iu" or not np.isin(columns, np.arange(len(names))).all():

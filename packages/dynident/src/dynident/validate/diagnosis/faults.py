@@ -334,7 +334,7 @@ def _closer(misfit: Callable[[int, float], float], best: tuple[float, int, float
 def wrong_zero(name: str, angle: float) -> Finding:
     """Return the finding about a zero that is off by an angle [rad]."""
     degrees = round(float(np.degrees(angle)))
-    twist = " (a twist alpha of the wrong sign before it looks alike)" if abs(degrees) == 180 else ""
+    twist = " (a twist alpha of the wrong sign before it looks the same)" if abs(degrees) == 180 else ""
     said = (
         f"the zero of {name} looks {abs(degrees)} degrees off{twist}; add {degrees} degrees to its positions, or turn the "
         "joint's origin in the description about its axis by as much"

@@ -19,9 +19,16 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError, require
 from dynident.figures import BLUE, ORANGE, label, one_axes
 from dynident.mechanics.closure import close_positions
-from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
+from dynident.mechanics.dynamics import (
+    coriolis_matrix,
+    forward_dynamics,
+    forward_kinematics,
+    gravity,
+    inverse_dynamics,
+    jacobian,
+    mass_matrix,
+)
 from dynident.mechanics.functions import Motion, energy_regressor
-from dynident.mechanics.kinematics import forward_kinematics, jacobian
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
 from dynident.validate.verdict import Check
@@ -128,8 +135,9 @@ def check(
 
     Examples
     --------
-    >>> import dynident as di
-    >>> print(di.check(rrr.machine().model).ok)
+    >>> from dynident_papers.properties import check
+    >>> from dynident_papers.robots import rrr
+    >>> print(check(rrr.machine().model).ok)
     True
     """
     require(mechanism, Mechanism, "mechanism")

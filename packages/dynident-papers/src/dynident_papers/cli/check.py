@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dynident as di
 from dynident.cli.consoles import out, print_json
 from dynident.cli.options import AS_WRITTEN, NOT_OK, AsJson, Robot, RobotOptions, Strict
 from dynident.cli.published import published_range
 from dynident.cli.robots import is_known, ready_machine
+from dynident_papers import properties
 
 
 def check(
@@ -36,7 +36,7 @@ def check(
         if not mechanism.parameters.values.any():  # its source prints no masses: those of the ready machine
             mechanism = ready_machine(str(robot)).model
         within = published_range(str(robot), mechanism)
-    found = di.check(mechanism, within=within, samples=samples, seed=seed)
+    found = properties.check(mechanism, within=within, samples=samples, seed=seed)
     if as_json:
         print_json(found.to_dict())
     else:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from small_robots import ARM3, arm3_machine, five_bar, impossible_arm, platform
 
 import dynident as di
-from dynident.validate import RobotCheck
+from dynident_papers.properties import RobotCheck, check
 
 
 def test_every_property_of_a_possible_robot_holds() -> None:
-    found = di.check(arm3_machine().model, samples=60)
+    found = check(arm3_machine().model, samples=60)
     assert isinstance(found, RobotCheck) and found.ok
     names = ["symmetry", "definiteness", "skew-symmetry", "exchange", "power", "Jacobians", "forward dynamics"]
     assert [c.name for c in found.checks] == names
@@ -21,19 +23,19 @@ def test_every_property_of_a_possible_robot_holds() -> None:
 
 
 def test_a_robot_with_loops_too() -> None:
-    assert di.check(platform(), samples=40).ok
+    assert check(platform(), samples=40).ok
 
 
 def test_poses_that_loops_cannot_reach_are_left_alone() -> None:
-    found = di.check(five_bar("platform", (0.0, 1.17)), samples=200)
+    found = check(five_bar("platform", (0.0, 1.17)), samples=200)
     assert found.ok and "loops do not close farther away" in found.notes[0]
     with pytest.raises(di.DynidentError, match="cannot follow the motion"):
-        di.check(five_bar("platform", (0.0, 1.17)), within=([-2.0, -2.0], [2.0, 2.0]), samples=10)
+        check(five_bar("platform", (0.0, 1.17)), within=([-2.0, -2.0], [2.0, 2.0]), samples=10)
 
 
 def test_an_impossible_robot_is_refuted_with_the_numbers_of_its_closed_form() -> None:
     q = np.column_stack([np.zeros(41), np.linspace(0.0, np.pi, 41)])
-    found = di.check(impossible_arm(), q)
+    found = check(impossible_arm(), q)
     coupling, J = 0.25 * np.cos(q[:, 1]), 0.05
     half, product = 0.5 * (0.5 + 2.0 * coupling + J), 0.0225 - coupling**2  # of the trace, and the determinant
     root = np.sqrt(half**2 - product)
@@ -46,12 +48,12 @@ def test_an_impossible_robot_is_refuted_with_the_numbers_of_its_closed_form() ->
 def test_a_robot_of_quasi_velocities_says_what_is_left_out() -> None:
     body = di.Body("body", [2.0, 0.1, 0.0, 0.2, 0.3, 0.0, 0.0, 0.3, 0.0, 0.2])
     joint = di.Joint("ball", "spherical", "base", "body")
-    found = di.check(di.Mechanism("top", (di.Body("base"), body), (joint,)), samples=10)
+    found = check(di.Mechanism("top", (di.Body("base"), body), (joint,)), samples=10)
     assert found.ok and "quasi-velocities" in found.notes[0]
 
 
 def test_written_and_read_back(tmp_path) -> None:
-    found = di.check(arm3_machine().model, samples=5)
+    found = check(arm3_machine().model, samples=5)
     again = di.load(found.save(tmp_path / "check.json"))
     assert again.checks == found.checks and again.ok
     np.testing.assert_array_equal(again.q, found.q)
@@ -60,14 +62,14 @@ def test_written_and_read_back(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: di.check(di.Mechanism.from_dh([(0.3, 0.0, 0.0, 0.0)])), "has no masses"),
+        (lambda: check(di.Mechanism.from_dh([(0.3, 0.0, 0.0, 0.0)])), "has no masses"),
         (
-            lambda: di.check(di.Mechanism.from_regressor(["own"], lambda q, v, a: a[:, :, None], ["x"])),
+            lambda: check(di.Mechanism.from_regressor(["own"], lambda q, v, a: a[:, :, None], ["x"])),
             "is a regressor without bodies",
         ),
-        (lambda: di.check(arm3_machine().model, np.zeros((2, 4))), r"q has shape \(2, 4\)"),
-        (lambda: di.check(arm3_machine().model, samples=0), "samples is 0"),
-        (lambda: di.check(arm3_machine().model, within=([0.0], [1.0])), "give lower and upper for 3"),
+        (lambda: check(arm3_machine().model, np.zeros((2, 4))), r"q has shape \(2, 4\)"),
+        (lambda: check(arm3_machine().model, samples=0), "samples is 0"),
+        (lambda: check(arm3_machine().model, within=([0.0], [1.0])), "give lower and upper for 3"),
     ],
 )
 def test_bad_input(call, told: str) -> None:
@@ -75,7 +77,7 @@ def test_bad_input(call, told: str) -> None:
         call()
 
 
-def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     from dynident.__main__ import main
 
     def run(*args: str) -> int:
@@ -86,6 +88,11 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
     assert run(str(ARM3), "--samples", "20", "--strict") == 0
     assert "arm3: all properties hold" in capsys.readouterr().out
+    impossible = tmp_path / "impossible.urdf"
+    impossible.write_text(ARM3.read_text().replace('izz="0.05"', 'izz="-5"'))
+    assert run(str(impossible), "--terms", "", "--samples", "20") == 0
+    assert run(str(impossible), "--terms", "", "--samples", "20", "--strict") == 3
+    assert "M is NOT positive definite" in capsys.readouterr().out
 
 
 def test_the_bound_of_the_coriolis_matrix_is_its_maximum_over_all_velocities():
@@ -93,7 +100,7 @@ def test_the_bound_of_the_coriolis_matrix_is_its_maximum_over_all_velocities():
     robot = di.Mechanism.from_dh([(0.4, 0.2, 0, 0.3), (0.3, 0.1, 0, 0)], gravity=(0, -9.81, 0))
     rng = np.random.default_rng(3)
     robot = robot.with_parameters(robot.parameters.replace(rng.normal(size=len(robot.parameters)) + 2.0))
-    found = di.check(robot, samples=20)
+    found = check(robot, samples=20)
     tried = np.linspace(0.0, np.pi, 2001)
     largest = 0.0
     for angle in tried:
@@ -104,7 +111,7 @@ def test_the_bound_of_the_coriolis_matrix_is_its_maximum_over_all_velocities():
 
 def test_no_velocity_exceeds_the_bound_of_the_coriolis_matrix():
     robot = di.examples.arm6().robot
-    found, rng = di.check(robot, samples=10), np.random.default_rng(0)
+    found, rng = check(robot, samples=10), np.random.default_rng(0)
     for _ in range(300):
         v = rng.normal(size=found.q.shape)
         norms = np.linalg.norm(di.coriolis_matrix(robot, found.q, v), 2, axis=(1, 2)) / np.linalg.norm(v, axis=1)
