@@ -446,7 +446,7 @@ def test_units_that_are_not_marked_are_suspected_by_the_limits_of_the_robot():
 
 def test_faults_of_positions_and_several_faults_at_once_are_told_apart():
     turned = _of_arm6(lambda log: replace(log, position=log.position * [1, -1, 1, 1, 1, 1], velocity=None))
-    assert turned == "the positions of joint2 look turned round; check their sign"
+    assert turned == "the positions of joint2 look inverted; check their sign"
     swapped = _of_arm6(lambda log: replace(log, position=log.position[:, [0, 2, 1, 3, 4, 5]], velocity=None))
     assert swapped == "the positions of joint2 and joint3 look exchanged; check the order of the columns"
     two = _of_arm6(lambda log: replace(log, effort=log.effort * [1, -1, 1, -1, 1, 1]))

@@ -122,7 +122,7 @@ def identify(
         if not held_out or data is not None:
             raise di.DynidentError("refit=True (--refit) fits held-out data after validation, but nothing is held out")
         step("fitting all data")
-        again = "fitted once more to all data after validation; scores and verdict are of the fit without the held-out data"
+        again = "fitted again to all data after validation; scores and verdict belong to the fit without the held-out data"
         fit = with_findings(fitted([*training, *held_out], None)).noted(note("refit", again))
     return di.report.Identification(fit, tuple(scores), verdict, how)
 
@@ -139,7 +139,7 @@ def divide(runs: Sequence[di.Log], others: Sequence[di.Log], share: float) -> tu
     from dynident.validate.holdout import split  # noqa: PLC0415
 
     if not 0.0 <= share < 1.0:
-        raise di.DynidentError(f"validate is {share:g}; the held-out share (--hold-out) is a number from 0 to below 1")
+        raise di.DynidentError(f"validate is {share:g}; give the held-out share (--hold-out) as a number from 0 to below 1")
     training: list[di.Log] = []
     held_out: list[di.Log] = []
     for run in runs:

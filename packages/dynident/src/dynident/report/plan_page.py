@@ -43,7 +43,7 @@ def write_plan_page(path: str | os.PathLike[str], experiment: Experiment) -> Pat
     series, titles, units = _curves(experiment, plan)
     data = {"logs": [{"joints": titles, "units": units, "series": series, "motion": motion}], "scene": drawing}
     picture = plot("robot", f"{robot.name} moving along the plan", 0)
-    hint = "Drag to turn; ctrl and wheel to come closer. Shaded: capsules that stand for the links. Grid: the floor."
+    hint = "Drag to turn; ctrl and wheel to zoom. Shaded: capsules that stand for the links. Grid: the floor."
     curves = [plot("limits", title, 0, j) for j, title in enumerate(titles)]
     parts = [
         *(

@@ -263,7 +263,7 @@ def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
         if score.leverage is not None and np.nanmax(score.leverage) > 1.0:
             worst = int(np.nanargmax(score.leverage))
             sentence += (
-                f" What the parameters leave open is up to {number(float(score.leverage[worst]), 2)} times what it is on the "
+                f" Parameter uncertainty contributes up to {number(float(score.leverage[worst]), 2)} times as much as on the "
                 f"training data ({score.joints[worst]})."
             )
         pictures: Sequence[object] = curves(
@@ -353,7 +353,7 @@ def robot(fit: Fit, scores: Sequence[Score], drawn: Sequence[int]) -> Html:
         "Blue dots are joints; they grow with the residual and turn orange beyond two standard deviations. Green circles are "
         "the identified centres of mass, the blue line is the path of the last link."
     )
-    hint = "Drag to turn; ctrl and wheel to come closer. The time is that of the curves below."
+    hint = "Drag to turn; ctrl and wheel to zoom. The time is that of the curves below."
     parts: list[object] = [tag("p", text, " ", tag("span", hint, class_="hint"), class_="note")]
     for index in drawn:
         picture = plot("robot", f"{fit.mechanism.name} moving along log {scores[index].name}", index)
@@ -408,7 +408,7 @@ def residuals(fit: Fit, scores: Sequence[Score]) -> Html:
             )
             for j, name in enumerate(score.joints)
         ]
-        heads = ("Joint", "Unit", "Mean", "Standard deviation", "Independent samples", "Std too small by up to")
+        heads = ("Joint", "Unit", "Mean", "Standard deviation", "Independent samples", "Factor of underestimated std")
         parts += [tag("h3", _title(score)), table(heads, rows, numeric=range(2, 6))]
         if held_out and score.training:
             continue  # the table is enough
@@ -420,7 +420,7 @@ def residuals(fit: Fit, scores: Sequence[Score]) -> Html:
             )
             parts.append(tag("div", *three, class_="three"))
     text = (
-        "White residuals are noise; slow ones are what the model lacks. Standard deviations of parameters assume independent "
+        "White residuals are noise; slow ones are model error. Standard deviations of parameters assume independent "
         "samples: where only a share of them is, they are too small by up to the factor of the last column. The pictures: "
         "distribution (line: standard normal), autocorrelation (ground: white noise), residual against prediction."
     )

@@ -52,22 +52,22 @@ FEEDS = 5.0  # deviations by which the power of friction must be negative
 
 # What to do when a check fails, by its name.
 NEXT = {
-    "held_out_error": "look where the residual is large: at standstill or reversals choose another friction law (--friction), "
-    "everywhere: check units, signs and gains of the efforts, and that log and description are of the same robot",
-    "gains": "check gain, unit and sign of the efforts of this log against those of the training; where friction is most of "
-    "the effort, it may have changed with temperature or wear",
+    "held_out_error": "check units, signs and gains of the efforts, and that log and description are of the same robot; if "
+    "the residual is large near standstill, choose another friction law (--friction auto)",
+    "gains": "compare gain, unit and sign of the efforts with those of the training log; friction may also have changed with "
+    "temperature or wear",
     "generalisation": "record a richer motion (dynident excite designs one) and fit both logs together",
-    "joints": "check sign, gain and unit of the effort of these joints; where it is small, more load or speed shows it better",
-    "coverage": "the noise is not the only error: try a richer friction law (--friction) or fit more logs",
+    "joints": "check sign, gain and unit of the effort of these joints; if it is small, record more load or speed",
+    "coverage": "try another friction law (--friction auto) or fit more logs",
     "against_description": "do not use this fit: check that log and description belong to the same robot, tool and payload",
-    "against_least_squares": "check the description's masses and the load; --estimator wls shows what the data say alone",
+    "against_least_squares": "check the description's masses and the load; compare with --estimator wls",
     "new_motion": "record another motion, such as one that dynident excite designs with another seed, and validate on it",
     "leverage": "add a log that moves like the held-out one to the training data",
     "suspicions": "correct the data as the finding says and fit again",
-    "efforts": "record the efforts of these joints, or accept that what only they show rests on the description",
+    "efforts": "record the efforts of these joints; otherwise their parameters rest on the description",
     "condition": "record a motion that dynident excite designs, or keep essential parameters only (--essential 10)",
-    "excitation": "move the joints that show these parameters: dynident excite designs such a motion",
-    "precision": "record a longer or richer motion; more repetitions lower the deviations",
+    "excitation": "move the joints that excite these parameters (dynident excite designs such a motion)",
+    "precision": "record a longer or richer motion; more repetitions lower the standard deviations",
     "passivity": "align efforts and positions in time, check the signs of the efforts, or add the missing term (--terms)",
     "possible_bodies": "use --recovery physical, or state known values (--mass, --total-mass, --centre)",
 }
@@ -247,8 +247,7 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
             "generalisation",
             gap,
             GAP_LIMIT,
-            f"held-out error{less} is {gap:.2f} times the training error (limit {GAP_LIMIT:g}; more means "
-            "too little excitation)",
+            f"held-out error{less} is {gap:.2f} times the training error (limit {GAP_LIMIT:g})",
         )
     )
     checks.append(_joints(judged, noise))
@@ -259,7 +258,7 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
             coverage,
             COVERAGE_LIMIT,
             f"{np.floor(1000 * coverage) / 10:.1f} % of the held-out measurements{less} lie within two standard deviations "
-            f"(at least {100 * COVERAGE_LIMIT:.0f} % wanted, 95 % expected)",
+            f"(limit {100 * COVERAGE_LIMIT:.0f} %, expected 95 %)",
             least=True,
         )
     )
@@ -275,8 +274,7 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
                 "against_description",
                 ratio,
                 1.0,
-                f"error {100 * score.metrics.relative:.2f} % where the untouched description makes "
-                f"{100 * score.description:.2f} %",
+                f"held-out error {100 * score.metrics.relative:.2f} %, description {100 * score.description:.2f} %",
             )
         )
     compared = [score for score in held_out if score.free > 0.0]
@@ -290,9 +288,8 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
                 "against_least_squares",
                 ratio,
                 FREE_LIMIT,
-                f"error {100 * score.metrics.relative:.2f} % where least squares alone makes {100 * score.free:.2f} % (limit "
-                f"{FREE_LIMIT:g} times the larger of this and the training error; more means that description or physical "
-                "consistency contradict the data)",
+                f"held-out error {100 * score.metrics.relative:.2f} %, unconstrained least squares {100 * score.free:.2f} % "
+                f"(limit {FREE_LIMIT:g} times)",
             )
         )
     known = [(s, s.leverage) for s in held_out if s.leverage is not None and np.any(np.isfinite(s.leverage))]
@@ -306,8 +303,8 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
                 "leverage",
                 left_open,
                 OPEN_LIMIT,
-                f"training data leave {100 * left_open:.3g} % of the held-out efforts open (limit {100 * OPEN_LIMIT:.0f} %); "
-                f"what parameters leave open is up to {leverage:.1f} times that of the training motions ({where})",
+                f"parameter uncertainty contributes {100 * left_open:.2g} % of the held-out effort (limit "
+                f"{100 * OPEN_LIMIT:.0f} %), up to {leverage:.1f} times that of the training ({where})",
             )
         )
     return checks
@@ -404,7 +401,7 @@ def _data(fit: Fit, held_out: bool) -> list[Check]:
 
     doubts = doubts_of(fit)
     checks = [
-        _check("suspicions", float(len(doubts)), 0.0, "; ".join(doubts) if doubts else "nothing looks wrong with the data")
+        _check("suspicions", float(len(doubts)), 0.0, "; ".join(doubts) if doubts else "no fault of the data is suspected")
     ]
     checks.append(_efforts(fit, held_out))
     if fit.posterior.scales:  # a belief keeps what data do not show: determinacy is judged by what it leaves open
@@ -425,9 +422,7 @@ def _data(fit: Fit, held_out: bool) -> list[Check]:
             "excitation",
             float(len(hidden)),
             0.0,
-            f"{len(hidden)} base parameters are not excited by the data: {listed}"
-            if hidden
-            else "all base parameters are excited",
+            f"{len(hidden)} base parameters are not excited: {listed}" if hidden else "all base parameters are excited",
         )
     )
     good = sum(row.verdict == "good" for row in table) / len(table)
@@ -464,7 +459,7 @@ def _model(fit: Fit) -> list[Check]:
             f"friction or rotor terms are significantly negative: {', '.join(negative)} (a delay, a wrong sign, a "
             "missing term?)"
             if negative
-            else "friction takes energy out, rotors have inertia",
+            else "friction dissipates energy and rotor inertias are positive",
         )
     ]
     impossible = [c.name for c in fit.consistency() if not c.ok]
@@ -475,7 +470,7 @@ def _model(fit: Fit) -> list[Check]:
             0.0,
             f"standard parameters of {', '.join(impossible)} are physically impossible"
             if impossible
-            else "every body is physically possible",
+            else "every body is physically consistent",
         )
     )
     return checks
@@ -557,7 +552,7 @@ def feeding_joints(fit: Fit) -> tuple[str, ...]:
         return ()
     return (
         f"friction of {', '.join(found)} feeds energy significantly: efforts or positions of "
-        f"{'these joints look' if len(found) > 1 else 'this joint look'} turned round (gain=-1), or one is late",
+        f"{'these joints look' if len(found) > 1 else 'this joint look'} inverted (gain=-1), or one is late",
     )
 
 

@@ -207,7 +207,7 @@ def turned_gravity(robot: Mechanism, other: Array) -> Finding:
     found, described = (",".join(f"{x:.3g}" for x in np.where(np.abs(g) < 1e-9, 0.0, g)) for g in (other, down))
     said = (
         f"gravity acts along {found} in the root frame, {angle:.0f} degrees from the described {described}: is the robot "
-        f"mounted {where}? Say so (--gravity={found}, gravity in the sidecar, with_gravity)"
+        f"mounted {where}? State it (--gravity={found}, gravity in the sidecar, with_gravity)"
     )
     return fault("mounting", "description", said, angle)
 

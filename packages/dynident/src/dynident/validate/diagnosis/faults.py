@@ -280,7 +280,7 @@ def _motions(
     usual = np.arange(n)
     for i in range(n):
         sign = np.where(np.arange(n) == i, -1.0, 1.0)
-        said = f"the positions of {names[i]} look turned round; check their sign"
+        said = f"the positions of {names[i]} look inverted; check their sign"
         yield fault("sign", f"position:{names[i]}", said, -1.0), _scaled(motion, sign), usual, ()
     for i, j in combinations(range(n), 2):
         order = np.arange(n)

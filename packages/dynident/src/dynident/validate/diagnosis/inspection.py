@@ -353,9 +353,7 @@ def _turned(names: tuple[str, ...], turned: NDArray[np.bool_], seen: NDArray[np.
     if not flipped:
         return []
     which = "all joints" if len(flipped) > 1 and seen.sum() > 1 and turned[seen].all() else ", ".join(flipped)
-    said = (
-        f"the efforts of {which} have the opposite sign of what other joints or the description need; turn them round (gain=-1)"
-    )
+    said = f"the efforts of {which} have the opposite sign of what other joints or the description need; invert them (gain=-1)"
     return [fault("sign", ",".join(f"effort:{name}" for name in flipped), said, -1.0)]
 
 

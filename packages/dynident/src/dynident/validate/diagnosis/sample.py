@@ -73,7 +73,7 @@ def false_channels(log: Log, quality: Quality, sample: Sample) -> list[Finding]:
         said = f"the clock says {log.rate:.3g} samples per second; are its stamps milliseconds taken for seconds (time=ms)?"
         return [fault("clock", "time", said, log.rate)]
     found = [
-        fault("stuck", f.channel, f"the {f.channel.replace(':', ' of ')} {f.sentence}; leave that stretch of time out", f.value)
+        fault("stuck", f.channel, f"the {f.channel.replace(':', ' of ')} {f.sentence}; remove that stretch of time", f.value)
         for f in quality.of("stuck")
         if f.channel.startswith(("position:", "effort:"))
     ]
