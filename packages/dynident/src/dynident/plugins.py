@@ -131,7 +131,7 @@ def not_installed(group: str, name: str) -> str | None:
 
 
 def forget() -> None:
-    """Look for plug-ins anew, after a package was installed while Python runs."""
+    """Look for plug-ins again, after a package was installed while Python runs."""
     for found in (entries, load, _imported, check_versions):
         found.cache_clear()
 

@@ -140,7 +140,7 @@ def _everything(session: Session, entries: Sequence[LogEntry], false_alarms: flo
 
 
 def _answers(session: Session, name: str, robots: Sequence[RobotEstimate], false_alarms: float) -> FleetType:
-    """Ask about the robots of one type, and keep what they have in common as a belief for new ones."""
+    """Ask about the robots of one type, and keep the population as a prior for new ones."""
     own = questions([r for r in robots if r.robot == name], session.jobs[name].base(), false_alarms)
     if own.population is not None:
         own.population.save(session.store.folder / f"population_{file_name(name)}.json")

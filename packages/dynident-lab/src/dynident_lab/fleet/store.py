@@ -50,7 +50,7 @@ class Store:
                 record = parsed(json.loads, line)
             except ContentError:  # the last line of a run that was killed
                 continue
-            if _is_record(record):  # what is damaged is computed anew
+            if _is_record(record):  # damaged records are computed again
                 self.index[record["path"]] = record
         if text and not text.endswith("\n"):
             self._stream.write("\n")

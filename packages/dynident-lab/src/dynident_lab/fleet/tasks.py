@@ -36,7 +36,7 @@ BAND_LOGS = 3  # logs that choose the band of a type
 HELD_OUT = 0.15  # relative error on held-out logs up to which a model is good
 REFUTED, OFTEN = 0.5, 5.0  # relative error of a log under other robots' models, absolute and over the usual one
 NEEDED = 3.0  # times its size that a log takes in memory at least; numbers in binary take 8 times theirs
-ODD, SIBLINGS = 0.2, 2  # absolute error where so many logs of the same robot look like their type
+ODD, SIBLINGS = 0.2, 2  # absolute error if at least this number of logs of the same robot look like their type
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Job:
     robot: Mechanism  # The type
     reading: Mapping[str, Any] = field(default_factory=dict)  # Of `Log.read` and `prepare`
     options: Mapping[str, Any] = field(default_factory=dict)  # Of `Log.read` and `prepare`
-    versions: Mapping[str, str] = field(default_factory=dict)  # Of the client; a worker with others refuses
+    versions: Mapping[str, str] = field(default_factory=dict)  # Versions of the client; a worker with others refuses
     piece: int = 0  # Samples above which a log is cut
 
     def base(self) -> BaseParameters:

@@ -58,7 +58,7 @@ class Message:
     v: tuple[float, ...] = ()  # Ten joint slots each
     a: tuple[float, ...] = ()  # Ten joint slots each
     status: tuple[int, ...] = ()  # The seven numbers of STATUS
-    points: tuple[Message, ...] = field(default=())  # Of a JOINT_TRAJ
+    points: tuple[Message, ...] = field(default=())  # Points of a JOINT_TRAJ
     data: bytes = b""  # Bytes of PING, GET_VERSION, of a reply and of our own types
 
 

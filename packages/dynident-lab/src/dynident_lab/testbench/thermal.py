@@ -128,7 +128,7 @@ def fit_thermal(
     alpha : float, optional
         Anchor: change of the friction with temperature [1/K].
     hot : float, optional
-        Anchor: temperature of the rubbing parts at the end of the first test [degree Celsius].
+        Anchor: temperature of the friction surfaces at the end of the first test [degree Celsius].
     ambient : float
         Temperature of the rested joint [degree Celsius].
     rows : sequence of array_like of bool (N,), optional

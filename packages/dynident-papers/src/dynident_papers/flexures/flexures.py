@@ -35,11 +35,11 @@ class FlexureRequirements(Result):
     robot: str  # Its name
     joints: tuple[str, ...]  # The k flexures, and the unit of each: rad or m
     units: tuple[str, ...]  # The k flexures, and the unit of each: rad or m
-    stiffness: Array  # Of the flexures [N m/rad or N/m]
+    stiffness: Array  # Stiffness of the flexures [N m/rad or N/m]
     actuators: tuple[str, ...]  # Motors, and the unit of what each exerts
     efforts: tuple[str, ...]  # Motors, and the unit of what each exerts
     q: Array  # Poses
-    angles: Array  # Of the flexures from where they are unstrained
+    angles: Array  # Deflections of the flexures from their unstrained position
     forces: Array  # That hold the poses against the flexures alone, without weight and friction
 
     @property

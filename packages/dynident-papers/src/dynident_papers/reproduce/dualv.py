@@ -1,7 +1,7 @@
 """DualV, the over-actuated robot of [Briot2015]: its tables and figures, from logs of the virtual machine.
 
 The paper's logs are not published. Ours come from `dynident_papers.robots.dualv.machine()`: parameters of Table 2 (case 1), a
-structure that gives way at 100 Hz, motors and joints that rub, encoders that count, a preload, 10 % noise on the torques.
+structure with a first mode of 100 Hz, friction in motors and joints, quantising encoders, a preload, 10 % torque noise.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class PublishedResponse:
     points: Mapping[float, tuple[float, float]]  # Frequency [Hz] to ratio and phase [deg], measured on the machine
     bandwidths: Mapping[str, float]  # Printed bandwidths [Hz] by what they are of
     notes: tuple[str, ...] = ()  # Why ours differ
-    amplitude: float | None = None  # Of the first coordinate [rad or m]
+    amplitude: float | None = None  # Amplitude of the first coordinate [rad or m]
     unloaded: Callable[[], VirtualRobot] | None = None  # The machine with the friction of its drives without their load
 
 

@@ -2,7 +2,7 @@
 
 The limits hold at every instant (a semi-infinite program). Every step solves a quadratic program: the cost to second order
 (damped BFGS, kept from step to step), the limits to first order at the peaks that the motion has at this moment. Peaks are
-found anew at every step, so none is forgotten. A merit function, cost + mu * (sum over limits of the worst excess), decides
+found again at every step, so none is missed. A merit function, cost + mu * (sum over limits of the worst excess), decides
 how far to go along the step.
 
 Starts are explored with a smoothed cost, the better ones refined with a sharper one. The result is checked on a dense grid and

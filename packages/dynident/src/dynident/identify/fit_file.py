@@ -1,4 +1,4 @@
-"""A fit as JSON: every number exact, and checked before it is believed when it comes back (files are cut, edited, mixed up)."""
+"""A fit as JSON: every number exact, and checked when it is read (files are cut, edited, mixed up)."""
 
 from __future__ import annotations
 

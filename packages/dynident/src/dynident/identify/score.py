@@ -68,7 +68,7 @@ class Score(Tabular, Result):
         How much larger the parameters' share of the uncertainty is than on the training data, per joint; much more than 1 says
         that this motion leaves what was trained.
     open_share : float
-        Root mean square of that share over that of the efforts: what the training data leave open.
+        Root mean square of that share over that of the efforts: the share that the training data do not determine.
     motors : Score, optional
         The same comparison for each motor of a robot with loops: least torques, measured and predicted, the preload left out.
     preload : float

@@ -142,7 +142,7 @@ class Consistency:
     name: str  #: Body
     ok: bool  #: True when mass > 0 and the pseudo-inertia is positive semi-definite (relative tolerance 1e-9)
     mass: float  #: Mass [kg]
-    smallest_eigenvalue: float  #: Of the pseudo-inertia, relative to its trace; negative when impossible
+    smallest_eigenvalue: float  #: Smallest eigenvalue of the pseudo-inertia over its trace; negative if impossible
     #: Smallest of I1 + I2 - I3 over the principal moments about the centre of mass, relative to their sum
     triangle_slack: float
     sentence: str  #: The finding in words

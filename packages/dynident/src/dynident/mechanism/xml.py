@@ -95,7 +95,7 @@ def check_encoding(data: bytes) -> None:
     try:
         defusedxml.ElementTree.XMLParser().feed(data[:400])
     except (ParseError, DefusedXmlException):
-        return  # whoever reads all of it says so
+        return  # reported when all of it is read
     except (LookupError, ValueError) as error:
         raise DescriptionError(f"the file is not well-formed XML ({error}); correct or re-export it") from error
 

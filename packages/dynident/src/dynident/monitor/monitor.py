@@ -10,7 +10,7 @@ of its spectrum 1 / (1 + (w / K)^6) is K^2 / 2 of the zeroth. Sampling only make
 It works with parameters, the directions in which they are uncertain, and the error of its terms:
 
     cov = sum_j d_j d_j^T          d_j in the order of how much torque they make along unrelated states
-    e^2 = max(sigma^2, sum_k eta_k^2 (w_k beta_k)^2)       model error of a fit with a belief, as in `Fit.predict`
+    e^2 = max(sigma^2, sum_k eta_k^2 (w_k beta_k)^2)       model error of a fit with a prior, as in `Fit.predict`
 """
 
 from __future__ import annotations
@@ -454,9 +454,9 @@ class Monitor:
     fit : Fit
         Identified model.
     bandwidth : float or array_like (n,), optional
-        Of the observer [Hz], K = 2 pi bandwidth; the band of the fit when omitted.
+        Bandwidth of the observer [Hz], K = 2 pi bandwidth; the band of the fit when omitted.
     cutoff : float, optional
-        Of the low-pass that positions and efforts pass alike [Hz]; ten times the bandwidth, at most a tenth of the fit's
+        Cut-off of the common low-pass of positions and efforts [Hz]; ten times the bandwidth, at most a tenth of the fit's
         sampling rate, when omitted.
     false_alarms : float
         Stated rate [1/h] at which noise like that of the fit raises the flag.
@@ -467,7 +467,7 @@ class Monitor:
     rest : float
         Speed below which a joint counts as standing [rad/s, m/s].
     gap : float, optional
-        Longest step between samples that are numbers; the observer starts anew after a longer one [s]. When omitted, one period
+        Longest step between samples that are numbers; the observer restarts after a longer one [s]. When omitted, one period
         of the cut-off, after which the low-pass no longer knows how the robot moved (0.1 s where the fit does not say at what
         rate it was sampled).
     friction : mapping of str to Friction, optional

@@ -596,7 +596,7 @@ def both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _thinned(pieces: list[T], most: int) -> list[T]:
-    """Return at most so many pieces, evenly spaced."""
+    """Return a limited number of pieces, evenly spaced."""
     return [pieces[i] for i in np.unique(np.linspace(0, len(pieces) - 1, min(len(pieces), most)).astype(int))]
 
 

@@ -35,7 +35,7 @@ FEWEST = 64
 DEAD = 0.5
 #: A live channel that keeps one exact value this long (s) while its joint moves is stuck.
 STUCK = 0.1
-#: Largest believable joint angle (rad) and speed (rad/s or m/s) on the joint side.
+#: Largest plausible joint angle (rad) and speed (rad/s or m/s) on the joint side.
 LARGEST_ANGLE = 4.0 * np.pi
 LARGEST_SPEED = 50.0
 

@@ -728,7 +728,7 @@ SHORTEST_PIECE = 100
 
 @dataclass(frozen=True)
 class LogStream:
-    """A recording as pieces with one clock; iterating reads it anew. Made by `Log.stream`."""
+    """A recording as pieces with one clock; iterating reads it again. Made by `Log.stream`."""
 
     path: str | os.PathLike[str]  #: Bag, MCAP file, or any other file of `Log.read`, which is read at once and cut
     samples: int  #: Samples of a piece

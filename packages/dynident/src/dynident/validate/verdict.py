@@ -38,10 +38,10 @@ REPEATED = 0.5  # share of the motion from which on a log shows repeatability on
 RELATIVE_LIMIT = 0.15
 GAP_LIMIT = 2.0
 JOINT_LIMIT = 0.5  # of a joint's own effort, where the error is above what its noise explains ...
-NOISE_LIMIT = 2.0  # ... that is, above so many standard deviations of its residuals
+NOISE_LIMIT = 2.0  # ... that is, above this number of standard deviations of its residuals
 COVERAGE_LIMIT = 0.85
 FREE_LIMIT = 1.3  # error over that of least squares alone
-OPEN_LIMIT = 0.10  # of the effort that the training data may leave open
+OPEN_LIMIT = 0.10  # of the effort: largest contribution of parameter uncertainty
 CONDITION_LIMIT = 1e3
 SHARE_GOOD_LIMIT = 0.25
 SHARES = ("held_out_error", "new_motion", "coverage", "leverage", "precision")  # told in per cent
@@ -404,7 +404,7 @@ def _data(fit: Fit, held_out: bool) -> list[Check]:
         _check("suspicions", float(len(doubts)), 0.0, "; ".join(doubts) if doubts else "no fault of the data is suspected")
     ]
     checks.append(_efforts(fit, held_out))
-    if fit.posterior.scales:  # a belief keeps what data do not show: determinacy is judged by what it leaves open
+    if fit.posterior.scales:  # a prior fixes what data do not determine: judged by the remaining uncertainty
         return checks
     checks.append(
         _check(
@@ -511,7 +511,7 @@ def gain_sentence(factors: dict[str, float], joints: tuple[str, ...]) -> str:
 
 def rescaled(score: Score, factors: dict[str, float]) -> Score:
     """Return the score with the factors taken out of the measured efforts."""
-    from dynident.identify.score import evaluate  # noqa: PLC0415 - whoever has a score has loaded it
+    from dynident.identify.score import evaluate  # noqa: PLC0415 - loaded already when there is a score
 
     if not factors:
         return score

@@ -1,4 +1,4 @@
-"""`MAP`: the default estimator, weighted least squares with the description as a belief that the data weigh."""
+"""`MAP`: the default estimator, weighted least squares with the description as a prior."""
 
 from __future__ import annotations
 
@@ -41,14 +41,15 @@ RECOVERIES = ("physical", "prior")
 
 
 class MAP(Estimator):
-    """Most probable parameters: weighted least squares, the description as a belief, possible bodies.
+    """Most probable parameters: weighted least squares, the description as a prior, physically consistent bodies.
 
         minimise  sum_g ||W_g K phi - tau_g||^2 / (c_g sigma_g^2) + sum_k ((phi_k - phi0_k) / (s_f d_k))^2
         subject to  P_i(phi) > 0 for every body,  friction and rotor terms >= 0
 
-    d are the robot's own units (m, m r, m r^2 of each body), s_f maximises the evidence of the data, c_g is the inflation by
-    dependent residuals. With good data the belief vanishes; where the data say nothing, the description stays. Base parameters,
-    predictions and exported descriptions are those of the same standard parameters.
+    d are the natural sizes of the parameters (m, m r, m r^2 of each body), s_f maximises the marginal likelihood of the data,
+    c_g is the variance inflation due to correlated residuals. With good data the prior has no influence; where the data
+    determine nothing, the description stays. Base parameters, predictions and exported descriptions are those of the same
+    standard parameters.
 
     Parameters
     ----------
@@ -178,6 +179,6 @@ def _misfit(regression: Regression, posterior: MapEstimate, x: Array) -> Array:
 
 
 def _dropping(prior: Prior, rows: Array) -> Prior:
-    """Return the belief with combinations that are known to be zero."""
+    """Return the prior with combinations that are known to be zero."""
     sharp = rows / (EXACT * np.linalg.norm(rows * prior.unit, axis=1))[:, None]
     return replace(prior, rows=np.vstack([prior.rows, sharp]), values=np.append(prior.values, np.zeros(len(rows))))

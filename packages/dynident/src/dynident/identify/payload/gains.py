@@ -48,7 +48,7 @@ class DriveGains(Result):
     factors : ndarray, (n,)
         True over nominal gain.
     covariance : ndarray, (n, n)
-        Of the factors.
+        Covariance of the factors.
     values : ndarray, (b,)
         Base parameters of the robot with its load, efforts by the true gains.
     sigma : ndarray, (n,)

@@ -40,9 +40,9 @@ class Payload(Result):
     frame : str
         The link.
     reach : float
-        Largest distance of the centre of mass from that frame that is believed [m].
+        Largest plausible distance of the centre of mass from that frame [m].
     heaviest : float
-        Largest mass that is believed [kg].
+        Largest plausible mass [kg].
     bias, bias_std : ndarray (6,), optional
         Offset of a wrist sensor, force and moment [N, N m], and its standard deviation; NaN where poses do not tell it from
         the load.
@@ -235,8 +235,10 @@ class Payload(Result):
         return {"M": self.mass, **millimetres, **turned, **dict(zip(("JX", "JY", "JZ"), moments.tolist(), strict=True))}
 
 
-def believed(robot: Mechanism, reach: float | None, heaviest: float | None, load: str | None = None) -> tuple[float, float]:
-    """Return how far from its link [m] and how heavy [kg] a load on a robot may be to be believed.
+def plausible_limits(
+    robot: Mechanism, reach: float | None, heaviest: float | None, load: str | None = None
+) -> tuple[float, float]:
+    """Return how far from its link [m] and how heavy [kg] a load on a robot may plausibly be.
 
     Unless told better, the size of the robot and twice the described mass of its moving bodies, `load` itself left out: arms
     carry less than they weigh. Robots with loops may carry more, and robots described without masses have no such limit.

@@ -277,7 +277,7 @@ def _band(q: Array, v: Array) -> float:
 
 
 def _stretches(part: Motion, count: int) -> NDArray[np.int64]:
-    """Return the stretch of each of so many windows: the phase of a motion that repeats itself, which all periods share."""
+    """Return the stretch of each window: the phase of a motion that repeats itself, which all periods share."""
     period = min(period_of(part.q, part.v) / PER_WINDOW, count)
     return np.asarray(np.arange(count) % period * min(STRETCHES, int(period) // 2) // period, dtype=np.int64)
 

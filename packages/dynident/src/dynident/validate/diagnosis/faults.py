@@ -33,7 +33,7 @@ DOUBTED = 1.25  # times the error of joints alone from which on positions are do
 POOR = 0.05  # ... or relative error (geometric mean of the joints) from which on they are
 SCALED = 1.15  # a gain that differs by less is no suspicion
 RIDGE = 1e-6  # of a column's square: directions that these samples do not show stay near zero
-FLOOR = 1e-6  # of a variance: better is not believed
+FLOOR = 1e-6  # of a variance: smaller is not plausible
 PASSES, FAULTS = 4, 4
 # Tried first; the ends tell nothing.
 GAINS = (1e-3, 1e-2, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.18, 1.4, 2.0, 2.8, 5.0, 10.0, 30.0, 1e2, 1e3)

@@ -181,7 +181,7 @@ def suspicions(inspections: Sequence[Inspection]) -> tuple[Finding, ...]:
     """Return the faults that spoil a fit of these logs: the same but for numbers once, with the logs unless these are all.
 
     A fault of the wiring is in every log. A log with fewer rows than parameters hardly contradicts itself but by chance, so its
-    faults are believed only if logs of half of the time say the same.
+    faults count only if logs of half of the time agree.
     """
     faults: dict[str, Finding] = {}
     where: dict[str, list[Inspection]] = {}
@@ -265,7 +265,7 @@ def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sampl
 def _contradicts(faults: Faults) -> Finding | None:
     """Return the finding about efforts that stay unexplained whatever is mended; None where they do not.
 
-    Joints contradict each other by far, or the likeliest fault mends next to nothing: to name it would mislead.
+    Joints contradict each other by far, or the likeliest fault explains next to nothing: naming it would mislead.
     """
     error = faults.error
     if not (faults.poor() and faults.contradiction > CONTRADICTS) and not (faults.findings and error > UNEXPLAINED):
