@@ -85,7 +85,7 @@ def _conclusion(robot: str, coordinate: str, found: Mapping[str, Any]) -> str:
 
 
 def _turn_alone(robot: VirtualRobot) -> bool:
-    """Tell whether the actuators can be measured alone, with a note if not: some papers print no rotors."""
+    """Return whether the actuators can be measured alone, with a note if not: some papers print no rotors."""
     try:
         actuators_alone(robot)
     except SimulationError as error:

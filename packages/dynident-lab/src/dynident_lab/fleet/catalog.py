@@ -97,7 +97,7 @@ def _short(value: object) -> str:
 
 
 def entries_of(logs: Any, robots: Mapping[str, Mechanism]) -> tuple[LogEntry, ...]:
-    """Return the logs of tables, patterns, rows or entries, checked and sorted: the order in which evidence is merged."""
+    """Return the logs of tables, patterns, rows or entries, checked and sorted: the order in which data are merged."""
     one = isinstance(logs, str | os.PathLike | LogEntry | Mapping) or hasattr(logs, "columns")
     items = [logs] if one or (isinstance(logs, np.ndarray) and not logs.ndim) else list(logs)
     found: list[LogEntry] = []

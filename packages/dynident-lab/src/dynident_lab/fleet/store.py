@@ -62,7 +62,7 @@ class Store:
             os.close(self._lock)
 
     def known(self, path: str, signature: str, task: str) -> dict[str, Any] | None:
-        """Return what is known of a log that has not changed and whose evidence is here."""
+        """Return what is known of a log that has not changed and whose regression data are here."""
         record = self.index.get(path)
         if record is None or record["signature"] != signature or record["task"] != task:
             return None
@@ -78,15 +78,15 @@ class Store:
         return self.folder / "factors" / key[:2] / f"{key}.npz"
 
     def has(self, key: str) -> bool:
-        """Return whether evidence is stored."""
+        """Return whether regression data are stored."""
         return self._place(key).is_file()
 
     def put(self, key: str, factors: bytes) -> None:
-        """Store evidence; the same key is the same evidence, so writing it twice counts once."""
+        """Store regression data; the same key means the same data, so writing them twice counts once."""
         write_atomic(self._place(key), factors)
 
     def get(self, key: str) -> bytes:
-        """Return stored evidence."""
+        """Return stored regression data."""
         try:
             return read_regular(self._place(key))
         except OSError as error:
@@ -141,7 +141,7 @@ def _is_choice(chosen: Any) -> bool:
 
 
 def task_of(base: BaseParameters, reading: Any, options: Any) -> str:
-    """Return the hash of all that evidence depends on beside its log: robot, reading, preparation, program."""
+    """Return the hash of everything that regression data depend on besides the log: robot, reading, preparation, program."""
     robot = (base.mechanism.parameters.names, base.columns.tolist(), [f"{x:.6g}" for x in base.fingerprint()])
     texts = (json.dumps(x, sort_keys=True, default=str) for x in (reading, options))
     return fingerprint(FORMAT, __version__, robot, *texts)

@@ -161,7 +161,7 @@ class Campaign:
             os.close(self._lock)
 
     def _make_recorder(self) -> None:
-        """Open the record; wait where there is no room even for that."""
+        """Open the record; wait if there is no space even for that."""
         while True:
             try:
                 known = self.about["controller"]

@@ -286,5 +286,5 @@ class Follower:
 
 
 def _by_host(rows: Samples, since: float) -> Samples:
-    """Return samples of a controller that does not tell when its motion began, timed by the host."""
+    """Return samples of a controller that does not report when its motion began, timed by the host."""
     return replace(rows, motion=np.full(len(rows), since))

@@ -200,7 +200,7 @@ def joint_limits(robot: VirtualRobot, acceleration: ArrayLike | None = None) -> 
 
 
 def facts_of(plant: Plant, home: Array) -> dict[str, Any]:
-    """Return who a virtual robot is: names, limits, rates and versions, and sixteen digits that tell it from others."""
+    """Return the identity of a virtual robot: names, limits, rates, versions, and a hash of sixteen digits."""
     robot, (lower, upper) = plant.robot, plant.robot.mechanism.position_limits
     currents = robot.sensors.effort == "motor_current"
     facts: dict[str, Any] = {

@@ -99,7 +99,7 @@ def lock_folder(folder: Path) -> int:
 
 
 class DiskFullError(LinkError):
-    """There is no room for samples; nothing that was acknowledged is lost."""
+    """There is no space for samples; nothing that was acknowledged is lost."""
 
 
 class AppendFile:

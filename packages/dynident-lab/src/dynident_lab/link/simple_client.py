@@ -316,7 +316,7 @@ class SimpleClient(RemoteController):
         return self.transport == "udp" and self._ours
 
     def _certain(self, last: Message) -> bool:
-        """Tell whether the last point has really been taken over: ask again when no older answer can be on its way."""
+        """Return whether the last point has really been taken over: ask again when no older answer can be on its way."""
         assert self._motion is not None
         with self._lock:
             for _ in range(3):

@@ -172,12 +172,12 @@ class MotionTask(Task):
             self._forget()
 
     def _taken(self, sequence: int, frame: bytes) -> bool:
-        """Tell whether this very packet was taken over before."""
+        """Return whether this very packet was taken over before."""
         place = {m.START_DOWNLOAD: 0, m.START_STREAMING: 0, m.END: len(self._known) - 1}.get(sequence, sequence)
         return 0 <= place < len(self._known) and self._known[place] == zlib.crc32(frame)
 
     def _again(self, message: Message) -> bool:
-        """Tell whether a known first point starts the same trajectory once more, instead of being a copy of the packet."""
+        """Return whether a known first point starts the same trajectory once more, instead of being a copy of the packet."""
         return message.sequence in STARTS and self._next > 1 and not self.emulator.setpoints.moving
 
     def _forget(self) -> None:

@@ -114,7 +114,7 @@ def check_address(host: str, what: str) -> ipaddress.IPv4Address | ipaddress.IPv
 
 
 def is_local(host: str) -> bool:
-    """Tell whether an address is one of this computer alone; the sentence names alarm 4000 when it is none."""
+    """Return whether an address is one of this computer alone; the sentence names alarm 4000 when it is none."""
     return check_address(host, "this computer").is_loopback
 
 

@@ -1,4 +1,4 @@
-"""Fitting thermal models to friction torques: global search, exact sensitivities, and what torque alone can tell.
+"""Fitting thermal models to friction torques: global search, exact sensitivities, and what torque alone determines.
 
 Data are ratios of measured friction to that of the cold joint, ``r(t) = f / f_cold``, and the cold friction power W
 [Pagani2022, sections 4.2-4.4]. The scale of the temperature is free: ``x = alpha (T - T0)`` obeys the same equations with

@@ -76,7 +76,7 @@ def posture_of(limits: MotionLimits, excitation: Curve) -> Array:
 
 
 def _free_way(limits: MotionLimits, start: Array, end: Array) -> bool:
-    """Tell whether a straight line in joint space stays clear of all limits."""
+    """Return whether a straight line in joint space stays clear of all limits."""
     q = start + np.linspace(0.0, 1.0, 41)[:, None] * (end - start)
     zero = np.zeros_like(q)
     return bool(np.all(all_excess(limits.all, State(q, zero, zero, zero)) <= -CLEAR))

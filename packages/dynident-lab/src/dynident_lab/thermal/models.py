@@ -217,7 +217,7 @@ class ThermalModel(Weakening, ABC):
         return np.asarray(self.simulate([0.0, step_length(dt)], power, state, ambient, zone, losses).state[1])
 
     def scale_free(self) -> dict[str, float]:
-        """What torque data alone can tell: conductances and capacities over |alpha|, and beta.
+        """What torque data alone determine: conductances and capacities over |alpha|, and beta.
 
         The scale of the temperature is free: ``x = alpha (T - T0)`` obeys the same equations with K / alpha and C / alpha.
         """

@@ -169,7 +169,7 @@ def cft_table_5() -> Reproduction:
     )
 
     def enlargement(i: int, length: float) -> bool:
-        """Tell whether lengths that round to those of Table 1 explain an encoder factor."""
+        """Return whether lengths that round to those of Table 1 explain an encoder factor."""
         wanted = printed[i] * 2000 / lead[i]
         return bool((length - 0.005) / 0.055 < wanted < (length + 0.005) / 0.045)
 

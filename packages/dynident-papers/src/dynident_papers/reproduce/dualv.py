@@ -121,7 +121,7 @@ def dualv_table_2() -> Reproduction:
     throws = "on the virtual machine the paper's rule alone drops inertias that are there, so an F-test stops it here"
 
     def dropped() -> bool:
-        """Tell whether the rule alone drops inertias in case 1 and the mass of the platform in case 2."""
+        """Return whether the rule alone drops inertias in case 1 and the mass of the platform in case 2."""
         kept = {
             case: {dualv.paper_symbol(n) for n, a in zip(f.base.names, f.active, strict=True) if a} for case, f in rule.items()
         }
@@ -250,7 +250,7 @@ def dualv_table_4() -> Reproduction:
     soft = "gains are w^2 J with J = zz_1iR of Table 2; with the inertia of all bodies PD errors are less than half as large"
 
     def softer() -> bool:
-        """Tell whether the inertia in the gains decides about the errors of the PD."""
+        """Return whether the inertia in the gains decides about the errors of the PD."""
         sizes = [np.mean([largest(run, "feedback alone", name) for name in case.motions]) for run in (proof, stiff)]
         return bool(sizes[1] < 0.5 * sizes[0])
 

@@ -105,7 +105,7 @@ def table_6() -> Reproduction:
         rows += [Row(f"{minutes:.0f} min, {label}", torque, None, "N m") for label, torque in first[minutes].items()]
 
     def one_length() -> bool:
-        """Tell whether each error is met within 15 % at some length, and all three at none."""
+        """Return whether each error is met within 15 % at some length, and all three at none."""
         near = {
             minutes: {label: abs(x / TABLE_6[label][0][0] - 1.0) < 0.15 for label, x in errors.items()}
             for minutes, errors in first.items()

@@ -350,7 +350,7 @@ def check_output(path: Path, folder: bool = False) -> None:
 
 
 def _has_legs(robot: di.Mechanism) -> bool:
-    """Tell whether several chains begin at a base that has a mass and is held still, as of a legged robot."""
+    """Return whether several chains begin at a base that has a mass and is held still, as of a legged robot."""
     if robot.loops:
         return False
     held = {robot.root}

@@ -85,7 +85,7 @@ def known_robots() -> tuple[str, ...]:
 
 
 def is_known(robot: Path | str) -> bool:
-    """Tell whether an argument names a known robot, and no file."""
+    """Return whether an argument names a known robot, and no file."""
     return not Path(robot).is_file() and str(robot) in entries(ROBOTS)
 
 

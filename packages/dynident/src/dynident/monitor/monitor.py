@@ -86,7 +86,7 @@ class MonitorRecord(Result):
     t: Array  #: (N,), time [s]
     q: Array  #: (N, n), positions of its coordinates
     torque: Array  #: (N, n), external torques [N m, N]; NaN where nothing can be said (`Reading`)
-    threshold: Array  #: (N, n), what the model may explain [N m, N]; NaN alike
+    threshold: Array  #: (N, n), what the model cannot exclude [N m, N]; NaN likewise
     flag: NDArray[np.bool_]  #: (N,), whether the flag stood
     level: float  #: Thresholds in standard deviations
     false_alarms: float  #: Rate [1/h] that was stated for them
@@ -100,11 +100,11 @@ class MonitorRecord(Result):
 
     @property
     def numbers(self) -> dict[str, dict[str, float]]:
-        """What is told of every joint, by joint: `rms`, `largest`, `threshold`, `largest_share` and `within_two_sigma`."""
+        """Summary of every joint, by joint: `rms`, `largest`, `threshold`, `largest_share` and `within_two_sigma`."""
         return {name: self._numbers(i) for i, name in enumerate(self.joints)}
 
     def _numbers(self, i: int) -> dict[str, float]:
-        """Return what is told of one joint."""
+        """Return the summary of one joint."""
         return {
             "rms": float(np.sqrt(np.nanmean(self.torque[:, i] ** 2))),
             "largest": float(np.nanmax(np.abs(self.torque[:, i]))),
@@ -348,7 +348,7 @@ def _terms(rows: Rows, fit: Fit, sigma: Array) -> tuple[Array, Array]:
     """Return terms w_k beta_k of the model, (e, p), and the share eta_k^2 of each that may be wrong in every joint, (e, n).
 
     Terms that no joint sees together, such as the friction of all joints, are watched as one. Those that make little of the
-    error wherever the robot is are left out. Errors of projected equations are not told apart.
+    error wherever the robot is are left out. Errors of projected equations are not distinguished.
     """
     base, robot = fit.base, rows.mechanism
     if robot.loops or fit.posterior.training_columns is None:
@@ -417,9 +417,9 @@ class Reading(NamedTuple):
     #: where nothing can be said: a sample that is not a number, and the first ones after a start, until the low-pass has
     #: settled.
     torque: Array
-    threshold: Array  #: (n,), what the model and friction at rest may explain [N m, N]; NaN alike
+    threshold: Array  #: (n,), what the model and friction at rest may explain [N m, N]; NaN likewise
     flag: bool  #: Whether something touches the robot, or it has changed
-    share: float  #: Largest ratio of torque to threshold; NaN alike
+    share: float  #: Largest ratio of torque to threshold; NaN likewise
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ def _key(names: tuple[str, ...], columns: Mapping[str, Any], texts: Mapping[str,
 
 # ---------------------------------------------------------------------- several runs in one table
 def episodes_of(columns: Mapping[str, Any], texts: Mapping[str, Words]) -> tuple[str, Words] | None:
-    """The column that tells runs apart and what it says, None for one run.
+    """The column that separates runs, and its values; None for one run.
 
     `episode_index` of LeRobot always does; others only where the clock starts again, since 'run' may be a flag.
     """

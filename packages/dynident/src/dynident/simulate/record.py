@@ -544,7 +544,7 @@ def check_channels(robot: VirtualRobot) -> None:
 
 
 def _one_to_one(mechanism: Mechanism) -> bool:
-    """Tell whether every coordinate has one motor of its own."""
+    """Return whether every coordinate has one motor of its own."""
     driven = [next(iter(actuator.coupling)) for actuator in mechanism.actuators if len(actuator.coupling) == 1]
     return len(driven) == len(mechanism.actuators) and sorted(driven) == sorted(mechanism.coordinate_names)
 

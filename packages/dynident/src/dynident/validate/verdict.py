@@ -44,7 +44,7 @@ FREE_LIMIT = 1.3  # error over that of least squares alone
 OPEN_LIMIT = 0.10  # of the effort: largest contribution of parameter uncertainty
 CONDITION_LIMIT = 1e3
 SHARE_GOOD_LIMIT = 0.25
-SHARES = ("held_out_error", "new_motion", "coverage", "leverage", "precision")  # told in per cent
+SHARES = ("held_out_error", "new_motion", "coverage", "leverage", "precision")  # stated in per cent
 SIGN_LIMIT = 3.0  # standard deviations below zero at which a sign is wrong
 MEAN = 0.8  # mean of |v| over its root mean square, as for normal or sinusoidal motions
 FEEDS = 5.0  # deviations by which the power of friction must be negative
@@ -103,7 +103,7 @@ class Check:
 
     @property
     def shown(self) -> tuple[str, str]:
-        """Value and limit as the sentence tells them: shares as per cent, none where nothing is counted."""
+        """Value and limit as in the sentence: shares as per cent, none where nothing is counted."""
         if self.name in SHARES:
             return percent(self.value), percent(self.limit)
         if self.value == 0.0 and self.limit == 0.0:
@@ -214,7 +214,7 @@ def _check(name: str, value: float, limit: float, sentence: str, least: bool = F
 
 
 def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
-    """Return what held-out logs tell: errors over all and per joint, coverage, against the description and the free fit."""
+    """Return the checks of held-out logs: errors over all and per joint, coverage, against the description and the free fit."""
     if not held_out:
         return []
     worst = max(held_out, key=lambda score: score.metrics.relative)
@@ -396,7 +396,7 @@ def _efforts(fit: Fit, held_out: bool) -> Check:
 
 
 def _data(fit: Fit, held_out: bool) -> list[Check]:
-    """Return what the training data tell: suspicions, joints without efforts, condition, excitation, precision."""
+    """Return the checks of the training data: suspicions, joints without efforts, condition, excitation, precision."""
     from dynident.validate.diagnosis.inspection import doubts_of  # noqa: PLC0415 - judge is imported without the diagnosis
 
     doubts = doubts_of(fit)
@@ -440,7 +440,7 @@ def _data(fit: Fit, held_out: bool) -> list[Check]:
 
 
 def _model(fit: Fit) -> list[Check]:
-    """Return what the parameters tell: signs by their deviations, possible bodies."""
+    """Return the checks of the parameters: signs by their deviations, possible bodies."""
     if fit.standard_std is not None:
         found = list(zip(fit.standard.names, fit.standard.values, fit.standard_std, strict=True))
     else:

@@ -73,7 +73,7 @@ class Delay:
     halves: bool  # the squared error of the model of the fit
 
     def finding(self, names: Sequence[str]) -> Finding:
-        """Return what to tell about it; `names` are those of all channels."""
+        """Return the finding; `names` are those of all channels."""
         every, first = len(self.channels) > 1 or len(names) == 1, names[self.channels[0]]
         said = (
             f"the efforts of {'all joints' if every else first} are {1e3 * abs(self.value):.3g} +- {1e3 * self.deviation:.2g} "

@@ -120,7 +120,7 @@ class Faults:
     contradiction: float = 1.0  # error of the model that joints share, over that of joints alone, geometric mean
 
     def poor(self) -> bool:
-        """Tell whether the data contradict themselves still, as far as these samples show."""
+        """Return whether the data contradict themselves still, as far as these samples show."""
         return self.error > POOR
 
     @property

@@ -91,7 +91,7 @@ def false_channels(log: Log, quality: Quality, sample: Sample) -> list[Finding]:
 
 
 def _cut_off(t: Array, effort: Array, sample: Sample, joint: str) -> bool:
-    """Tell whether the residuals of a joint are larger where its effort is at a limit."""
+    """Return whether the residuals of a joint are larger where its effort is at a limit."""
     at_limit = (effort == np.nanmax(effort)) | (effort == np.nanmin(effort))
     cut = np.interp(sample.motion.t, t, at_limit.astype(float)) > 0.0
     i, W = sample.names.index(joint), sample.equations(sample.motion)
