@@ -319,5 +319,5 @@ def _study(path: Path) -> Any:
         raise DynidentError(f"there is no study '{path}'; give friction.json of dynident friction")
     found = di.load(path)
     if not isinstance(found, CampaignStudy | FrictionStudy):
-        raise DynidentError(f"'{path}' is no friction study; give friction.json of dynident friction")
+        raise DynidentError(f"'{path}' is not a friction study; give friction.json of dynident friction")
     return found

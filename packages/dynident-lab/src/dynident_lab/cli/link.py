@@ -371,7 +371,7 @@ def _address(folder: Path) -> str:
     try:
         return str(stored(read_json(folder / "campaign.json", "a campaign"), "address", str, "campaign"))
     except DynidentError as error:
-        raise LinkError(f"'{folder}' is no campaign ({error}); start one with dynident record plan/ -o campaign/") from error
+        raise LinkError(f"'{folder}' is not a campaign ({error}); start one with dynident record plan/ -o campaign/") from error
 
 
 def _tell(word: str, folder: Path | None) -> int:

@@ -76,7 +76,7 @@ def open_folder(folder: Path) -> tuple[dict[str, Any], Settings, Plan]:
             stored(known, key, list[str], "controller")
         stored(known, "identity", str, "controller"), stored(about, "plan", str, "campaign")
     except (OSError, ContentError, DynidentError) as error:
-        raise LinkError(f"'{folder}' is no campaign ({error}); start one with dynident record plan/ -o campaign/") from error
+        raise LinkError(f"'{folder}' is not a campaign ({error}); start one with dynident record plan/ -o campaign/") from error
     plan = Plan.load(folder / "plan.json")
     if plan.identity != about["plan"]:
         raise LinkError(f"the plan in '{folder}' is {plan.identity}, the campaign's was {about['plan']}")

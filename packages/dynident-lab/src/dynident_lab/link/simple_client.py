@@ -109,7 +109,7 @@ class SimpleClient(RemoteController):
                 data = decode_json(reply.data)
                 self.identity, self._here = Identity.of(data), np.array(data["setpoint"])
                 if not data["yours"] and not data["client"]:
-                    raise LinkError(f"port {self.port} of {self.host} is no motion port; exchange it with the state port")
+                    raise LinkError(f"port {self.port} of {self.host} is not a motion port; exchange it with the state port")
                 if not data["yours"]:
                     raise BusyError(f"another client ({data['client']}) has this controller; close it first")
             self._feedback = Wire(self.host, self.state_port, self.transport, self.order)

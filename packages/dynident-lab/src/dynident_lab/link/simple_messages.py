@@ -109,7 +109,7 @@ def decode(frame: bytes, order: str = "little") -> Message:
     """
     mark = ORDERS[order]
     if len(frame) < 16:
-        raise LinkError(f"a packet of {len(frame)} bytes is no simple_message, which has 16 at least")
+        raise LinkError(f"a packet of {len(frame)} bytes is not a simple_message, which has 16 at least")
     length, kind, comm, reply = struct.unpack_from(f"{mark}4i", frame)
     if length != len(frame) - 4:
         raise LinkError(f"LENGTH is {length} but {len(frame) - 4} bytes follow; check the byte order")

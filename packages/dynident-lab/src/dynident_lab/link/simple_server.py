@@ -61,7 +61,7 @@ class Task:
             self._ignore("malformed message", str(error))
             return []
         if message.comm != m.REQUEST and not (message.comm == m.TOPIC and message.type in self.as_topics):
-            self._ignore("message that is no request", f"type {message.type}, COMM_TYPE {message.comm}")
+            self._ignore("message that is not a request", f"type {message.type}, COMM_TYPE {message.comm}")
             return []
         return self.respond(message, lambda: self.answer(message, frame))
 

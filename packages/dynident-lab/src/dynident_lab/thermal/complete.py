@@ -257,7 +257,7 @@ def complete_shares(plan: Plan, limits: MotionLimits) -> dict[str, dict[str, flo
     stages = {stage.name: stage.curve for stage in plan.stages}
     friction, warm, full = (stages.get(name) for name in ("friction", "warming", "full_speed"))
     if not isinstance(friction, Strokes) or warm is None or full is None:
-        raise DynidentError("the plan is no complete test; make one with complete_test")
+        raise DynidentError("the plan is not a complete test; make one with complete_test")
     speed, _ = rates_of(limits)
     cycloids, heat = sample(full, CHECK_RATE), sample(warm, CHECK_RATE)
     found = {}

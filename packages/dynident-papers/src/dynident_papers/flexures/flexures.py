@@ -146,7 +146,7 @@ def _springs(mechanism: Mechanism, stiffness: Mapping[str, float] | None) -> dic
     if stiffness is not None:
         for name in stiffness:
             if name not in names:
-                raise DynidentError(f"stiffness names '{name}', which is no joint coordinate; there are {', '.join(names)}")
+                raise DynidentError(f"stiffness names '{name}', which is not a joint coordinate; there are {', '.join(names)}")
         return {name: number(f"stiffness of '{name}'", value, least=0.0) for name, value in stiffness.items()}
     found = {joint.name: float(joint.terms["k"]) for joint in mechanism.joints if joint.terms.get("k")}
     if not found:

@@ -102,7 +102,7 @@ class RobotOptions:
         """Return the robot of a file, or the known one of that name."""
         for folder in self.search:
             if not folder.is_dir():
-                raise DynidentError(f"--search is '{folder}', which is no folder; give one that holds packages of robots")
+                raise DynidentError(f"--search is '{folder}', which is not a folder; give one that holds packages of robots")
         if not file.suffix and (is_known(file) or not file.exists()):  # a folder of results may have the name of its robot
             mechanism = find_robot(str(file)).mechanism()
             mechanism = mechanism if self.sidecar is None else apply_sidecar(mechanism, self.sidecar)

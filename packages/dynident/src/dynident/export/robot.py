@@ -114,12 +114,12 @@ def export_robot(
             f"{_TITLES[target]} reads no loops from this file: it holds the spanning tree; export for mujoco keeps them"
         )
     if any(c.function is not None for c in mechanism.couplings):
-        notes.append("coupling functions stay behind: torques are those of the spanning tree")
+        notes.append("coupling functions are not exported: torques are those of the spanning tree")
     _write_description(mechanism, parts, path, target, source, search, arguments, notes)
     remark(path, remarks)
     held = _held(parts, path)
     module = loader_name(mechanism.name)
-    notes += [f"joint '{name}' was held still; {module}.py holds it at {x:.6g}" for name, x in held.items()]
+    notes += [f"joint '{name}' was locked; {module}.py locks it at {x:.6g}" for name, x in held.items()]
     loader = write_atomic(Path(folder) / f"{module}.py", loader_text(target, parts, path.name, held))
     if parts.others:
         missing = _listed(parts.others, mechanism)

@@ -32,7 +32,7 @@ def sidecar_of_closures(mechanism: Mechanism, path: str | os.PathLike[str]) -> d
         raise DescriptionError(str(error)) from error
     closures = data.get("closures") if isinstance(data, Mapping) else None
     if not isinstance(closures, list) or not closures or not all(isinstance(entry, Mapping) for entry in closures):
-        raise DescriptionError("there is no list 'closures' with link_a, link_b, point and axis, as CAD exporters write it")
+        raise DescriptionError("there is not a list 'closures' with link_a, link_b, point and axis, as CAD exporters write it")
     poses = {mechanism.root: Placement()}
     for joint in mechanism.joints:
         poses[joint.child] = poses[joint.parent] @ joint.placement
@@ -43,7 +43,7 @@ def sidecar_of_closures(mechanism: Mechanism, path: str | os.PathLike[str]) -> d
     for key, names in named.items():
         if not isinstance(names, list) or (unknown := [name for name in names if name not in free]):
             shown = unknown[0] if isinstance(names, list) else names
-            raise DescriptionError(f"{key}: {shown!r} is no moving joint of the description; they are {', '.join(free)}")
+            raise DescriptionError(f"{key}: {shown!r} is not a moving joint of the description; they are {', '.join(free)}")
     driven = named["independent"] or [name for name in free if name not in named["dependent"]]
     return {"loop": loops, "actuator": [{"name": name, "coupling": {name: 1.0}} for name in driven]}
 

@@ -424,7 +424,7 @@ def _check_units(units: object) -> Mapping[str, object]:
         raise LogError(f"units is {units!r}; give a mapping such as {{'position': 'deg'}}")
     unknown = sorted(set(units) - {*ROLES, "time"})
     if unknown:
-        raise LogError(f"units are given for {unknown}, which are no quantities; known: time, {', '.join(ROLES)}")
+        raise LogError(f"units are given for {unknown}, which are not quantities; known: time, {', '.join(ROLES)}")
     return units
 
 

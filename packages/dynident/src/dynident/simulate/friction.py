@@ -125,7 +125,7 @@ def owners_of(mechanism: Mechanism, friction: Mapping[str, Law], drives: Sequenc
     for coordinate, law in (*mechanism.friction.items(), *friction.items()):
         if coordinate not in names:
             raise SimulationError(
-                f"friction names '{coordinate}', which is no joint of '{mechanism.name}'; they are {', '.join(names)}"
+                f"friction names '{coordinate}', which is not a joint of '{mechanism.name}'; they are {', '.join(names)}"
             )
         j, more = names.index(coordinate), law_parts(law, coordinate)
         if any(asks_load(part) for part, _ in more) and not rows[:, j].any():

@@ -436,9 +436,7 @@ def own_rows(Y: ArrayLike, tau: ArrayLike, count: int) -> tuple[Array, Array]:
             f"Y has shape {np.shape(Y)} and tau {np.shape(tau)} for {count} names; give (N, n, {count}) and (N, n)"
         )
     if not rows.size:
-        raise IdentificationError(
-            f"Y has shape {np.shape(Y)}, so there is nothing to learn from; give at least one row and name"
-        )
+        raise IdentificationError(f"Y has shape {np.shape(Y)}, so there are no data; give at least one row and name")
     for label, values in (("Y", rows), ("tau", effort)):
         if not np.isfinite(values).all():
             raise IdentificationError(
@@ -524,7 +522,7 @@ def load_regression(
     except OSError as error:
         raise IdentificationError(f"cannot read {what} as a Regression: {error.strerror or error}") from error
     if not is_zipfile(content):
-        raise IdentificationError(f"{what} is not a Regression file: it is no npz archive, or was cut short")
+        raise IdentificationError(f"{what} is not a Regression file: it is not an npz archive, or was cut short")
     content.seek(0)
     try:
         with np.load(content, allow_pickle=False) as data:
@@ -549,7 +547,7 @@ def load_regression(
     if tuple(names) != mechanism.parameters.names:
         raise IdentificationError(f"{what} belongs to another robot than '{mechanism.name}': parameter names differ")
     if columns.ndim != 1 or columns.dtype.kind not in "iu" or not np.isin(columns, np.arange(len(names))).all():
-        raise IdentificationError(f"cannot read {what} as a Regression: its columns are no parameters of the robot")
+        raise IdentificationError(f"cannot read {what} as a Regression: its columns are not parameters of the robot")
     base = known or base_parameters(mechanism, order=[mechanism.parameters.names[c] for c in columns])
     if not np.array_equal(base.columns, columns) or not base.fits(fingerprint):
         raise IdentificationError(
