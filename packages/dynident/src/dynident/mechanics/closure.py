@@ -57,7 +57,7 @@ def close_positions(
         where = ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, x[bad], strict=True))
         raise DynidentError(
             f"robot '{mechanism.name}' cannot follow the motion at sample {first + bad} ({where}): out of reach, or "
-            "through a singularity where the branch is lost; shrink the motion or move it away from there"
+            "through a singularity where the branch is lost; use a smaller motion or another region"
         )
     rows = sorted({0, x.shape[0] // 2, x.shape[0] - 1}) if x.shape[0] else []
     gaps = branch.gaps(out[rows])
@@ -113,7 +113,7 @@ def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLi
         bad = int(np.argmin(pivot))
         raise DynidentError(
             f"robot '{mechanism.name}' is singular at sample {bad}: {', '.join(mechanism.coordinate_names)} do not "
-            "determine the other joints there; keep away from it or choose other independent coordinates"
+            "determine the other joints there; avoid it or choose other independent coordinates"
         )
     return ClosedMotion(positions, out["vt"], out["at"], out["G"], pivot[:, 0])
 

@@ -318,7 +318,7 @@ def linear_map(couplings: Sequence[Coupling], tree: Sequence[str]) -> tuple[Arra
     while waiting:
         ready = [name for name, coupling in waiting.items() if all(other in rows for other in coupling.of)]
         if not ready:
-            raise DescriptionError(f"couplings of {', '.join(waiting)} follow each other in a circle; break it")
+            raise DescriptionError(f"couplings of {', '.join(waiting)} form a cycle; remove one")
         for name in ready:
             coupling = waiting.pop(name)
             row, offset = np.zeros(len(free)), coupling.offset

@@ -67,7 +67,7 @@ def to_com(phi: ArrayLike) -> tuple[float, Array, Array]:
     values = _check(phi)
     mass, h = float(values[0]), values[1:4]
     if mass == 0.0 and np.any(h != 0.0):
-        raise DescriptionError(f"a body has mass 0 but first moment {h.tolist()} kg m, so it has no centre of mass")
+        raise DescriptionError(f"a body has zero mass but a first moment of {h.tolist()} kg m")
     c = h / mass if mass != 0.0 else np.zeros(3)
     cx = skew(c)
     return mass, c, inertia_matrix(values) + mass * (cx @ cx)

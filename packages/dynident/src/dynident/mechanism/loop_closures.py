@@ -32,7 +32,7 @@ def sidecar_of_closures(mechanism: Mechanism, path: str | os.PathLike[str]) -> d
         raise DescriptionError(str(error)) from error
     closures = data.get("closures") if isinstance(data, Mapping) else None
     if not isinstance(closures, list) or not closures or not all(isinstance(entry, Mapping) for entry in closures):
-        raise DescriptionError("there is not a list 'closures' with link_a, link_b, point and axis, as CAD exporters write it")
+        raise DescriptionError("there is no list 'closures' with link_a, link_b, point and axis, as CAD exporters write it")
     poses = {mechanism.root: Placement()}
     for joint in mechanism.joints:
         poses[joint.child] = poses[joint.parent] @ joint.placement

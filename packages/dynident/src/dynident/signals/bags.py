@@ -397,7 +397,7 @@ def _records(data: bytes, schemas: dict[int, Any], kinds: dict[int, Kind]) -> It
                 raise LogError(f"it has a message of {length} bytes, of which 22 are its head; it is damaged")
             channel, _, time, _ = struct.unpack_from("<HIQQ", data, place)
             if time >= 1 << 63:
-                raise LogError(f"it has a message of the time {time} ns, which no clock shows; it is damaged")
+                raise LogError(f"it has a message of the time {time} ns, which is not a valid time; it is damaged")
             if channel in kinds:
                 yield kinds[channel], time, data[place + 22 : place + length]
         elif code == Opcode.SCHEMA:
@@ -622,7 +622,7 @@ class _Bag:
         if kind.encoding not in ("cdr", "ros1"):
             raise LogError(f"topic '{kind.topic}' is encoded as '{kind.encoding}'; ROS messages (cdr, ros1) are read")
         if len(self.topics) >= TOPICS:
-            raise LogError(f"it has more than {TOPICS} topics of joints; say which with topic= (--topic)")
+            raise LogError(f"it has more than {TOPICS} topics of joints; choose with topic= (--topic)")
         self.topics[kind.topic] = Topic(kind, self.room)
         return self.topics[kind.topic]
 
@@ -659,7 +659,7 @@ def _chosen(topics: Mapping[str, Topic], wanted: list[str] | None, seen: Mapping
         found = [t for t in topics.values() if t.kind.type.endswith("/JointState")]
         if len(found) != 1:
             what = "no topic of JointState messages" if not found else f"{len(found)} topics of JointState messages"
-            raise LogError(f"it has {what}; say which with topic= (--topic), it holds {listed}")
+            raise LogError(f"it has {what}; choose with topic= (--topic), it holds {listed}")
         return [*found, *(t for t in topics.values() if t is not found[0])]
     by_name = {"/" + name.strip("/"): topic for name, topic in topics.items()}
     missing = [w for w in wanted if "/" + w.strip("/") not in by_name]

@@ -50,7 +50,7 @@ def check_effort_kind(kind: object) -> str:
     """Return `kind` if it is one of `EFFORT_KINDS`, else raise the sentence that lists them."""
     if kind is None:
         raise LogError(
-            "effort kind is missing; say what the effort channels are by effort= (commands: --effort), one of: "
+            "effort kind is missing; state what the effort channels are with effort= (--effort), one of: "
             f"{', '.join(EFFORT_KINDS)}"
         )
     if not isinstance(kind, str) or kind not in EFFORT_KINDS:

@@ -483,7 +483,7 @@ def _on_clock(piece: Segment, resample: float | str, notes: list[str]) -> tuple[
     if resample != "auto":
         if isinstance(resample, str | bool) or not 0 < resample < math.inf:
             raise LogError(f"resample is {resample!r}; give 'auto' or a rate in Hz")
-        notes.append(f"resampled from {log.rate:.6g} Hz to {resample:.6g} Hz as asked")
+        notes.append(f"resampled from {log.rate:.6g} Hz to {resample:.6g} Hz as given")
         return to_uniform(log, float(resample)), True
     if strays <= UNIFORM:
         return log, False
@@ -511,7 +511,7 @@ def _cutoff(
     else:
         frequency = check_cutoff(cutoff, rate, log.t.size)
         band = frequency / RATIO
-        chosen = Cutoff(frequency, band, band, frequency, moving, f"cut-off {frequency:.4g} Hz as asked")
+        chosen = Cutoff(frequency, band, band, frequency, moving, f"cut-off {frequency:.4g} Hz as given")
     notes.append(chosen.explanation)
     return chosen
 

@@ -266,7 +266,7 @@ def wide(
         if column in units:
             units[label] = units[column]
     notes.append(
-        f"one row per {' and '.join(repr(key) for key in keys)}, brought side by side: {len(labels)} of them "
+        f"one row per {' and '.join(repr(key) for key in keys)}, converted to columns: {len(labels)} of them "
         f"({_listed(tuple(labels))}), {len(times)} samples"
     )
     return result
@@ -311,7 +311,7 @@ def _on_one_clock(
             raise LogError(f"the rows of '{labels[k]}' are not in the order of their times, or two have one time; sort them")
     first, last = max(clock[r[0]] for r in rows), min(clock[r[-1]] for r in rows)
     times = times[(times >= first) & (times <= last)]
-    notes.append(f"rows have times of their own: brought to those of '{labels[0]}' by linear interpolation")
+    notes.append(f"rows have separate times: interpolated to those of '{labels[0]}'")
     since = np.asarray(times - first, dtype=np.float64)
     own = [np.asarray(clock[r] - first, dtype=np.float64) for r in rows]
     return times, {(c, k): np.interp(since, own[k], v[r]) for c, v in columns.items() for k, r in enumerate(rows)}
@@ -698,7 +698,7 @@ def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
         )
     asked = rules.get("effort_kind")
     if asked is not None and check_effort_kind(asked) != kind:
-        raise LogError(f"effort kind '{asked}' was asked, but '{table.label}' says its effort is '{kind}'; leave it out")
+        raise LogError(f"effort kind '{asked}' was given, but '{table.label}' says its effort is '{kind}'; leave it out")
     other = sorted(set(rules) & {"unit", "counts_per_unit", "rate"})
     if other:
         raise LogError(f"{other} were given, but '{table.label}' was written by dynident in SI with its clock; leave them out")

@@ -589,5 +589,5 @@ def time_column(columns: Mapping[str, Any], notes: list[str]) -> str | None:
                 notes.append(f"time: column '{found[0]}'")
             return found[0]
         if rank > 0:
-            raise LogError(f"several columns look like time: {found[:8]}; say which with schema={{'time': ...}}")
+            raise LogError(f"several columns look like time: {found[:8]}; choose with schema={{'time': ...}}")
     return None
