@@ -89,6 +89,19 @@ def is_bag(path: str | os.PathLike[str]) -> bool:
     return Path(path).is_dir() or _suffix(Path(path)) in (".mcap", ".db3", ".bag")
 
 
+def has_pieces(path: Path) -> bool:
+    """Whether a file can be read piece by piece, by its ending."""
+    return path.is_file() and (is_bag(path) or _suffix(path) == ".parquet")
+
+
+def parquet_tables(path: Path, topics: list[str] | None, samples: int) -> Iterator[Table]:
+    """Yield the tables of a Parquet file, `samples` rows each."""
+    with path.open("rb") as stream:
+        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+    for content in _arrow().pieces(path, samples):
+        yield replace(table_of(path.name, content, topics), sha256=sha256)
+
+
 def has_format(path: Path) -> bool:
     """Whether `read_table` reads a file by its ending; a folder may be anything."""
     return not path.is_dir() and (is_bag(path) or _suffix(path) in READERS)

@@ -256,11 +256,12 @@ class Log(Tabular):
         joints: Sequence[str] | None = None,
         units: Mapping[str, object] | None = None,
         gain: float | Sequence[float] | None = None,
+        rate: float | None = None,
     ) -> LogStream:
-        """Read a long ROS bag or MCAP file as logs one after the other, with one piece in memory at a time."""
+        """Read a long ROS bag, MCAP or Parquet file as logs one after the other, with one piece in memory at a time."""
         from dynident.signals.stream import LogStream  # noqa: PLC0415  (only loaded when something is read)
 
-        given = {"effort_kind": effort, "topic": topic, "joints": joints, "unit": units, "gain": gain}
+        given = {"effort_kind": effort, "topic": topic, "joints": joints, "unit": units, "gain": gain, "rate": rate}
         return LogStream(path, samples, schema, {k: v for k, v in given.items() if v is not None})
 
     def save(self, path: PathLike) -> Path:
