@@ -85,6 +85,7 @@ def identify(
     from dynident.identify.estimators.entropic import Entropic  # noqa: PLC0415 - `import dynident` loads this module
     from dynident.identify.estimators.essential import contributing_parameters  # noqa: PLC0415
     from dynident.identify.estimators.least_squares import Estimator, fit_of  # noqa: PLC0415
+    from dynident.identify.regression.logs import with_drive_gains  # noqa: PLC0415
     from dynident.signals.quality import note  # noqa: PLC0415
     from dynident.signals.stream import LogStream  # noqa: PLC0415
     from dynident.validate.diagnosis.inspection import with_findings  # noqa: PLC0415
@@ -112,10 +113,12 @@ def identify(
     others = [] if isinstance(validate, int | float) else read(validate)
     if isinstance(logs, LogStream):
         pieces = _Pieces(logs, 0.0 if others else share, step)
+        mechanism = with_drive_gains(mechanism, next(iter(logs)))
         fit = with_findings(fitted(iter(pieces), data))
         training, held_out, how = pieces.first, [*pieces.held_out, *others], pieces.how or ", ".join(log.name for log in others)
     else:
         runs = read(logs)
+        mechanism = with_drive_gains(mechanism, runs[0])
         training, held_out, how = (runs, others, "") if data is not None else divide(runs, others, share)
         step("estimating")
         fit = with_findings(fitted(training, data))

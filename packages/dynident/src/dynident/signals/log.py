@@ -19,7 +19,7 @@ from dynident.arrays import Array
 from dynident.checks import numbers, time_axis
 from dynident.errors import LogError
 from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, WIDTH, extremes, label, new_figure, plain_axes
-from dynident.tabular import Tabular
+from dynident.results import Tabular
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -165,7 +165,7 @@ class Segment:
     @cached_property
     def filled(self) -> tuple[Log, int]:
         """The piece with its holes filled, and how many values that were."""
-        everything = (self.start, self.stop) == (0, len(self.whole))
+        everything = (self.start, self.stop) == (0, self.whole.t.size)
         return fill_holes(self.whole if everything else self.whole.rows(self.start, self.stop))
 
     @cached_property
@@ -188,7 +188,7 @@ class Segment:
         """Findings about the log, from the clock to the single channels of this piece."""
         log = self.whole
         findings = _clock(log) + _missing(log)
-        if len(log) < FEWEST or np.isfinite(log.position).mean() <= 0.5:
+        if log.t.size < FEWEST or np.isfinite(log.position).mean() <= 0.5:
             return Quality(log.name, tuple(findings))
         findings += _units(log)
         if len(self) < FEWEST:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,10 +11,10 @@ from typing import Any
 
 from dynident.errors import LogError
 from dynident.signals.channels import rules_of
-from dynident.signals.formats import bags, has_pieces, is_bag, naming, parquet_tables
+from dynident.signals.formats import arrow
 from dynident.signals.log import MINIMUM_SAMPLES, Log
-from dynident.signals.reading import log_of, read_log, topics_of
-from dynident.signals.tables import Table
+from dynident.signals.reading import bags, has_pieces, is_bag, log_of, naming, read_log, topics_of
+from dynident.signals.tables import Table, table_of
 
 FEWEST = 100
 TYPICAL = 20  # numbers of a sample: of six joints
@@ -62,9 +63,13 @@ class LogStream:
                 yield begun.on_one_clock(log_of([table], {}, rules, own=self.schema is None), table)
 
     def _tables(self, file: Path, topics: list[str] | None) -> Iterator[Table]:
-        read: Any = bags(file).bag_tables if is_bag(file) else parquet_tables
-        tables: Iterator[Table] = read(file, topics, self.samples)
-        return tables
+        if is_bag(file):
+            yield from bags(file).bag_tables(file, topics, self.samples)
+            return
+        with file.open("rb") as whole:
+            sha256 = hashlib.file_digest(whole, "sha256").hexdigest()
+        for content in arrow().pieces(file, self.samples):
+            yield replace(table_of(file.name, content, topics), sha256=sha256)
 
 
 class _Begun:
