@@ -48,6 +48,7 @@ from dynident.cli.options import (
     friction_laws,
     projection_of,
     typed,
+    understood,
 )
 from dynident.cli.progress import progress
 from dynident.cli.words import COMMAND, in_options
@@ -119,15 +120,20 @@ def identify(
     read = logged.reader() if plan is None else _plan_reader(logged.reader(), plan)
     # A model from positions alone is judged by logs with efforts.
     judging = replace(logged, effort=None).reader() if logged.effort == "none" else read
-    with progress(2 * len(logs) + 2 * len(validate or []) + 3, quiet) as step:
+    linear = estimator in ("map", "wls", "ols") and looped.loop is None and friction is None
+    stream = logged.stream(logs[0]) if linear and len(logs) == 1 and plan is None and not refit else None
+    with progress((2 if stream is None else stream.pieces) * len(logs) + 2 * len(validate or []) + 3, quiet) as step:
         step("reading the robot")
         described.robot(robot)  # what is wrong with it is said before long logs are read
         runs: list[di.Log] = []
         others: list[di.Log] = []
-        for paths, found, reader in ((logs, runs, read), (validate or [], others, judging)):
+        for paths, found, reader in ((logs if stream is None else [], runs, read), (validate or [], others, judging)):
             for path in paths:
                 step(f"reading {path.name}")
                 found.append(reader(path))
+        if stream is not None:
+            runs = [next(iter(stream))]
+            understood(logs[0], runs[0])
         mechanism = described.robot_of_log(robot, runs[0])
         blind = any(run.effort_kind == "none" for run in runs)
         solver = estimator_of(estimator, recovery, told, looped.closed(mechanism, runs, blind), looped.period)
@@ -136,7 +142,7 @@ def identify(
             base = di.base_parameters(match(mechanism, runs[0]).mechanism, column_order(order), tolerance=rank_tolerance)
         done = di.identify(
             mechanism,
-            runs,
+            runs if stream is None else stream,
             others or share,
             refit=refit,
             laws=friction_laws(mechanism, friction),
