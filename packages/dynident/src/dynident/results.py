@@ -101,6 +101,7 @@ FORMER = {
     "friction.WarmFriction friction.Warming",
     "dynident_papers.flexures": "mechanics.FlexureRequirements",
     "dynident_papers.identify": "identify.Individual identify.JointReduction identify.Reduction identify.Statistics",
+    "dynident_papers.properties": "validate.RobotCheck",
     "dynident_papers.reproduce": "reproduce",
     "dynident_papers.servo": "control.Trial control.ZoneTuning drive.ActuatorFit drive.ModalFit",
     "dynident_papers.thermal": "friction.Fractional friction.TwoPole",

@@ -15,12 +15,12 @@ from dynident.checks import number
 from dynident.errors import DynidentError, require
 from dynident.excitation import Design, MotionLimits, Plan, Stage
 from dynident.excitation.designs import CHECK_RATE, curve_excess, joined_plan, plan_within, rates_of, rounding
-from dynident.excitation.input_checks import motion_curve, per_coordinate
 from dynident.excitation.limits import State, all_excess, all_names
+from dynident.excitation.objective import motion_curve, per_coordinate
 from dynident.mechanics import forward_kinematics
 from dynident.mechanism import Joint, Mechanism
 from dynident.trajectory import sample
-from dynident.trajectory.family import Curve
+from dynident.trajectory.curves import Curve
 from dynident.trajectory.profiles import Strokes
 from dynident_lab.thermal.strokes import cycloid_section, friction_plateaus, warming
 

@@ -22,7 +22,7 @@ from dynident.excitation.plan import Plan, refer
 from dynident.figures import new_figure
 from dynident.outputs import output_set
 from dynident.signals.writers import check_log_file
-from dynident.simulate.standard import with_noise
+from dynident.simulate.robot import with_noise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +37,7 @@ RobotOption = Annotated[
         help="URDF, xacro, MJCF or SDF file, or a ready machine such as dualv; that of the plan's robot when absent.",
     ),
 ]
-PlanFile = Annotated[Path, Parameter(help="Folder or plan.json of excite, or a motion as CSV (t, q_..., v_..., a_...).")]
+PlanFile = Annotated[Path, Parameter(help="Folder or plan.json of excite, or a motion as CSV (t, q_JOINT, v_JOINT, a_JOINT).")]
 OtherController = Annotated[str | None, Parameter(help="Controller instead of the machine's own.", choices=CONTROLLERS)]
 OtherBandwidth = Annotated[float, Parameter(help="Bandwidth of such a controller [Hz].")]
 StepSize = Annotated[float | None, Parameter(help="Step of the simulation [s]; the machine's own when absent.", group=RARE)]

@@ -30,9 +30,8 @@ from dynident.plugins import PLANS, entries, not_installed
 from dynident.plugins import require as plugin
 from dynident.results import Result, stored
 from dynident.signals.log import Log
-from dynident.trajectory.curves import Fourier
+from dynident.trajectory.curves import Curve, Fourier, Trajectory
 from dynident.trajectory.export import REPETITIONS, from_spec, to_csv, to_ros_controller, to_ros_json
-from dynident.trajectory.family import Curve, Trajectory
 
 File = str | os.PathLike[str]
 

@@ -1,6 +1,6 @@
 """Limits of a robot: from its description, completed by a limits.toml or MoveIt's joint_limits.yaml, or assumed.
 
-``docs/excite.md`` lists the keys of limits.toml. Those of MoveIt are
+``docs/reference/formats.md`` lists the keys of limits.toml. Those of MoveIt are
 ``joint_limits: {elbow_joint: {has_velocity_limits: true, max_velocity: 3.15}}``, likewise acceleration, jerk, effort,
 min_position, max_position.
 
@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.checks import choice, number, numbers, shown
 from dynident.errors import DynidentError, require
-from dynident.excitation.input_checks import LARGEST, per_coordinate, text
 from dynident.excitation.limits import POSTURES, Box, Capsule, Collision, Effort, Floor, Limit, Loops, Polygon, State, ToolBox
+from dynident.excitation.objective import LARGEST, per_coordinate, text
 from dynident.files import read_toml, read_yaml
 from dynident.mechanism.elements import Limits
 from dynident.mechanism.inertia import principal

@@ -1,4 +1,4 @@
-"""The sidecar: a TOML file beside a URDF with what URDF cannot say; ``docs/describe.md`` lists its keys."""
+"""The sidecar: a TOML file beside a URDF with what URDF cannot say; ``docs/reference/formats.md`` lists its keys."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ from dynident.identify.prediction import model_errors
 from dynident.identify.regression.logs import match
 from dynident.identify.regression.rows import Rows
 from dynident.mechanics.closure import coordinates_from_actuators
+from dynident.mechanics.dynamics import jacobian
 from dynident.mechanics.functions import Motion, cached, coordinates, node_values
-from dynident.mechanics.kinematics import jacobian
 from dynident.mechanism.mechanism import Mechanism
 from dynident.monitor.step import (
     BEYOND,

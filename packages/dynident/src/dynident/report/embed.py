@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.identify.fit import Fit
 from dynident.identify.score import Score
-from dynident.mechanics.kinematics import forward_kinematics
+from dynident.mechanics.dynamics import forward_kinematics
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.pages import Html, escape, percent, printable, tag

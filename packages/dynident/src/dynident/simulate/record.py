@@ -19,8 +19,8 @@ from dynident.checks import choice, flag, gain, per_actuator, whole
 from dynident.drive.drive import sensed_current, sensed_position
 from dynident.errors import DynidentError, SimulationError, SimulationWarning, warn
 from dynident.files import write_atomic
+from dynident.mechanics.dynamics import forward_kinematics
 from dynident.mechanics.functions import Motion
-from dynident.mechanics.kinematics import forward_kinematics
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.results import Result, stored

@@ -23,8 +23,7 @@ from dynident.mechanism.elements import Joint
 from dynident.mechanism.force import Columns
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.tree import FIXED, Geometry, Pose, compose
-from dynident.symbolic.program import Program, Quantity
-from dynident.symbolic.regroup import Regrouping, regroup
+from dynident.symbolic.program import Program, Quantity, Regrouping, regroup
 
 NEGLIGIBLE = 1e-12  # [m]
 

@@ -24,8 +24,7 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.files import to_json
-from dynident.friction.law import Friction, State
-from dynident.friction.passivity import dissipation
+from dynident.friction.law import Friction, State, dissipation
 from dynident.friction.terms import term_of
 from dynident.pages import number, percent
 from dynident.results import Result, Tabular

@@ -24,8 +24,8 @@ from dynident.errors import IdentificationError, LogError
 from dynident.identify.payload.load import Payload, believed
 from dynident.identify.posterior.posterior import at_least_jackknife
 from dynident.identify.regression.factor import BLOCKS
+from dynident.mechanics.dynamics import forward_kinematics, frame_motion
 from dynident.mechanics.functions import Motion, at_rest
-from dynident.mechanics.kinematics import forward_kinematics, frame_motion
 from dynident.mechanics.newton_euler import body_regressor
 from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
 from dynident.mechanism.mechanism import Mechanism

@@ -44,7 +44,7 @@ from dynident.signals.filters import Cutoff
 from dynident.signals.log import Log
 from dynident.signals.preparation import Options, Preparation, Prepared, common_cutoff, fingerprint
 from dynident.signals.quality import Finding, Segment, note, split_at_gaps
-from dynident.signals.stream import LogStream
+from dynident.signals.reading import LogStream
 
 if TYPE_CHECKING:
     from dynident.identify.posterior.posterior import MapEstimate

@@ -30,7 +30,7 @@ from dynident.signals.filters import Decimator
 from dynident.signals.log import Log
 from dynident.signals.preparation import both
 from dynident.signals.quality import Finding, read_notes
-from dynident.signals.stream import LogStream
+from dynident.signals.reading import LogStream
 
 TILE = 4096  # samples whose regressor is held at once
 
