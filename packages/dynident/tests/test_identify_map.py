@@ -557,3 +557,14 @@ def test_two_calibrated_deviations_hold_95_percent_of_stretches_that_differ():
     errors = np.abs(np.concatenate(rows))
     assert np.mean(errors <= 2.0 * 0.4 * q) == pytest.approx(0.9545, abs=0.003)
     assert calibration([group], betas, np.array([4.0**2]), np.zeros(1)) == 1.0
+
+
+def test_a_simulation_without_noise_contradicts_nothing_and_alarms_nobody() -> None:
+    robot = di.examples.arm6().robot
+    curve = di.trajectory.random_motion(np.zeros(6), np.full(6, 0.6), 3, 8.0)
+    motion = di.trajectory.sample(curve, 250.0)
+    log = di.Log(motion.t, robot.coordinate_names, motion.q, di.inverse_dynamics(robot, motion), "joint_torque", name="exact")
+    fit = di.MAP().fit(di.Regression.from_log(robot, log)).result_
+    assert fit.training_relative < 1e-3
+    assert {"negative_terms", "impossible_bodies"} & {note.kind for note in fit.notes} == set()
+    assert di.monitor.Monitor(fit).run(log).events == ()

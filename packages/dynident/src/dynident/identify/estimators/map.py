@@ -34,6 +34,7 @@ from dynident.identify.regression.regression import Regression
 from dynident.parallel import one_blas_thread
 from dynident.signals.quality import Finding, note
 
+NEGLIGIBLE = 1e-3  # of the effort: smaller errors are those of a simulation, and contradict nothing
 DOUBTED = 3.0  # deviations below zero from which on the data contradict a term that cannot be negative
 MISFIT = 2.0  # times the error of left-out stretches, up to which possible bodies may raise the error of a joint
 DISAGREE = 1.0  # of their own size, by which bodies may differ from those of the description
@@ -145,15 +146,17 @@ def _possible(regression: Regression, posterior: MapEstimate, std: Array) -> tup
     cone = cone_of(robot, prior.mean, prior.unit, size, posterior.free)
     x = consistent(posterior.root, posterior.target, cone, posterior.x).copy()
     phi, said = posterior.standard(), list[Finding]()
-    below = cone.signed[phi[cone.signed] < -DOUBTED * std[cone.signed]]
+    sizes = np.array([np.sqrt(group.effort_square / max(group.count, 1)) for group in regression.groups])
+    exact = bool(np.all(posterior.held_out < NEGLIGIBLE * sizes))
+    below = cone.signed[phi[cone.signed] < -DOUBTED * std[cone.signed]] if not exact else []
     if negative := [f"{robot.parameters.names[k]} = {phi[k]:.3g} +- {std[k]:.2g}" for k in below]:
         text = f"the data contradict non-negative friction and rotor inertia: {', '.join(negative)} without that condition"
         said.append(note("negative_terms", f"{text}; a delay, a wrong sign or a missing term is possible", "warning"))
     rms = np.sqrt(posterior.held_out**2 + _misfit(regression, posterior, x))
     if apart := [
         f"{group.name} ({out:.3g} -> {now:.3g})"
-        for group, out, now in zip(regression.groups, posterior.held_out, rms, strict=True)
-        if now > MISFIT * out
+        for group, out, now, size in zip(regression.groups, posterior.held_out, rms, sizes, strict=True)
+        if now > MISFIT * out and now > NEGLIGIBLE * size
     ]:
         told_beside = prior.values.size > 0 or bool(np.any(prior.family[: robot.tree.inertias.size] < 0))
         told = ", and the masses, centres and bodies given as known" if told_beside else ""
