@@ -23,12 +23,12 @@ from dynident.identify.posterior.posterior import (
     Posterior,
     Prior,
     base_covariance,
-    calibration,
     estimate,
     jackknife,
     parameter_covariance,
     prior_of,
 )
+from dynident.identify.prediction import calibration
 from dynident.identify.regression.factor import relative_error, training_columns, training_std, typical_speeds
 from dynident.identify.regression.regression import Regression
 from dynident.parallel import one_blas_thread
@@ -85,7 +85,7 @@ class MAP(Estimator):
                 notes = (*notes, *said)
         phi = posterior.standard(x)
         known = training_std(regression, covariance)
-        noise, misfit = _noise(regression, posterior, x, known), _misfit(regression, posterior, x)
+        misfit = _misfit(regression, posterior, x)
         values = base.values(phi)
         values[~chosen] = 0.0
         covariance[~chosen] = covariance[:, ~chosen] = 0.0
@@ -99,8 +99,7 @@ class MAP(Estimator):
             active=chosen,
             combinations=np.eye(base.rank),
             unconstrained=base.values(posterior.standard()),
-            sigma=noise,
-            calibration=calibration(regression.groups, posterior.left_out, noise**2 + known**2, misfit),
+            sigma=_noise(regression, posterior, misfit, known),
             condition=free.condition_,
             standard=robot.parameters.replace(phi, provenance=f"identified, {how}"),
             estimator=str(self),
@@ -116,15 +115,16 @@ class MAP(Estimator):
             training_columns=training_columns(regression),
             speeds=typical_speeds(regression),
         )
-        self.result_ = Fit(regression, found, notes)
+        fit = Fit(regression, found, notes)
+        self.result_ = fit.altered(calibration=calibration(fit, posterior, misfit))
         return self
 
 
-def _noise(regression: Regression, posterior: MapEstimate, x: Array, known: Array) -> Array:
+def _noise(regression: Regression, posterior: MapEstimate, misfit: Array, known: Array) -> Array:
     """Return the deviation per row (groups,) without the parameter uncertainty `known` (groups,), which predictions add."""
     white = posterior.sigma * np.sqrt([group.independence for group in regression.groups])
     held_out = np.maximum(posterior.held_out**2 - known**2, white**2)
-    return np.asarray(np.sqrt(held_out + _misfit(regression, posterior, x)))
+    return np.asarray(np.sqrt(held_out + misfit))
 
 
 def _deviations(posterior: MapEstimate, spread: Array, columns: NDArray[np.int64]) -> Array:
