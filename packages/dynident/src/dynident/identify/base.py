@@ -396,7 +396,9 @@ def _regrouped(mechanism: Mechanism, Y: Array, groups: list[Group], tolerance: f
             shortest, longest = min(shortest, least), max(longest, float(np.max(rest, initial=0.0)))
         rank, gap = len(kept), shortest / max(longest, np.finfo(float).eps)
         if len(groups) == 1:
-            gap = _checked_rank(mechanism, scaled, rank, tolerance)
+            # Slopes of a friction curve may be almost the same, which is no question of the robot's structure.
+            rigid = np.setdiff1d(np.arange(p), curved)
+            gap = _checked_rank(mechanism, scaled[:, rigid], rank - len(set(kept) & set(curved)), tolerance)
     unknown = np.delete(relative, mechanism.known_columns)
     gap = min(gap, _gap(np.sort(unknown)[::-1], int(np.count_nonzero(visible))))
 

@@ -2,7 +2,7 @@
 
     tau = G^T [ Y_tree(q_t, v_t, a_t) phi + joint terms + motor terms ]
 
-How the tree moves with the coordinates (q_t, v_t, a_t, G) is in `moving_tree`.
+How the tree moves with the coordinates (q_t, v_t, a_t, G) is in `newton_euler.MovingTree`.
 """
 
 from __future__ import annotations

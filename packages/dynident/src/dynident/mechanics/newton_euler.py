@@ -340,14 +340,17 @@ class MovingTree:
         zero, one = self.graph.zero, self.graph.one
         return [*([*row, shift] for row, shift in zip(R, p, strict=True)), [zero, zero, zero, one]]
 
-    def jacobian(self, link: str) -> NodeRows:
-        """Return J (6, n) of a link's origin in its own axes, linear rows first."""
+    def tree_jacobian(self, link: str) -> NodeRows:
+        """Return J_t (6, n_tree) of a link's origin in its own axes by all tree coordinates, linear rows first."""
         node, (P, lever) = self.geometry.frames[link]
-        n = len(self.tree_q)
-        columns: list[tuple[Node, ...]] = [(self.graph.zero,) * 6] * n
+        columns: list[tuple[Node, ...]] = [(self.graph.zero,) * 6] * len(self.tree_q)
         for d, (w, u) in (self.state.columns[node] if node >= 0 else {}).items():
             columns[d] = *back(P, plus(u, cross(w, lever))), *back(P, w)
-        return [self.project([columns[d][i] for d in range(n)]) for i in range(6)]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def jacobian(self, link: str) -> NodeRows:
+        """Return J (6, n) of a link's origin in its own axes, linear rows first."""
+        return [self.project(row) for row in self.tree_jacobian(link)]
 
     def link_motion(self, link: str) -> tuple[Vector, Vector, Vector, Vector]:
         """Return linear and angular velocity, linear and angular acceleration (without gravity) of a link, in its axes."""

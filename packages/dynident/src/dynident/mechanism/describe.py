@@ -55,6 +55,8 @@ def description(mechanism: Mechanism) -> dict[str, Any]:
                 "upper": _limit(j.limits.upper),
                 "velocity": _limit(j.limits.velocity),
                 "effort": _limit(j.limits.effort),
+                "acceleration": _limit(j.limits.acceleration),
+                "jerk": _limit(j.limits.jerk),
                 "follows": follows.get(j.name, ""),
             }
             for j in mechanism.joints
@@ -114,7 +116,8 @@ def description_text(data: Mapping[str, Any]) -> str:
     """Return a description as text for people."""
     freedom, moving = "degree" if data["dof"] == 1 else "degrees", "body" if len(data["bodies"]) == 1 else "bodies"
     lines = [f"robot {data['name']}: {data['dof']} {freedom} of freedom, {len(data['bodies'])} moving {moving}"]
-    keys = ("name", "kind", "parent", "child", "lower", "upper", "velocity", "effort", "follows")
+    rare = (key for key in ("acceleration", "jerk") if any(j[key] is not None for j in data["joints"]))
+    keys = ("name", "kind", "parent", "child", "lower", "upper", "velocity", "effort", *rare, "follows")
     rows = [("joint", *keys[1:]), *(tuple("" if j[k] is None else str(j[k]) for k in keys) for j in data["joints"])]
     widths = [max(len(row[i]) for row in rows) for i in range(len(keys))]
     lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

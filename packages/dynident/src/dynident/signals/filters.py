@@ -251,6 +251,11 @@ class Decimator:
 
     def add_rows(self, x: Array, at: int, out: Array) -> None:
         """Add to outputs (m, count) what they get of inputs (m, n), samples last, of which the first has the number `at`."""
+        wide = max(2 * self.taps.size, 512)  # a matrix of all inputs and outputs is mostly zeros
+        if x.shape[1] > wide:
+            for begin in range(0, x.shape[1], wide):
+                self.add_rows(x[:, begin : begin + wide], at + begin, out)
+            return
         first = max(-((self.taps.size - 1 - at) // self.factor), 0)
         last = min((at + x.shape[1] - 1) // self.factor + 1, out.shape[1])
         if first >= last:
@@ -501,6 +506,20 @@ def _noise_share(f: Array, density: Array, lowest: float, valley: float, band: f
     below = lowest * min(band, valley) / 5.0 * (min(band, valley) / valley) ** 4
     step = float(f[1] - f[0])
     return float(below + np.sum(density[(f > valley) & (f <= band)]) * step)
+
+
+def kept_samples(signals: Sequence[Array], most: int) -> NDArray[np.int64]:
+    """Return which samples to keep so that every signal keeps the extremes of every stretch of time."""
+    size = signals[0].size
+    if size <= most:
+        return np.arange(size)
+    length = -(-size * 2 * len(signals) // most)  # samples of a stretch, of which each signal keeps two
+    starts = np.arange(0, size, length)
+    kept = [np.array([0, size - 1])]
+    for y in signals:
+        stretches = np.pad(y, (0, starts.size * length - size), mode="edge").reshape(-1, length)
+        kept += [starts + np.argmin(stretches, axis=1), starts + np.argmax(stretches, axis=1)]
+    return np.unique(np.minimum(np.concatenate(kept), size - 1))
 
 
 def extremes(q: Array) -> tuple[Array, Array]:

@@ -52,6 +52,11 @@ from dynident.signals.tables import (
     to_si,
 )
 
+UR_EFFORT = (  # [UniversalRobots2026]
+    "For joint_states of a Universal Robots driver it is motor_current [A]; on PolyScope 5.23, 10.11 or newer, where the "
+    "driver's use_currents_as_efforts is false, it is joint_torque [N m]"
+)
+
 VALUES = ("value", "values", "val", "reading")
 FEWEST = 3  #: rows per joint or run, below which a column is something else: a counter, a checksum
 SHOWN = 12  #: names in a sentence
@@ -377,7 +382,7 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
     """Tables to a log with every channel at the time that the file says."""
     if own and len(tables) == 1 and tables[0].metadata is not None:
         return _own_log(tables[0], rules)
-    kind = check_effort_kind(rules.get("effort_kind"))
+    kind = _effort_kind(tables, rules.get("effort_kind"))
     notes = [note for t in tables for note in t.notes]
     row_units = {name: unit for t in tables for name, unit in t.units.items()}
     texts = tables[0].texts if len(tables) == 1 else {}
@@ -417,6 +422,16 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
         },
         **arrays,
     )
+
+
+def _effort_kind(tables: list[Table], kind: object) -> str:
+    """Return the effort kind; where it is missing, the error says what the efforts of a known driver are."""
+    try:
+        return check_effort_kind(kind)
+    except LogError as error:
+        if kind is None and any("shoulder_pan_joint" in name for name in _columns(tables, {})):
+            raise LogError(f"{error}. {UR_EFFORT}") from None
+        raise
 
 
 def _understood(found: Found, columns: Mapping[str, Array]) -> list[str]:

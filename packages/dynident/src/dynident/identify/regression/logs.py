@@ -310,6 +310,18 @@ def _joint_channels(mechanism: Mechanism, log: Log, quantity: str) -> list[int]:
     return columns
 
 
+def with_drive_gains(mechanism: Mechanism, log: Log) -> Mechanism:
+    """Return the robot whose motors have the drive gains of a log of currents or voltages, so that its model knows them."""
+    if log.gain is None or log.effort_kind not in ("motor_current", "voltage"):
+        return mechanism
+    known = dict(zip(log.joints, np.broadcast_to(log.gain, (len(log.joints),)).tolist(), strict=True))
+    actuators = []
+    for motor in mechanism.actuators:
+        joint = next(iter(motor.coupling)) if len(motor.coupling) == 1 else ""
+        actuators.append(replace(motor, gain=known.get(motor.name, known.get(joint, motor.gain))))
+    return mechanism.altered(actuators=tuple(actuators))
+
+
 def _gain(mechanism: Mechanism, log: Log) -> Array | None:
     """Return drive gains (N m per A or V) from the actuators when the log has none and its efforts are not torques yet."""
     if log.gain is not None or log.effort_kind not in ("motor_current", "voltage"):

@@ -179,6 +179,13 @@ class Rows:
         compiled = Rows(bare, self.projection).compiled(np.zeros(0, dtype=np.int64))
         return compiled.whole(motion, effort).T
 
+    def known_forces(self, motion: Motion) -> Array:
+        """Return the part of the equations that force elements with known coefficients give, (N, n); friction is none of it."""
+        bare = self.mechanism.altered(friction={})
+        if not bare.known_columns.size:
+            return np.zeros((len(motion), self.mechanism.dof))
+        return -Rows(bare, self.projection).compiled(np.zeros(0, dtype=np.int64)).whole(motion).T
+
 
 class CompiledRows:
     """Machine code of some equations: W and y of every sample, samples last, columns that are identically zero left out.
