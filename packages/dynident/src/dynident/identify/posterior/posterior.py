@@ -521,7 +521,9 @@ def _left_out(
         return np.tile(beta0 + N @ np.linalg.solve(whole, total), (len(parts), 1)), 1.0
     betas, said = [], 0.0
     for part, own in zip(parts, right, strict=True):
-        inverse = N @ np.linalg.inv(whole - N.T @ part[:-1, :-1] @ N)
+        others = whole - N.T @ part[:-1, :-1] @ N
+        size = 1.0 / np.sqrt(np.maximum(np.diagonal(others), 1.0))  # round-off of large entries may make it singular
+        inverse = (N * size) @ np.linalg.pinv(others * np.outer(size, size), hermitian=True) * size
         betas.append(beta0 + inverse @ (total - own))
         said += float(np.sum((inverse @ N.T) * part[:-1, :-1]) * c[0])
     if max(group.count for group in regression.groups) < ENOUGH_ROWS:
