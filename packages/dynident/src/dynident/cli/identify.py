@@ -51,6 +51,7 @@ from dynident.cli.options import (
     understood,
 )
 from dynident.cli.progress import progress
+from dynident.cli.robots import KnownRobot, find_robot, is_known
 from dynident.cli.words import COMMAND, in_options
 from dynident.errors import DynidentError
 from dynident.identify.regression.logs import match
@@ -115,6 +116,9 @@ def identify(
     looped.check(estimator)
     _check_columns(order, rank_tolerance, friction)
     _check_linear(estimator, friction, essential, contributing)
+    if is_known(robot):
+        linear = estimator not in ("map", "wls", "ols") or (essential, contributing, order) != (None, None, None)
+        friction, recovery = _as_known(find_robot(str(robot)), friction, recovery, linear or rank_tolerance != RANK_TOLERANCE)
     check_output(output, folder=True)
     share = _share(hold_out)
     read = logged.reader() if plan is None else _plan_reader(logged.reader(), plan)
@@ -173,6 +177,17 @@ def identify(
             *_next_step(output / "fit.json", done.verdict, logged, [str(logs[0]), "--robot", str(robot), *typed(described)])
         )
     return NOT_OK if strict and not done.verdict.ok else 0
+
+
+def _as_known(robot: KnownRobot, friction: list[str] | None, recovery: str, linear: bool) -> tuple[list[str] | None, str]:
+    """Return friction laws and recovery of a known robot where none are given; say so."""
+    if friction is None and robot.friction and not linear:
+        friction = [f"{joint}={law}" for joint, law in robot.friction.items()]
+        note(f"friction laws of the robot's source: {', '.join(friction)}; --friction chooses others")
+    if recovery == "auto" and not robot.possible:
+        recovery = "prior"
+        note("bodies of the robot's source cannot exist, so they are not made possible; --recovery physical does")
+    return friction, recovery
 
 
 def _share(text: str) -> float:

@@ -521,7 +521,9 @@ def _left_out(
         return *(np.array([each] * len(parts)) for each in (beta0 + inverse @ total, inverse @ N.T)), 1.0
     betas, spreads = [], []
     for part, own in zip(parts, right, strict=True):
-        inverse = N @ np.linalg.inv(whole - N.T @ part[:-1, :-1] @ N)
+        others = whole - N.T @ part[:-1, :-1] @ N
+        size = 1.0 / np.sqrt(np.maximum(np.diagonal(others), 1.0))  # round-off of large entries may make it singular
+        inverse = (N * size) @ np.linalg.pinv(others * np.outer(size, size), hermitian=True) * size
         betas.append(beta0 + inverse @ (total - own))
         spreads.append(inverse @ N.T)
     said = c[0] * float(np.sum(spreads * parts[:, :-1, :-1]))
