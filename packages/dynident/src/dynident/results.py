@@ -100,6 +100,7 @@ FORMER = {
     "dynident_lab.thermal": "friction.AdvancedSecondOrder friction.FirstOrder friction.SecondOrder friction.Thermal "
     "friction.WarmFriction friction.Warming",
     "dynident_papers.flexures": "mechanics.FlexureRequirements",
+    "dynident_papers.friction": "friction.Dahl friction.GeneralisedMaxwellSlip",
     "dynident_papers.identify": "identify.Individual identify.JointReduction identify.Reduction identify.Statistics",
     "dynident_papers.properties": "validate.RobotCheck",
     "dynident_papers.reproduce": "reproduce",

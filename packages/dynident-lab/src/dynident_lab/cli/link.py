@@ -26,7 +26,6 @@ from dynident.errors import DynidentError, LinkError
 from dynident.excitation import Plan
 from dynident.excitation.experiment import motion_limits
 from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic
-from dynident.identify import RLS
 from dynident.results import stored
 from dynident.signals.writers import check_log_file
 from dynident_lab import link
@@ -417,7 +416,7 @@ def _channels(campaign: Campaign) -> Identity:
 
 def _live_fit(mechanism: Mechanism, campaign: Campaign) -> Any:
     """Return a recursive fit, which listens to the campaign."""
-    estimator = RLS(memory=LIVE_MEMORY).start(di.base_parameters(mechanism))
+    estimator = link.RLS(memory=LIVE_MEMORY).start(di.base_parameters(mechanism))
     made = link.LiveFit(estimator, _channels(campaign))
     campaign.listeners = (*campaign.listeners, made)
     return made

@@ -10,13 +10,13 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from dynident.arrays import Array
 from dynident.errors import LinkError
-from dynident.identify import RLS
 from dynident.identify.regression.logs import match
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 from dynident.monitor import Monitor, Reading
 from dynident.signals import Log
 from dynident_lab.link.controller import Identity, Samples
+from dynident_lab.link.recursive import RLS
 
 
 class _Stream:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 estimation: Any = import_module("dynident.identify")  # the package, not the function di.identify
 OF_FACTORS = ("map", "wls", "ols", "entropic")  # triangles are enough for these; the others look at single rows
-OF_ROWS = ("gls", "huber", "tukey", "tls", "ml", "iv", "rls", "didim", "output-error")
+OF_ROWS = ("gls", "huber", "tukey", "tls", "ml", "iv", "didim", "output-error")
 RULES = ("auto", "physical", "prior", "minimum_norm")
 
 EstimatorName = Annotated[
@@ -186,7 +186,6 @@ def estimator_of(
         "tls": lambda: estimation.TLS(recovery=rule),
         "ml": lambda: estimation.ML(recovery=rule),
         "iv": lambda: estimation.IV(recovery=rule, **instruments),
-        "rls": lambda: estimation.RLS(recovery=rule),
         "didim": lambda: estimation.DIDIM(loop=loop, recovery=rule),
         "output-error": lambda: estimation.OutputError(loop=loop, recovery=rule),
     }

@@ -64,6 +64,10 @@ class KnownRobot:
     branches : callable, optional
         Closed-form inverse kinematics of a robot with loops: takes position and roll, pitch, yaw of its platform, returns the
         positions of the actuated joints by branch, NaN where there is none.
+    friction : mapping of str to str, optional
+        Friction laws by joint that ``dynident identify`` fits unless others are chosen.
+    possible : bool
+        Whether the robot's bodies can exist; published numbers are fits that need not. Those of others are not made possible.
     notes : tuple of str, optional
         Where the machine differs from its source; said when a command uses the machine.
     """
@@ -76,6 +80,8 @@ class KnownRobot:
     response: Callable[[str], PublishedResponse] | None = None
     reference: Callable[[Plan], di.Motion] | None = None
     branches: Callable[[Array, Array], Mapping[str, Array]] | None = None
+    friction: Mapping[str, str] | None = None
+    possible: bool = True
     notes: tuple[str, ...] = ()
 
 

@@ -257,6 +257,12 @@ class Actuator(Frozen):
         object.__setattr__(self, "coupling", MappingProxyType({k: float(v) for k, v in self.coupling.items()}))
         object.__setattr__(self, "terms", _frozen_terms(self.terms, f"actuator '{self.name}'"))
 
+    @property
+    def direct(self) -> bool:
+        """Whether it is a direct drive with the name of its joint, as a robot without actuators has."""
+        plain = (self.ratio, self.offset, self.gain) == (1.0, 0.0, None) and not self.terms
+        return plain and dict(self.coupling) == {self.name: 1.0}
+
 
 @dataclass(frozen=True, eq=False)
 class Coupling(Frozen):

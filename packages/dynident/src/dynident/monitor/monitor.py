@@ -61,6 +61,7 @@ from dynident.signals.log import Log
 if TYPE_CHECKING:
     from dynident.signals.log import Log
 
+EXACT = 1e-3  # of the effort of the training: smaller noise is not believed
 RISEN = 3.0  # of their median: so far thresholds rise at rest before it is said
 SAMPLES = 2.4  # per period of the cut-off: with fewer, what the low-pass makes of a motion is not what the robot did
 BLIND = 0.05  # part of a log without a result from which on it is said
@@ -295,6 +296,8 @@ def model_of(fit: Fit, friction: Mapping[str, Friction] | None, absent: Sequence
     unknown = ~np.isfinite(np.diag(covariance))
     covariance[unknown], covariance[:, unknown] = 0.0, 0.0
     rows = Rows(robot, fit.projection)
+    for group in fit.data.groups:  # a fit of a simulation has hardly any noise, and would raise alarms at rounding errors
+        noise[group.name] = max(noise.get(group.name, np.inf), EXACT * (group.effort_square / max(group.count, 1)) ** 0.5)
     sigma = np.array([noise.get(name, np.inf) for name in rows.names])
     values = np.zeros((1 + b, phi.size))
     values[0], values[1:, fit.base.columns] = phi, _directions(rows, fit.base, covariance, sigma)

@@ -24,7 +24,7 @@ from dynident.results import Tabular
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dynident.signals.reading import LogStream
+    from dynident.signals.stream import LogStream
 
 PathLike = str | os.PathLike[str]
 
@@ -256,11 +256,12 @@ class Log(Tabular):
         joints: Sequence[str] | None = None,
         units: Mapping[str, object] | None = None,
         gain: float | Sequence[float] | None = None,
+        rate: float | None = None,
     ) -> LogStream:
-        """Read a long ROS bag or MCAP file as logs one after the other, with one piece in memory at a time."""
-        from dynident.signals.reading import LogStream  # noqa: PLC0415  (only loaded when something is read)
+        """Read a long ROS bag, MCAP or Parquet file as logs one after the other, with one piece in memory at a time."""
+        from dynident.signals.stream import LogStream  # noqa: PLC0415  (only loaded when something is read)
 
-        given = {"effort_kind": effort, "topic": topic, "joints": joints, "unit": units, "gain": gain}
+        given = {"effort_kind": effort, "topic": topic, "joints": joints, "unit": units, "gain": gain, "rate": rate}
         return LogStream(path, samples, schema, {k: v for k, v in given.items() if v is not None})
 
     def save(self, path: PathLike) -> Path:

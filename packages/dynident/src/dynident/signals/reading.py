@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,7 +27,7 @@ from dynident.plugins import LOG_READERS, reader_of
 from dynident.signals.channels import REQUIRED, Found, files_beside, find_channels, rules_of, unwrap
 from dynident.signals.clock import aligned, join_stamps, on_one_clock, without_repeats
 from dynident.signals.formats import READERS, TEXT, joints_of, read_frame
-from dynident.signals.log import FIELDS, MINIMUM_SAMPLES, Log, check_effort_kind
+from dynident.signals.log import FIELDS, Log, check_effort_kind
 from dynident.signals.tables import (
     EPISODES,
     GROWTH,
@@ -105,6 +105,11 @@ def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) ->
 def is_bag(path: str | os.PathLike[str]) -> bool:
     """Whether a path is a ROS bag or MCAP file, by its ending."""
     return Path(path).is_dir() or _suffix(Path(path)) in (".mcap", ".db3", ".bag")
+
+
+def has_pieces(path: Path) -> bool:
+    """Whether a file can be read piece by piece, by its ending."""
+    return path.is_file() and (is_bag(path) or _suffix(path) == ".parquet")
 
 
 def has_format(path: Path) -> bool:
@@ -721,51 +726,3 @@ def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
         **arrays,
     )
     return log.select(rules["joints"]) if rules.get("joints") is not None else log
-
-
-SHORTEST_PIECE = 100
-
-
-@dataclass(frozen=True)
-class LogStream:
-    """A recording as pieces with one clock; iterating reads it again. Made by `Log.stream`."""
-
-    path: str | os.PathLike[str]  #: Bag, MCAP file, or any other file of `Log.read`, which is read at once and cut
-    samples: int  #: Samples of a piece
-    schema: str | os.PathLike[str] | Mapping[str, object] | None  #: See `Log.read`
-    options: Mapping[str, object]  #: Other arguments of `Log.read` by the names of a schema
-
-    def __post_init__(self) -> None:
-        if isinstance(self.samples, bool) or not isinstance(self.samples, int) or self.samples < SHORTEST_PIECE:
-            raise LogError(
-                f"samples is {self.samples!r}; give the samples of a piece, a whole number of at least {SHORTEST_PIECE}"
-            )
-
-    def __iter__(self) -> Iterator[Log]:
-        rules, _ = rules_of(self.schema, self.options)
-        if not is_bag(self.path) or rules.get("files") is not None:
-            log = read_log(self.path, self.schema, self.options)
-            for start in range(0, len(log), self.samples):
-                if len(log) - start >= MINIMUM_SAMPLES:
-                    yield log.rows(start, min(start + self.samples, len(log)))
-            return
-        begun: int | None = None
-        file, tables = Path(self.path), self._tables(topics_of(rules))
-        while True:
-            with naming(file):
-                table = next(tables, None)
-            if table is None:
-                return
-            rows = len(next(iter(table.columns.values())))
-            if rows < MINIMUM_SAMPLES:
-                continue
-            log = log_of([table], {}, rules, own=self.schema is None)
-            if table.metadata is None:  # every piece has begun at zero
-                stamp = int(table.columns["header.stamp"][0])
-                begun = stamp if begun is None else begun
-                log = replace(log, t=log.t + (stamp - begun) * 1e-9)
-            yield log
-
-    def _tables(self, topics: list[str] | None) -> Iterator[Table]:
-        tables: Iterator[Table] = bags(Path(self.path)).bag_tables(Path(self.path), topics, self.samples)
-        return tables

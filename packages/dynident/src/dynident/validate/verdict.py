@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 REPEATED = 0.5  # share of the motion from which on a log shows repeatability only
 RELATIVE_LIMIT = 0.15
 GAP_LIMIT = 2.0
+EXACT = 0.002  # relative error below which ratios of errors say nothing
 JOINT_LIMIT = 0.5  # of a joint's own effort, where the error is above what its noise explains ...
 NOISE_LIMIT = 2.0  # ... that is, above this number of standard deviations of its residuals
 COVERAGE_LIMIT = 0.85
@@ -229,7 +230,8 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
     ]
     noise = dict(zip(fit.groups, fit.sigma, strict=True))
     blind = _blind(fit)
-    bearable = 0.0 if blind else min(RELATIVE_LIMIT, GAP_LIMIT * fit.training_relative)  # a factor explains what fails
+    trained = max(fit.training_relative, EXACT)
+    bearable = 0.0 if blind else min(RELATIVE_LIMIT, GAP_LIMIT * trained)  # a factor explains what fails
     factors = [
         gain_factors(score, np.array([noise[joint] for joint in score.joints])) if score.metrics.relative > bearable else {}
         for score in held_out
@@ -240,14 +242,15 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
     # What follows tells whether the motion was rich enough and the noise is known: a wrong gain is not asked twice.
     judged = [rescaled(score, own) for score, own in zip(held_out, factors, strict=True)]
     error = max(score.metrics.relative for score in judged)
-    gap = error / fit.training_relative if fit.training_relative > 0 else 1.0
+    gap = error / trained
+    least = f", which counts as {100 * EXACT:g} % at least" if trained > fit.training_relative else ""
     less = " without that factor" if any(factors) else ""
     checks.append(
         _check(
             "generalisation",
             gap,
             GAP_LIMIT,
-            f"held-out error{less} is {gap:.2f} times the training error (limit {GAP_LIMIT:g})",
+            f"held-out error{less} is {gap:.2f} times the training error{least} (limit {GAP_LIMIT:g})",
         )
     )
     checks.append(_joints(judged, noise))
@@ -267,7 +270,8 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
         # A true description is better than any fit: what noise makes of the parameters is no contradiction (two deviations).
         free_of_noise = [max(s.metrics.relative**2 - 4.0 * np.nan_to_num(s.open_share) ** 2, 0.0) ** 0.5 for s in described]
         ratio, score = max(
-            ((error / s.description, s) for error, s in zip(free_of_noise, described, strict=True)), key=lambda pair: pair[0]
+            ((error / max(s.description, EXACT), s) for error, s in zip(free_of_noise, described, strict=True)),
+            key=lambda pair: pair[0],
         )
         checks.append(
             _check(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from dynident.signals.filters import Decimator
 from dynident.signals.log import Log
 from dynident.signals.preparation import both
 from dynident.signals.quality import Finding, read_notes
-from dynident.signals.reading import LogStream
+from dynident.signals.stream import LogStream
 
 TILE = 4096  # samples whose regressor is held at once
 
@@ -199,14 +199,17 @@ class Regression:
     def from_logs(
         cls,
         mechanism: Mechanism,
-        logs: Sequence[Log] | LogStream,
+        logs: Sequence[Log] | LogStream | Iterator[Log],
         base: BaseParameters | None = None,
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
         keep_rows: bool = False,
         **options: Any,
     ) -> Regression:
-        """Prepare and compress the logs of one fit, all in one band that is chosen for them together."""
+        """Prepare and compress the logs of one fit, all in one band that is chosen for them together.
+
+        A stream or an iterator gives pieces of one recording, one at a time in memory; the band is that of the first one.
+        """
         from dynident.identify.regression.logs import regression_of_logs  # noqa: PLC0415 - it builds this class
 
         return regression_of_logs(mechanism, logs, base, projection, absent, keep_rows, options)
