@@ -184,6 +184,10 @@ class Options:
     like: Prepared | None = None
 
     def __post_init__(self) -> None:
+        for name in ("cutoff", "band", "decimation"):
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray) and value.ndim == 0:  # what NumPy's functions return
+                object.__setattr__(self, name, value.item())
         if self.method not in METHODS:
             raise LogError(f"method is {self.method!r}; it must be one of {', '.join(METHODS)}")
         if self.method == "fourier" and self.period is None:
