@@ -473,7 +473,7 @@ def _on_clock(piece: Segment, resample: float | str, notes: list[str]) -> tuple[
     name = piece.whole.name
     if not piece.ranges:
         raise LogError(f"log '{name}' has no stretch where all positions and efforts are finite; check the channels")
-    if len(piece.ranges) > 1 or len(piece) < len(piece.whole):
+    if len(piece.ranges) > 1 or len(piece) < piece.whole.t.size:
         notes.append(
             f"gaps or long missing stretches cut the log into {len(piece.ranges)} pieces; the longest, samples "
             f"{piece.start}:{piece.stop}, is used (split_at_gaps gives the others)"
