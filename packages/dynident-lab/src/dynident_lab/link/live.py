@@ -23,7 +23,7 @@ class _Stream:
     """What takes samples one batch after the other, whenever they come."""
 
     def feed(self, host: float, samples: Samples) -> None:
-        """Take samples; what is left out of their counter or clock starts filters anew."""
+        """Take samples; a gap in their counter or time stamps resets the filters."""
         del host
         if len(samples):
             self._take(samples)
@@ -147,7 +147,7 @@ class ThermalObserver(_Stream):
 
     @property
     def temperature(self) -> float:
-        """Temperature of the rubbing parts [degree Celsius]."""
+        """Temperature of the friction surfaces [degree Celsius]."""
         return float(self.state[0])
 
 

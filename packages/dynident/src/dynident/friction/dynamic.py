@@ -253,7 +253,7 @@ class LuGre(DynamicLaw):
         return v - p["sigma0"] * absolute(v) * z / stribeck_curve(p, v)
 
     def passive(self, speed: float | None = None) -> bool:
-        """Tell whether the law can never give back more energy than it stored.
+        """Return whether the law can never give back more energy than it stored.
 
         Sufficient at all speeds: ``fv >= sigma1 (fs - fc) / fc`` (also necessary [Barabanov2000]).
         Sufficient up to a speed: ``sigma1^2 |v| <= 4 (sigma1 + fv) g(v)``, from the storage sigma0 z^2 / 2.

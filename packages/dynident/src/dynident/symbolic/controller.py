@@ -285,8 +285,8 @@ class ControllerCode:
         places = robot.closure.independent.tolist() if robot.loops else list(range(robot.dof))
         branch = self._branch if robot.loops else ""
         for label, step in self._targets.items():
-            head = self._target_prototype(label)
-            bodies.append(c_body(name, head, step, positions_of(robot), bool(robot.loops), places, branch))
+            prototype = self._target_prototype(label)
+            bodies.append(c_body(name, prototype, step, positions_of(robot), bool(robot.loops), places, branch))
         if self.motors:
             bodies.append(self._feedforward_body())
             if all(actuator.gain for actuator in robot.actuators):
@@ -447,16 +447,16 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
             body += [f"        failed += {name}_{call.name}({', '.join([*gives, 'result'])});"]
             body += [f"        (void)compare(&expected_{call.name}[k * {size}], result, {size});"]
         for label, step in self._targets.items():
-            pose, state = f"expected_forward_kinematics[k * {POSE}", ["&state"] * bool(robot.loops)
+            expected, state = f"expected_forward_kinematics[k * {POSE}", ["&state"] * bool(robot.loops)
             body += ["        {"]
             checked = [(0, POSE)]
             if "p" in step.inputs:
                 checked = [(3, 1), (7, 1), (11, 1)]
-                body += [f"            const double goal[3] = {{{', '.join(f'{pose} + {i}]' for i, _ in checked)}}};"]
-            target = "goal" if "p" in step.inputs else f"&{pose}]"
-            body += [f"            failed += {name}_{label}({', '.join([*state, target, 'near'])});"]
+                body += [f"            const double goal[3] = {{{', '.join(f'{expected} + {i}]' for i, _ in checked)}}};"]
+            wanted = "goal" if "p" in step.inputs else f"&{expected}]"
+            body += [f"            failed += {name}_{label}({', '.join([*state, wanted, 'near'])});"]
             body += [f"            failed += {name}_forward_kinematics({', '.join([*state, 'near', 'result'])});"]
-            body += [f"            (void)compare(&{pose} + {i}], &result[{i}], {size});" for i, size in checked]
+            body += [f"            (void)compare(&{expected} + {i}], &result[{i}], {size});" for i, size in checked]
             body += ["        }"]
         declared = [f"    double result[{largest}];", "    int k;"]
         run = []
