@@ -64,7 +64,7 @@ def read_text(path: str | os.PathLike[str], what: str, form: str = "text in UTF-
 
 
 def _read(path: str | os.PathLike[str], what: str, most: int) -> bytes:
-    """Return the bytes of a plain file of at most so many; a larger one is not read."""
+    """Return the bytes of a regular file; a file above the limit is not read."""
     try:
         info = Path(path).stat()
         if stat.S_ISDIR(info.st_mode):

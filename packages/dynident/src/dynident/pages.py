@@ -109,7 +109,7 @@ def badge(text: str, kind: str = "") -> Html:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Return a number to so many significant digits; a dash when there is none."""
+    """Return a number to `digits` significant digits; a dash when there is none."""
     if value is None or math.isnan(value):
         return "\N{EN DASH}"
     if math.isinf(value):

@@ -169,7 +169,7 @@ def cft_table_5() -> Reproduction:
     )
 
     def enlargement(i: int, length: float) -> bool:
-        """Tell whether lengths that round to those of Table 1 explain an encoder factor."""
+        """Return whether lengths that round to those of Table 1 explain an encoder factor."""
         wanted = printed[i] * 2000 / lead[i]
         return bool((length - 0.005) / 0.055 < wanted < (length + 0.005) / 0.045)
 
@@ -240,7 +240,7 @@ def cft_definiteness() -> Reproduction:
     )
 
 
-@reproduction("cft-excitation", "an excitation designed anew in Cartesian coordinates", "[Rodriguez2002, section 4.2.1]", 20)
+@reproduction("cft-excitation", "a new excitation in Cartesian coordinates", "[Rodriguez2002, section 4.2.1]", 20)
 def cft_excitation() -> Reproduction:
     """Minimise cond(F) over Fourier series of four harmonics within Table 5, with the rates of the published motion."""
     _, v, a = cft.excitation(np.arange(400) / 40.0)

@@ -348,7 +348,7 @@ class Floor(Limit):
 
     mechanism: Mechanism  #: Robot
     capsules: Sequence[Capsule]  #: Links that move
-    height: float  #: Of the plane along the opposite of gravity, in the base frame [m]
+    height: float  #: Height of the plane against gravity, in the base frame [m]
 
     def __post_init__(self) -> None:
         number("floor", self.height)

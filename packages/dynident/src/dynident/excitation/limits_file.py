@@ -441,7 +441,7 @@ def _entry(table: Mapping[str, Any], key: str, where: str) -> Any:
 
 
 def _list(table: Mapping[str, Any], key: str, where: str, count: int | None = None) -> Any:
-    """Return a list that a table must have, of so many entries."""
+    """Return a list of given length that a table must have."""
     found = _entry(table, key, where)
     if not isinstance(found, list | tuple | np.ndarray) or (count is not None and len(found) != count):
         raise DynidentError(f"limits: {key} of {where} is {shown(found)}; give a list{'' if count is None else f' of {count}'}")

@@ -247,7 +247,7 @@ class Equations(MovingTree):
         heavy = [force.name for force in self.mechanism.forces if isinstance(force, Force) and "a" in force.looks_at]
         if heavy:
             raise DescriptionError(
-                f"force '{heavy[0]}' depends on accelerations, so the mass matrix does not know it; describe it as a rotor "
+                f"force '{heavy[0]}' depends on accelerations, which the mass matrix does not include; describe it as a rotor "
                 "inertia ('ia') or as a body"
             )
         M = mass_matrix(self.state, self.bodies(self.phi))

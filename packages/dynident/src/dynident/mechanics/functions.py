@@ -361,7 +361,7 @@ def lumping(mechanism: Mechanism) -> Array:
 
 
 def _alike(kind: int, axis: Array) -> Array:
-    """Return what takes from ten parameters the part that a parent sees alike at all positions of a joint."""
+    """Return the projector onto the inertial parameters that a parent link cannot distinguish at any position of a joint."""
     if kind == FIXED:
         return np.eye(10)
     part = np.zeros((10, 10))

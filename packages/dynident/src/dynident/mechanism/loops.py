@@ -337,7 +337,7 @@ def find_closure(mechanism: Mechanism, independent: Sequence[str]) -> Closure:
         listed = ", ".join(tree.coordinates[i] for i in wanted)
         if any(_spans(other[:, dependent], rank) for other in stack):
             raise DescriptionError(
-                f"robot '{mechanism.name}' stands on a singularity at home (a dead point of {listed}), where they do not "
+                f"robot '{mechanism.name}' is singular at home (a dead point of {listed}), where they do not "
                 "determine the other joints; give a home away from it, or choose other independent coordinates"
             )
         raise DescriptionError(

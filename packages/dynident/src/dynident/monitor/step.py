@@ -12,11 +12,11 @@ holds what is carried from sample to sample: four counters, b, the filters, and 
 which it is uncertain and of every term whose error is told apart.
 
 A sample with something that is not a number is passed over, as if it had not come. After a step that is too long, or goes back,
-the observer starts anew and has no result until the low-pass has settled.
+the observer restarts and has no result until the low-pass has settled.
 
-Of a robot with loops motors are measured. Behind the low-pass its loops are closed from where they were at the sample before,
+For mechanisms with loops only motors are measured. After the low-pass the loops are closed from the previous sample,
 or from home at the first, by Newton's method with bounded steps; where that fails, or ends on another branch, there is no
-result and the observer starts anew. c is 1, or what a healthy run asked for.
+result and the observer restarts. c is 1, or the factor of a calibration run.
 
 What the observer computes from one sample:
 
@@ -126,7 +126,7 @@ def _friction(rows: Rows, laws: Mapping[str, Friction], rest: float) -> tuple[Fu
     f, limit = [zero] * n, [zero] * n
     warm: dict[str, int] = {}
     for joint, friction in laws.items():
-        v, q, row, c = _rubbing(x, rows, joint)
+        v, q, row, c = _friction_state(x, rows, joint)
         stands = absolute(v) < rest
         at = Point(v, q, *((zero, zero) if c is None else (tau[c], T[c])))
         torque = where(stands, zero, friction.expression(graph, at))
@@ -158,7 +158,7 @@ def _friction(rows: Rows, laws: Mapping[str, Friction], rest: float) -> tuple[Fu
     return Function("friction", inputs, {"f": f, "limit": limit}, {"phi": len(mechanism.parameters)}), warm
 
 
-def _rubbing(x: Equations, rows: Rows, joint: str) -> tuple[Node, Node, list[Node], int | None]:
+def _friction_state(x: Equations, rows: Rows, joint: str) -> tuple[Node, Node, list[Node], int | None]:
     """Return velocity and position of a joint, how it moves with the coordinates, and its channel, if it has one."""
     robot = x.mechanism
     if not robot.loops:
@@ -196,7 +196,7 @@ LEVEL, CONFIRM, HOLD, GAP, FILTER, SETTINGS = 0, 1, 2, 3, 4, 5
 HUGE = 1e300
 FLAT = 0.7071067811865476  # damping of a filter of second order that is flat as long as possible
 THIRD = 0.5  # and of the second-order part of one of third order
-WORST = 1.5  # the response of r to a push is at most so many times that of three equal poles, at any time after it
+WORST = 1.5  # the response of r to a push is at most this factor times that of three equal poles, at any time after it
 TINY = 1e-300  # age after the first sample
 SETTLED = 20.0  # times 1/w until the filter has forgotten that it did not know the velocity
 
@@ -429,7 +429,7 @@ class Machine:
 
 
 SAMPLES = 60  # of the self-test ...
-STEP = 0.15  # ... each so many periods of the cut-off long: the low-pass settles in a third of the time
+STEP = 0.15  # ... each this number of periods of the cut-off long: the low-pass settles in a third of the time
 
 
 def write_c(monitor: Monitor, folder: str | os.PathLike[str], name: str) -> list[Path]:

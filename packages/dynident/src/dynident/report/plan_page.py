@@ -44,7 +44,7 @@ def write_plan_page(path: str | os.PathLike[str], experiment: Experiment) -> Pat
     data = {"logs": [{"joints": titles, "units": units, "series": series, "motion": motion}], "scene": drawing}
     picture = plot("robot", f"{robot.name} moving along the plan", 0)
     grid = "the floor" if floor is not None else "the height of the base, no floor is kept"
-    hint = f"Drag to turn; ctrl and wheel to come closer. Shaded: capsules that stand for the links. Grid: {grid}."
+    hint = f"Drag to turn; ctrl and wheel to zoom. Shaded: capsules that stand for the links. Grid: {grid}."
     curves = [plot("limits", title, 0, j) for j, title in enumerate(titles)]
     parts = [
         *(

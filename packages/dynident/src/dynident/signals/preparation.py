@@ -483,7 +483,7 @@ def _on_clock(piece: Segment, resample: float | str, notes: list[str]) -> tuple[
     if resample != "auto":
         if isinstance(resample, str | bool) or not 0 < resample < math.inf:
             raise LogError(f"resample is {resample!r}; give 'auto' or a rate in Hz")
-        notes.append(f"resampled from {log.rate:.6g} Hz to {resample:.6g} Hz as asked")
+        notes.append(f"resampled from {log.rate:.6g} Hz to {resample:.6g} Hz as given")
         return to_uniform(log, float(resample)), True
     if strays <= UNIFORM:
         return log, False
@@ -511,7 +511,7 @@ def _cutoff(
     else:
         frequency = check_cutoff(cutoff, rate, log.t.size)
         band = frequency / RATIO
-        chosen = Cutoff(frequency, band, band, frequency, moving, f"cut-off {frequency:.4g} Hz as asked")
+        chosen = Cutoff(frequency, band, band, frequency, moving, f"cut-off {frequency:.4g} Hz as given")
     notes.append(chosen.explanation)
     return chosen
 
@@ -551,7 +551,7 @@ def _decimator(
         )
     short = f" (the band alone would allow {wanted}, but at least {FEWEST_ROWS} rows are kept)" if factor < wanted else ""
     notes.append(
-        f"decimation by {factor}{short}: regressor columns and efforts are low-passed alike at {decimator.cutoff:.4g} Hz; "
+        f"decimation by {factor}{short}: regressor columns and efforts pass the same low-pass of {decimator.cutoff:.4g} Hz; "
         f"what is fitted and judged on decimated rows is the band 0 to {decimator.cutoff:.4g} Hz, "
         f"{decimator.length(samples)} rows per channel"
     )
@@ -596,7 +596,7 @@ def both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _thinned(pieces: list[T], most: int) -> list[T]:
-    """Return at most so many pieces, evenly spaced."""
+    """Return a limited number of pieces, evenly spaced."""
     return [pieces[i] for i in np.unique(np.linspace(0, len(pieces) - 1, min(len(pieces), most)).astype(int))]
 
 

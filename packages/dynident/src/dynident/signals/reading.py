@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,7 +27,7 @@ from dynident.plugins import LOG_READERS, reader_of
 from dynident.signals.channels import REQUIRED, Found, files_beside, find_channels, rules_of, unwrap
 from dynident.signals.clock import aligned, join_stamps, on_one_clock, without_repeats
 from dynident.signals.formats import READERS, TEXT, joints_of, read_frame
-from dynident.signals.log import FIELDS, MINIMUM_SAMPLES, Log, check_effort_kind
+from dynident.signals.log import FIELDS, Log, check_effort_kind
 from dynident.signals.tables import (
     EPISODES,
     GROWTH,
@@ -107,6 +107,11 @@ def is_bag(path: str | os.PathLike[str]) -> bool:
     return Path(path).is_dir() or _suffix(Path(path)) in (".mcap", ".db3", ".bag")
 
 
+def has_pieces(path: Path) -> bool:
+    """Whether a file can be read piece by piece, by its ending."""
+    return path.is_file() and (is_bag(path) or _suffix(path) == ".parquet")
+
+
 def has_format(path: Path) -> bool:
     """Whether `read_table` reads a file by its ending; a folder may be anything."""
     return not path.is_dir() and (is_bag(path) or _suffix(path) in READERS)
@@ -177,7 +182,7 @@ def _key(names: tuple[str, ...], columns: Mapping[str, Any], texts: Mapping[str,
 
 # ---------------------------------------------------------------------- several runs in one table
 def episodes_of(columns: Mapping[str, Any], texts: Mapping[str, Words]) -> tuple[str, Words] | None:
-    """The column that tells runs apart and what it says, None for one run.
+    """The column that separates runs, and its values; None for one run.
 
     `episode_index` of LeRobot always does; others only where the clock starts again, since 'run' may be a flag.
     """
@@ -202,7 +207,7 @@ def one_episode(
     found = episodes_of(columns, texts)
     if found is None:
         if wanted is not None:
-            raise LogError(f"episode {wanted!r} is asked for, but no column such as 'episode_index' tells runs apart")
+            raise LogError(f"episode {wanted!r} is requested, but no column such as 'episode_index' separates the runs")
         return dict(columns), dict(texts)
     column, words = found
     names = _listed(words.known)
@@ -266,7 +271,7 @@ def wide(
         if column in units:
             units[label] = units[column]
     notes.append(
-        f"one row per {' and '.join(repr(key) for key in keys)}, brought side by side: {len(labels)} of them "
+        f"one row per {' and '.join(repr(key) for key in keys)}, converted to columns: {len(labels)} of them "
         f"({_listed(tuple(labels))}), {len(times)} samples"
     )
     return result
@@ -311,7 +316,7 @@ def _on_one_clock(
             raise LogError(f"the rows of '{labels[k]}' are not in the order of their times, or two have one time; sort them")
     first, last = max(clock[r[0]] for r in rows), min(clock[r[-1]] for r in rows)
     times = times[(times >= first) & (times <= last)]
-    notes.append(f"rows have times of their own: brought to those of '{labels[0]}' by linear interpolation")
+    notes.append(f"rows have separate times: interpolated to those of '{labels[0]}'")
     since = np.asarray(times - first, dtype=np.float64)
     own = [np.asarray(clock[r] - first, dtype=np.float64) for r in rows]
     return times, {(c, k): np.interp(since, own[k], v[r]) for c, v in columns.items() for k, r in enumerate(rows)}
@@ -698,7 +703,7 @@ def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
         )
     asked = rules.get("effort_kind")
     if asked is not None and check_effort_kind(asked) != kind:
-        raise LogError(f"effort kind '{asked}' was asked, but '{table.label}' says its effort is '{kind}'; leave it out")
+        raise LogError(f"effort kind '{asked}' was given, but '{table.label}' says its effort is '{kind}'; leave it out")
     other = sorted(set(rules) & {"unit", "counts_per_unit", "rate"})
     if other:
         raise LogError(f"{other} were given, but '{table.label}' was written by dynident in SI with its clock; leave them out")
@@ -721,51 +726,3 @@ def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
         **arrays,
     )
     return log.select(rules["joints"]) if rules.get("joints") is not None else log
-
-
-SHORTEST_PIECE = 100
-
-
-@dataclass(frozen=True)
-class LogStream:
-    """A recording as pieces with one clock; iterating reads it anew. Made by `Log.stream`."""
-
-    path: str | os.PathLike[str]  #: Bag, MCAP file, or any other file of `Log.read`, which is read at once and cut
-    samples: int  #: Samples of a piece
-    schema: str | os.PathLike[str] | Mapping[str, object] | None  #: See `Log.read`
-    options: Mapping[str, object]  #: Other arguments of `Log.read` by the names of a schema
-
-    def __post_init__(self) -> None:
-        if isinstance(self.samples, bool) or not isinstance(self.samples, int) or self.samples < SHORTEST_PIECE:
-            raise LogError(
-                f"samples is {self.samples!r}; give the samples of a piece, a whole number of at least {SHORTEST_PIECE}"
-            )
-
-    def __iter__(self) -> Iterator[Log]:
-        rules, _ = rules_of(self.schema, self.options)
-        if not is_bag(self.path) or rules.get("files") is not None:
-            log = read_log(self.path, self.schema, self.options)
-            for start in range(0, len(log), self.samples):
-                if len(log) - start >= MINIMUM_SAMPLES:
-                    yield log.rows(start, min(start + self.samples, len(log)))
-            return
-        begun: int | None = None
-        file, tables = Path(self.path), self._tables(topics_of(rules))
-        while True:
-            with naming(file):
-                table = next(tables, None)
-            if table is None:
-                return
-            rows = len(next(iter(table.columns.values())))
-            if rows < MINIMUM_SAMPLES:
-                continue
-            log = log_of([table], {}, rules, own=self.schema is None)
-            if table.metadata is None:  # every piece has begun at zero
-                stamp = int(table.columns["header.stamp"][0])
-                begun = stamp if begun is None else begun
-                log = replace(log, t=log.t + (stamp - begun) * 1e-9)
-            yield log
-
-    def _tables(self, topics: list[str] | None) -> Iterator[Table]:
-        tables: Iterator[Table] = bags(Path(self.path)).bag_tables(Path(self.path), topics, self.samples)
-        return tables

@@ -1,8 +1,8 @@
 """Motors, gears, shafts and friction of a machine at one state, as expressions.
 
 A gear hands on the share e of the torque tau_g that reaches it: eta while power flows to the output, 1 / eta when it comes
-from there. At rest it holds any load between the two. Of a rigid drive tau_g = tau - J ratio rho'' with the inertia J in front
-of the gear, so
+from there. At rest it holds any load between the two. For a rigid drive, tau_g = tau - J ratio rho'' with the inertia J in
+front of the gear, so
 
     tau_rho = ratio e (tau - J ratio rho'')          linear in the accelerations once the direction of power is known
 """

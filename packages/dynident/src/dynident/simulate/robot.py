@@ -274,7 +274,7 @@ def standard_controller(
     drives : sequence of Drive
         Drives that a cascade's currents go to; ideal ones when empty.
     bandwidth, damping : float
-        Of the error's second-order equation [Hz, -].
+        Frequency and damping of the error's second-order equation [Hz, -].
     cycle : float
         Cycle time [s]; a cascade's velocity loop runs at a quarter of it.
     """
@@ -326,7 +326,7 @@ def standard_machine(
     controller : {"computed_torque", "feedforward", "pd", "cascade"}
         See `standard_controller`.
     bandwidth, cycle : float
-        Of the controller [Hz], and its cycle time [s].
+        Bandwidth of the controller [Hz], and its cycle time [s].
     step : float
         Step of the simulation [s].
     """

@@ -13,7 +13,7 @@ parameters agree with that and are the most precise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
 from inspect import signature
@@ -44,7 +44,7 @@ from dynident.signals.filters import Cutoff
 from dynident.signals.log import Log
 from dynident.signals.preparation import Options, Preparation, Prepared, common_cutoff, fingerprint
 from dynident.signals.quality import Finding, Segment, note, split_at_gaps
-from dynident.signals.reading import LogStream
+from dynident.signals.stream import LogStream
 
 if TYPE_CHECKING:
     from dynident.identify.posterior.posterior import MapEstimate
@@ -573,7 +573,7 @@ def _differentiated(t: Array, q: Array, wanted: Array, cutoff: float, options: M
 
 def regression_of_logs(
     mechanism: Mechanism,
-    logs: Sequence[Log] | LogStream,
+    logs: Sequence[Log] | LogStream | Iterator[Log],
     base: BaseParameters | None,
     projection: Projection | Sequence[str],
     absent: Sequence[str],
@@ -581,7 +581,7 @@ def regression_of_logs(
     options: Mapping[str, Any],
 ) -> Regression:
     """Return the regression data of all logs in one band; `Regression.from_logs` is the public way."""
-    if isinstance(logs, LogStream):
+    if isinstance(logs, LogStream | Iterator):
         if keep_rows:
             raise IdentificationError("rows of a stream are not kept; give logs, or an estimator that needs no rows")
         return _regression_of_stream(mechanism, logs, base, projection, absent, options)
@@ -744,7 +744,7 @@ def _together(groups: Sequence[RowGroup], parts: Sequence[Regression]) -> tuple[
 
 def _regression_of_stream(
     mechanism: Mechanism,
-    logs: LogStream,
+    logs: Iterable[Log],
     base: BaseParameters | None,
     projection: Projection | Sequence[str],
     absent: Sequence[str],
@@ -758,8 +758,10 @@ def _regression_of_stream(
             whole, rate = Regression.from_log(mechanism, piece, base, projection, absent, **options), piece.rate
         elif piece.duration > FEWEST / whole.sources[0]["bandwidth"]:  # a short end shows nothing in this band
             own = {**options, **same_band(whole.sources[:1], rate)}
-            more = Regression.from_log(mechanism, piece, whole.base, projection, absent, **own)
-            whole = replace(whole + more, sources=(joined_source(whole.sources[0], more.sources[0]),))
+            more = replace(Regression.from_log(mechanism, piece, whole.base, projection, absent, **own), logs=())
+            *before, last, new = (*whole.sources, *more.sources)
+            follows = new["start"] - last["end"] < 0.5 * piece.duration  # else pieces between them were left out
+            whole = replace(whole + more, sources=(*before, *((joined_source(last, new),) if follows else (last, new))))
     if whole is None:
         raise IdentificationError("the stream holds no samples; nothing can be identified")
     band = note("band", "a long recording: the band is that of its first piece")

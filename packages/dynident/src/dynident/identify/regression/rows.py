@@ -321,7 +321,7 @@ class CompiledRows:
 
 
 def checked_efforts(rows: Rows, effort: ArrayLike, samples: int) -> Array:
-    """Return the efforts (N, k) of so many samples, after checking that there is a number for each."""
+    """Return the efforts (N, k) after checking that there is a number for each sample."""
     robot = rows.mechanism
     tau = numbers(effort, "effort")
     motors = len(robot.actuators)
