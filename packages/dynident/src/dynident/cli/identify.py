@@ -162,6 +162,9 @@ def identify(
         step("writing the results")
         source = robot if robot.is_file() else None
         written = done.write(output, source, described.search, described.arguments(), described.sidecar, COMMAND.get())
+    for each in done.fit.notes:
+        if each.kind == "channels_left_out":
+            note(each.sentence)
     if as_json:
         print_json(done.verdict.to_dict())
     elif quiet:  # the summary, which has them too, is not printed

@@ -148,7 +148,7 @@ def _possible(regression: Regression, posterior: MapEstimate, std: Array) -> tup
     phi, said = posterior.standard(), list[Finding]()
     sizes = np.array([np.sqrt(group.effort_square / max(group.count, 1)) for group in regression.groups])
     exact = bool(np.all(posterior.held_out < NEGLIGIBLE * sizes))
-    below = cone.signed[phi[cone.signed] < -DOUBTED * std[cone.signed]] if not exact else []
+    below = cone.signed[(phi[cone.signed] < -DOUBTED * std[cone.signed]) & (not exact)]
     if negative := [f"{robot.parameters.names[k]} = {phi[k]:.3g} +- {std[k]:.2g}" for k in below]:
         text = f"the data contradict non-negative friction and rotor inertia: {', '.join(negative)} without that condition"
         said.append(note("negative_terms", f"{text}; a delay, a wrong sign or a missing term is possible", "warning"))
