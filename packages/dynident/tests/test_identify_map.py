@@ -563,3 +563,16 @@ def test_bands_hold_95_percent_of_another_run_in_the_same_regime():
         error = inverse_dynamics(robot, motion) + noise - fit.predict(motion).effort
         held.append(np.mean(np.abs(error) <= 2.0 * fit.predict(motion).std))
     assert np.mean(held) == pytest.approx(0.95, abs=0.015)
+
+
+@pytest.mark.parametrize(("scale", "doubted"), [(8.0, True), (-1.0, True), (0.05, True), (1.3, False), (0.0, False)])
+def test_a_description_that_is_worse_than_none_is_named(scale, doubted):
+    """Bodies eight times too heavy, efforts of the other sign, bodies far too light; one without masses claims nothing."""
+    robot = arm(RRR)
+    described = wrong(robot, abs(scale))
+    motion = smooth(robot.dof, 1500, 0)
+    effort = inverse_dynamics(robot, motion) * (-1.0 if scale < 0.0 else 1.0)
+    fit = MAP().fit(
+        Regression.from_motion(described, motion, effort + 0.1 * np.random.default_rng(2).normal(size=effort.shape))
+    )
+    assert any(note.kind == "description" for note in fit.result_.notes) == doubted
