@@ -37,7 +37,7 @@ $(VENV)/.user: $(INPUTS) | $(BIN)/python
 
 $(VENV)/.dev: $(INPUTS) | $(BIN)/python
 	@echo "installing the three packages and the development tools into $(VENV) ..."
-	@$(INSTALL) -e "packages/dynident[all]" -e "packages/dynident-lab[fleet]" -e packages/dynident-papers -r requirements-dev.txt
+	@$(INSTALL) -e "packages/dynident[all]" -e "packages/dynident-lab[fleet,workbench]" -e packages/dynident-papers -r requirements-dev.txt
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev

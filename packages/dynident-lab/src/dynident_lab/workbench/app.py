@@ -1,0 +1,307 @@
+"""The server of the workbench: one project, its pages, and the frame that all stages share."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import socket
+import time
+import webbrowser
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import FileResponse, PlainTextResponse
+from nicegui import Client, ui
+
+from dynident import pages
+from dynident.cli.options import RobotOptions
+from dynident.errors import DynidentError
+from dynident.mechanism import Mechanism
+from dynident.pages import printable
+from dynident_lab.workbench import (
+    stage_check,
+    stage_excite,
+    stage_identify,
+    stage_record,
+    stage_robot,
+    stage_validate,
+)
+from dynident_lab.workbench.gates import NAMES, STATUS, Status, lock_reason
+from dynident_lab.workbench.layout import banner, button, heading
+from dynident_lab.workbench.project import HIDDEN, STAGES, Project
+from dynident_lab.workbench.security import FILE_PATH, Guard
+from dynident_lab.workbench.uploads import LARGEST
+
+PORT = 8770
+WATCH = 0.4  # time between two looks at the project [s]
+STAGE_PAGES: dict[str, Callable[[Page], None]] = {}
+SHOWN = (".html", ".stl", ".glb", ".gltf")  # files that a page shows; others are downloads
+OVERHEAD = 1_000_000  # bytes of an upload's form around its file
+
+
+class Bench:
+    """What all pages of one server share.
+
+    Parameters
+    ----------
+    project : Project
+        Project of this server.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.writer: str | None = None  # id of the client that may change things
+        self._robot: tuple[Any, Mechanism] | None = None
+
+    def robot(self) -> Mechanism:
+        """Return the robot of the project, read again when its files change."""
+        s, p = self.project.settings, self.project
+        key = p.digest(p.robot_words(), p.robot_files())
+        if self._robot is None or self._robot[0] != key:
+            file = p.folder / s.robot
+            options = RobotOptions(sidecar=p.folder / s.sidecar if s.sidecar else None)
+            self._robot = (key, options.robot(file if file.exists() else Path(s.robot)))
+        return self._robot[1]
+
+    def recording(self) -> Any:
+        """Return the job that moves a robot; None when none does."""
+        job = self.project.jobs.latest("record")
+        return job if job is not None and job.running else None
+
+
+class Page:
+    """One page in a browser.
+
+    Parameters
+    ----------
+    bench : Bench
+        What it shows.
+    client : Client
+        Its connection.
+    """
+
+    def __init__(self, bench: Bench, client: Client) -> None:
+        self.bench, self.client = bench, client
+        self.project = bench.project
+        self.stage = str(self.project.choice("page", "stage", "robot"))
+        self.dark = ui.dark_mode(None)
+        self.content: ui.element
+        self.navigation: ui.element
+        self.top: ui.element
+        self._seen: Any = None
+        self.ticks: list[Callable[[], None]] = []  # called while a stage is shown
+
+    @property
+    def writes(self) -> bool:
+        """Whether this page may change things."""
+        return self.bench.writer == self.client.id
+
+    def build(self) -> None:
+        """Draw the frame."""
+        if self.bench.writer is None or self.bench.writer not in Client.instances:
+            self.bench.writer = self.client.id
+        self.top = ui.element("header").classes("wb-header")
+        self.navigation = ui.element("nav").classes("wb-nav").props('aria-label="Stages"')
+        self.content = ui.element("main").classes("wb-main")
+        self.draw()
+        ui.timer(WATCH, self.watch)
+
+    def watch(self) -> None:
+        """Draw again what has changed: choices, jobs, files, and who writes."""
+        if self.bench.writer is None or self.bench.writer not in Client.instances:
+            self.bench.writer = self.client.id
+        if self.writes:
+            stage_robot.refresh(self.project)
+        if (self.project.stamp(), self.writes) != self._seen:
+            self.draw()
+        for tick in self.ticks:
+            tick()
+
+    def draw(self) -> None:
+        """Draw everything."""
+        self._seen = (self.project.stamp(), self.writes)
+        self.ticks.clear()
+        states = {name: STATUS[name](self.project) for name in STAGES}
+        self.top.clear()
+        with self.top:
+            self._header()
+        self.navigation.clear()
+        with self.navigation:
+            for i, name in enumerate(STAGES, 1):
+                self._step(i, name, states[name])
+        self.content.clear()
+        with self.content:
+            self._stage(states)
+
+    def _header(self) -> None:
+        heading("dynident workbench", 1)
+        ui.label(printable(str(self.project.folder))).classes("wb-folder")
+        if not self.writes:
+            ui.label("read-only: another window is in use")
+            button("Use this window", self.take_over, main=True)
+        if self.bench.recording() is not None:
+            stop = ui.button("STOP", on_click=lambda: stage_record.stop(self.bench)).classes("wb-stop")
+            stop.props('unelevated no-caps aria-label="Stop the robot"')
+        ui.button(icon="dark_mode", on_click=self._theme).props('flat round dense color=grey-7 aria-label="Dark or light"')
+
+    def _theme(self) -> None:
+        """Change between light and dark."""
+        self.dark.value = not self.dark.value
+        ui.query("html").props(f"data-theme={'dark' if self.dark.value else 'light'}")
+
+    def _step(self, i: int, name: str, status: Status) -> None:
+        reason = lock_reason(self.project, name)
+        step = ui.element("button").classes("wb-step").props("type=button").on("click", lambda: self.show(name))
+        if name == self.stage:
+            step.props("aria-current=step")
+        with step:
+            mark = {"ok": "\N{CHECK MARK}", "bad": "!", "failed": "!", "stale": "\N{ANTICLOCKWISE OPEN CIRCLE ARROW}"}
+            sign = "\N{MIDDLE DOT}\N{MIDDLE DOT}\N{MIDDLE DOT}" if status.state == "running" else mark.get(status.state, str(i))
+            ui.label(sign).classes(f"wb-number {status.state}").props("aria-hidden=true")
+            with ui.element("span"):
+                with ui.element("b"):
+                    ui.label(NAMES[name])
+                with ui.element("small"):
+                    ui.label(printable("locked" if reason and status.state == "empty" else status.text))
+
+    def _stage(self, states: dict[str, Status]) -> None:
+        heading(NAMES[self.stage])
+        reason = lock_reason(self.project, self.stage)
+        if reason:
+            banner(f"Locked. {reason}", "mid")
+            if states[self.stage].state == "empty":
+                return
+        STAGE_PAGES[self.stage](self)
+
+    def show(self, stage: str) -> None:
+        """Go to a stage."""
+        self.stage = stage
+        if self.writes:
+            self.project.settings.choices.setdefault("page", {})["stage"] = stage
+        self.draw()
+
+    def take_over(self) -> None:
+        """Become the window that writes."""
+        self.bench.writer = self.client.id
+        self.draw()
+
+    def attempt(self, action: Callable[[], Any]) -> bool:
+        """Do something for the writer; what is wrong with its inputs is said in one sentence."""
+        if not self.writes:
+            self.say("this window is read-only; press 'Use this window' first")
+            return False
+        try:
+            action()
+        except DynidentError as error:
+            self.say(str(error))
+            return False
+        except OSError as error:
+            self.say(f"'{error.filename}' cannot be used ({error.strerror})")
+            return False
+        return True
+
+    def say(self, sentence: str) -> None:
+        """Show a sentence until it is dismissed."""
+        ui.notify(printable(sentence), type="warning", timeout=0, close_button="OK", position="top", multi_line=True)
+
+
+STAGE_PAGES |= {
+    "robot": stage_robot.build,
+    "excite": stage_excite.build,
+    "record": stage_record.build,
+    "check": stage_check.build,
+    "identify": stage_identify.build,
+    "validate": stage_validate.build,
+}
+
+
+def make_server(project: Project, token: str, port: int) -> tuple[FastAPI, Bench]:
+    """Return the application of a project behind its guard."""
+    bench = Bench(project)
+    style = pages.style() + (resources.files("dynident_lab.workbench") / "workbench.css").read_text(encoding="utf-8")
+    server = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+
+    @server.get(FILE_PATH + "{path:path}")
+    def file(path: str, request: Request) -> Response:
+        return _file(project, path, download="download" in request.query_params)
+
+    @server.get("/workbench.css")
+    def css() -> Response:
+        return Response(style, media_type="text/css", headers={"cache-control": "no-cache"})
+
+    @ui.page("/", title=f"{printable(project.folder.name)} - dynident workbench")
+    def index(client: Client) -> None:
+        ui.add_head_html('<link rel="stylesheet" href="/workbench.css">')
+        ui.colors(primary="#0067a3", warning="#7a5300", positive="#00694c", negative="#a63d00")
+        Page(bench, client).build()
+
+    ui.run_with(server, title="dynident workbench", dark=None, tailwind=False, show_welcome_message=False)
+    server.add_middleware(Guard, token=token, name=f"dynident_{port}", largest=LARGEST + OVERHEAD)
+    return server, bench
+
+
+def _file(project: Project, name: str, download: bool) -> Response:
+    """Return a file of the project for a page or as a download; hidden ones do not exist."""
+    try:
+        path = project.path(name)
+    except (DynidentError, ValueError, OSError):
+        return PlainTextResponse("not a file of this project", 404)
+    if not path.is_file() or HIDDEN in path.relative_to(project.folder).parts:
+        return PlainTextResponse("not a file of this project", 404)
+    shown = path.suffix.lower() in SHOWN and not download
+    kind = "text/html; charset=utf-8" if path.suffix == ".html" and shown else "application/octet-stream"
+    headers = {"cache-control": "no-cache"}
+    return FileResponse(path, media_type=kind, headers=headers, filename=None if shown else path.name)
+
+
+def serve(folder: Path, port: int, browser: bool, tell: Callable[[str], None]) -> None:
+    """Serve a project until interrupted.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of the project.
+    port : int
+        Port; 0 for any that is free.
+    browser : bool
+        Whether to open the page in the browser.
+    tell : callable
+        Gets the address.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    project = Project(folder)
+    try:
+        listener = socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        project.close()
+        raise DynidentError(f"--port is {port}, which cannot be used ({error.strerror}); give another one, or 0") from error
+    number = int(listener.getsockname()[1])
+    token = secrets.token_urlsafe(24)
+    server, bench = make_server(project, token, number)
+    address = f"http://127.0.0.1:{number}/?token={token}"
+    tell(address)
+    if browser:
+        webbrowser.open(address)
+    config = uvicorn.Config(server, log_level="error", lifespan="on", ws="websockets-sansio", timeout_graceful_shutdown=2)
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
+    finally:
+        stage_record.end(bench)
+        listener.close()
+        project.close()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
+    """Return whether a condition becomes true in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
