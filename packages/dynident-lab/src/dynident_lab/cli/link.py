@@ -246,6 +246,7 @@ def record(
     speed: float | None = None,
     tolerance: float | None = None,
     model: Path | None = None,
+    described: RobotOptions = AS_WRITTEN,
     monitor: Path | None = None,
     healthy: list[Path] | None = None,
     live_fit: Path | None = None,
@@ -311,7 +312,7 @@ def record(
         return _tell(tell, output or resume)
     if (monitor is not None or live_fit is not None) and model is None:
         raise DynidentError("--monitor and --live-fit need --model, the robot that the fit belongs to")
-    mechanism = None if model is None else AS_WRITTEN.robot(model)  # before anything moves or is written
+    mechanism = None if model is None else described.robot(model)  # before anything moves or is written
     watching = None if monitor is None or mechanism is None else di.monitor.Monitor(di.Fit.load(monitor, mechanism))
     for path in healthy or []:
         if watching is None:
@@ -336,14 +337,12 @@ def record(
         wire = link.open_controller(address, **options)
         campaign = link.Campaign(resume, wire, yes=yes)
         if dry_run:
-            out.print(link.describe(campaign.plan, campaign.settings))
-            return 0
+            return _dry_run(campaign.plan, campaign.settings, as_json)
     else:
         loaded = _plan(plan) if speed is None else _plan(plan).slowed(speed)
         settings = link.Settings.of(loaded, wanted)
         if dry_run:
-            out.print(link.describe(loaded, settings))
-            return 0
+            return _dry_run(loaded, settings, as_json)
         if address is None or output is None:
             raise DynidentError("give --controller and -o, or --dry-run to see what would be done")
         wire = link.open_controller(address, **options)
@@ -366,6 +365,18 @@ def _plan(path: Path | None) -> Any:
     if not file.exists():
         raise DynidentError(f"plan '{path}' does not exist; make one with dynident excite")
     return Plan.load(file)
+
+
+def _dry_run(plan: Plan, settings: link.Settings, as_json: bool) -> int:
+    """Say what would be done."""
+    text = link.describe(plan, settings)
+    if as_json:
+        print_json(
+            {"plan": plan.identity, "robot": plan.robot, "schedule": plan.schedule(), "cycle": plan.duration, "text": text}
+        )
+    else:
+        out.print(text)
+    return 0
 
 
 def _address(folder: Path) -> str:

@@ -33,6 +33,7 @@ from dynident_lab.workbench import (
 )
 from dynident_lab.workbench.gates import NAMES, STATUS, Status, lock_reason
 from dynident_lab.workbench.layout import banner, button, heading
+from dynident_lab.workbench.live import LiveTail
 from dynident_lab.workbench.project import HIDDEN, STAGES, Project
 from dynident_lab.workbench.security import FILE_PATH, Guard
 from dynident_lab.workbench.uploads import LARGEST
@@ -57,6 +58,7 @@ class Bench:
         self.project = project
         self.writer: str | None = None  # id of the client that may change things
         self._robot: tuple[Any, Mechanism] | None = None
+        self._tail: tuple[str, LiveTail] | None = None
 
     def robot(self) -> Mechanism:
         """Return the robot of the project, read again when its files change."""
@@ -67,6 +69,15 @@ class Bench:
             options = RobotOptions(sidecar=p.folder / s.sidecar if s.sidecar else None)
             self._robot = (key, options.robot(file if file.exists() else Path(s.robot)))
         return self._robot[1]
+
+    def tail(self, output: str) -> LiveTail:
+        """Return the newest samples of a campaign, shared by all pages."""
+        if self._tail is None or self._tail[0] != output:
+            robot = None
+            with contextlib.suppress(DynidentError):
+                robot = self.robot()
+            self._tail = (output, LiveTail(self.project.folder / output, robot))
+        return self._tail[1]
 
     def recording(self) -> Any:
         """Return the job that moves a robot; None when none does."""
@@ -108,6 +119,8 @@ class Page:
         self.top = ui.element("header").classes("wb-header")
         self.navigation = ui.element("nav").classes("wb-nav").props('aria-label="Stages"')
         self.content = ui.element("main").classes("wb-main")
+        with ui.element("div").style("position:absolute; left:-20px; width:10px; height:10px").props("aria-hidden=true"):
+            ui.echart({"series": []}).style("width:10px; height:10px")  # loads the library before a chart is needed
         self.draw()
         ui.timer(WATCH, self.watch)
 
@@ -117,6 +130,7 @@ class Page:
             self.bench.writer = self.client.id
         if self.writes:
             stage_robot.refresh(self.project)
+            stage_record.collect(self.project)
         if (self.project.stamp(), self.writes) != self._seen:
             self.draw()
         for tick in self.ticks:

@@ -159,7 +159,7 @@ def record_status(p: Project) -> Status:
     job = p.jobs.latest("record")
     if job is not None and job.running:
         return Status("running", "recording")
-    logs = p.logs()
+    logs = {*p.logs(), *(log.path for log in used_logs(p))}
     if not logs:
         return Status("failed", problem(job)) if job is not None and job.state == "failed" else Status("empty", "no log yet")
     return Status("ok", f"{len(logs)} {'log' if len(logs) == 1 else 'logs'}")

@@ -163,8 +163,9 @@ class Project:
         return [self.relative(path) for path in (*files, *folders)]
 
     def numbered(self, kind: str, file: str) -> list[str]:
-        """Return folders such as runs/1 that hold a file, in the order of their numbers."""
-        found = [path.parent for path in self.folder.glob(f"{kind}/*/{file}")]
+        """Return folders such as runs/1 that hold a file and are complete, in the order of their numbers."""
+        written = {job.output for job in self.jobs.running()}
+        found = [path.parent for path in self.folder.glob(f"{kind}/*/{file}") if self.relative(path.parent) not in written]
         return [self.relative(path) for path in sorted(found, key=_natural)]
 
     def new_folder(self, kind: str) -> str:

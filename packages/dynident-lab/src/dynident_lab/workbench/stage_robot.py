@@ -23,23 +23,24 @@ if TYPE_CHECKING:
 def build(page: Page) -> None:
     """Draw the stage."""
     p = page.project
+    status = robot_status(p)
+    data = result_of(p.jobs.latest("robot")) if status.state in ("ok", "stale") else None
     with ui.element("div").classes("wb-columns"):
-        with card("Description"):
-            _source(page)
-            if p.settings.robot:
-                command(describe_words(p))
-            JobBox(page, p.jobs.latest("robot"), "reading the robot")
-        data = result_of(p.jobs.latest("robot")) if robot_status(p).state in ("ok", "stale") else None
+        with ui.element("div").classes("wb-stack"):
+            with card("Description"):
+                _source(page)
+                if p.settings.robot:
+                    command(describe_words(p))
+                JobBox(page, p.jobs.latest("robot"), "reading the robot")
+            if data is not None:
+                with card("Joints, motors and masses"):
+                    _numbers(page, data)
         if data is not None:
-            with card(f"{data['name']}"):
-                _view(page)
-    if data is None:
-        return
-    with ui.element("div").classes("wb-columns").style("margin-top:1.1rem"):
-        with card("Joints, motors and masses"):
-            _numbers(page, data)
-        with card("What torques can identify"):
-            _parameters(data)
+            with ui.element("div").classes("wb-stack"):
+                with card(str(data["name"])):
+                    _view(page)
+                with card("What torques can identify"):
+                    _parameters(data)
 
 
 def describe(p: Project) -> None:
@@ -132,7 +133,7 @@ def _view(page: Page) -> None:
         banner(f"No picture: {error}", "mid")
         return
     said = text("")
-    view.controls(lambda sentence: said.set_text(sentence))
+    view.controls(said.set_text)
     if robot.loops and page.writes:
         button("Use this pose as home", lambda: page.attempt(lambda: edits.set_home(p, robot, view.pose.tree)))
 
@@ -213,7 +214,8 @@ def _parameters(data: dict[str, Any]) -> None:
         text("The robot is too large to find its base parameters here.")
         return
     text(
-        f"{base['rank']} base parameters: what every motion together can show. {len(data.get('unidentifiable', []))} parameters have no effect on the efforts."
+        f"{base['rank']} base parameters: what every motion together can show. "
+        f"{len(data.get('unidentifiable', []))} parameters have no effect on the efforts."
     )
     rows = [expression.split(" = ", 1) for expression in base["expressions"]]
     table(("base parameter", "combination"), [[row[0], row[-1]] for row in rows], "Base parameters")

@@ -1,4 +1,4 @@
-"""The robot in three dimensions: meshes where the description has STL or glTF files in the project, else capsules of its inertias.
+"""The robot in three dimensions: its meshes where these are STL or glTF files of the project, else capsules of its inertias.
 
 Sliders move the robot's coordinates; loops are closed by dynident itself, starting from the present configuration.
 """

@@ -2,7 +2,7 @@
 
 ``python -m dynident_lab.workbench.worker FOLDER`` reads job.json of the folder. It holds a lock while it works, so that a
 server that was killed and started again knows which jobs still run. An attached job (a motion of a robot, a virtual robot) ends
-with the server: its standard input is a pipe from there, and the end of that pipe interrupts the command, which stops the robot.
+with the server: its standard input is a pipe from there; the end of that pipe interrupts the command, which stops the robot.
 """
 
 from __future__ import annotations

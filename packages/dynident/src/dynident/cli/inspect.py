@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import dynident as di
 from dynident.cli.consoles import out, print_json
@@ -38,7 +39,14 @@ def inspect(
     read = logged.reader()(log)
     found = di.inspect(read, None if robot is None else described.robot_of_log(robot, read), **filtered.options())
     if as_json:
-        print_json(found.to_dict())
+        print_json({**found.to_dict(), "log": _reading(read)})
     else:
         out.print(in_options(found.summary()))
     return 0 if found.usable else NOT_OK
+
+
+def _reading(log: di.Log) -> dict[str, Any]:
+    """Return how a log was understood: channels, kind of effort, and the column and unit of every signal."""
+    keys = ("time_column", "columns", "units", "conversions")
+    known = {"joints": list(log.joints), "effort_kind": log.effort_kind, "position_side": log.position_side}
+    return {**known, "samples": len(log), "rate": log.rate, **{key: log.provenance.get(key) for key in keys}}
