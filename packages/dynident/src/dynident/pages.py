@@ -171,7 +171,10 @@ def page(
             Html(f"<style>{style()}</style>"),
         ]
     )
-    theme = Html('<li><button type="button" id="theme" class="chip" hidden>dark</button></li>') if script else ""
+    chips = "".join(
+        f'<button type="button" id="{i}" class="chip" hidden>{t}</button> ' for i, t in (("theme", "dark"), ("print", "PDF"))
+    )
+    theme = Html(f"<li>{chips}</li>") if script else ""
     navigation = Html(f'<nav aria-label="Sections"><ul>{join([*links, theme])}</ul></nav>')
     body = join(
         [tag("header", header), navigation, tag("main", join(part for *_, part in sections)), tag("footer", footer), Html(live)]

@@ -20,6 +20,7 @@ from dynident.cli.consoles import note, notes, out, print_json
 from dynident.cli.groups import RARE
 from dynident.cli.machines import DrivesFile, Machine, any_machine
 from dynident.cli.options import AS_WRITTEN, AsJson, OptionalFolder, Quiet, RobotOptions, check_output
+from dynident.cli.progress import for_programs, print_progress
 from dynident.cli.robots import find_robot, is_known, known_robots
 from dynident.cli.simulate import NO_LOAD, LoadOptions
 from dynident.cli.words import OTHER_NAMES
@@ -456,7 +457,12 @@ def _run(campaign: Campaign, predict: Any, mcap: Path | None, as_json: bool, qui
         with Live(console=notes, refresh_per_second=5, transient=True) if shown else _Nothing() as live:
 
             def observe(progress: Progress) -> None:
-                if shown:
+                if for_programs():
+                    part = min(progress.motion / progress.duration, 1.0) if progress.duration > 0.0 else 0.0
+                    print_progress(
+                        {"step": progress.done + part, "of": progress.total, "text": progress.text or _title(progress)}
+                    )
+                elif shown:
                     live.update(_view(progress, campaign))
                 elif not quiet and progress.text and progress.text not in told[-1:]:
                     told.append(progress.text)
@@ -510,11 +516,15 @@ def watch_keys(actions: Mapping[str, Callable[[], object]], quiet: bool) -> None
         threading.Thread(target=obey, name="keys", daemon=True).start()
 
 
+def _title(progress: Progress) -> str:
+    """Return where a campaign is."""
+    title = f"{progress.what}: cycle {min(progress.done + 1, progress.total)} of {progress.total}, {progress.motion:.1f} of "
+    return title + f"{progress.duration:.1f} s, {clock_text(progress.left)} left, {progress.acknowledged} samples on disk"
+
+
 def _view(progress: Progress, campaign: Campaign) -> Table:
     """Return the live view: where the campaign is, and the newest sample."""
-    title = f"{progress.what}: cycle {min(progress.done + 1, progress.total)} of {progress.total}, {progress.motion:.1f} of "
-    title += f"{progress.duration:.1f} s, {clock_text(progress.left)} left, {progress.acknowledged} samples on disk"
-    table = Table(title=progress.text or title, title_justify="left")
+    table = Table(title=progress.text or _title(progress), title_justify="left")
     for name in ("channel", "position", "velocity", "effort", "temperature"):
         table.add_column(name, justify="right")
     samples = progress.samples

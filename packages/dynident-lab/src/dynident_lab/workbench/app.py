@@ -160,7 +160,7 @@ class Page:
             button("Use this window", self.take_over, main=True)
         if self.bench.recording() is not None:
             stop = ui.button("STOP", on_click=lambda: stage_record.stop(self.bench)).classes("wb-stop")
-            stop.props('unelevated no-caps aria-label="Stop the robot"')
+            stop.props('unelevated no-caps color=red-10 aria-label="Stop the robot"')
         ui.button(icon="dark_mode", on_click=self._theme).props('flat round dense color=grey-7 aria-label="Dark or light"')
 
     def _theme(self) -> None:

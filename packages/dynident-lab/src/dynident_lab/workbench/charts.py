@@ -32,11 +32,11 @@ def options(names: Sequence[str], unit: str, zoom: bool = True) -> dict[str, Any
     made: dict[str, Any] = {
         "animation": False,
         "color": list(COLOURS),
-        "grid": {"left": 62, "right": 18, "top": 34, "bottom": 66 if zoom else 34},
-        "legend": {"type": "scroll", "textStyle": {"color": INK}, "pageTextStyle": {"color": INK}, "top": 2},
+        "grid": {"left": 56, "right": 18, "top": 34, "bottom": 66 if zoom else 34},
+        "legend": {"type": "scroll", "textStyle": {"color": INK}, "pageTextStyle": {"color": INK}, "top": 2, "left": 130},
         "tooltip": {"trigger": "axis", "renderMode": "richText"},
         "xAxis": {**axis, "name": "t [s]", "nameLocation": "middle", "nameGap": 20, "splitLine": {"show": False}},
-        "yAxis": {**axis, **faint, "name": unit, "scale": True},
+        "yAxis": {**axis, **faint, "name": unit, "nameTextStyle": {"color": INK, "align": "left"}, "scale": True},
         "series": [{**line, "name": printable(name)} for name in names],
     }
     if zoom:

@@ -77,7 +77,7 @@ def button(label: str, action: Callable[..., Any], *, main: bool = False, name: 
 
 def number(label: str, value: float | None, change: Callable[[float | None], None], **options: Any) -> ui.number:
     """Show a field for a number, which is given to `change` when it is complete."""
-    field = ui.number(label, value=value, **options).props("outlined dense debounce=400")
+    field = ui.number(label, value=value, **options).props("outlined dense")
 
     def changed() -> None:
         change(None if field.value in (None, "") else float(field.value))

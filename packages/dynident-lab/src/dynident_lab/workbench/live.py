@@ -103,7 +103,7 @@ class LiveTail:
         n = len(self.channels)
         signals = {name: table[:, 5 + i * n : 5 + (i + 1) * n] for i, name in enumerate(SIGNALS)}
         residual = self._residual(table[:, 3], signals["effort"])
-        shown = {"position": signals["position"], "effort": signals["effort"], "temperature": signals["temperature"]}
+        shown = {name: values for name, values in signals.items() if name != "velocity" and np.isfinite(values).any()}
         if residual is not None:
             shown["residual"] = residual
         times = np.round(table[:, 2] - table[-1, 2], 3).tolist()
