@@ -292,7 +292,7 @@ def test_a_job_whose_worker_was_killed_is_lost(project):
     while not (job.folder / "0.err").exists():
         time.sleep(0.02)
     children = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(job.process.pid)], capture_output=True, text=True
+        ["ps", "-o", "pid=", "--ppid", str(job.process.pid)], capture_output=True, text=True, check=True
     ).stdout.split()
     for pid in (str(job.process.pid), *children):
         os.kill(int(pid), signal.SIGKILL)

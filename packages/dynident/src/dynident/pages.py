@@ -171,10 +171,8 @@ def page(
             Html(f"<style>{style()}</style>"),
         ]
     )
-    chips = "".join(
-        f'<button type="button" id="{i}" class="chip" hidden>{t}</button> ' for i, t in (("theme", "dark"), ("print", "PDF"))
-    )
-    theme = Html(f"<li>{chips}</li>") if script else ""
+    chip = '<button type="button" id="{}" class="chip" hidden>{}</button>'
+    theme = Html(f"<li>{chip.format('theme', 'dark')} {chip.format('print', 'PDF')}</li>") if script else ""
     navigation = Html(f'<nav aria-label="Sections"><ul>{join([*links, theme])}</ul></nav>')
     body = join(
         [tag("header", header), navigation, tag("main", join(part for *_, part in sections)), tag("footer", footer), Html(live)]

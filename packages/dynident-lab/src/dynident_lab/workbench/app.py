@@ -31,7 +31,7 @@ from dynident_lab.workbench import (
     stage_robot,
     stage_validate,
 )
-from dynident_lab.workbench.gates import NAMES, STATUS, Status, lock_reason
+from dynident_lab.workbench.gates import NAMES, STATUS, lock_reason
 from dynident_lab.workbench.layout import banner, button, heading
 from dynident_lab.workbench.live import LiveTail
 from dynident_lab.workbench.project import HIDDEN, STAGES, Project
@@ -42,6 +42,7 @@ PORT = 8770
 WATCH = 0.4  # time between two looks at the project [s]
 STAGE_PAGES: dict[str, Callable[[Page], None]] = {}
 SHOWN = (".html", ".stl", ".glb", ".gltf")  # files that a page shows; others are downloads
+MARKS = {"ok": "\N{CHECK MARK}", "bad": "!", "failed": "!", "stale": "\N{ANTICLOCKWISE OPEN CIRCLE ARROW}", "running": "..."}
 OVERHEAD = 1_000_000  # bytes of an upload's form around its file
 
 
@@ -102,9 +103,13 @@ class Page:
         self.stage = str(self.project.choice("page", "stage", "robot"))
         self.dark = ui.dark_mode(None)
         self.content: ui.element
-        self.navigation: ui.element
-        self.top: ui.element
+        self.viewer: ui.element
+        self.stop: ui.button
+        self.steps: dict[str, Step] = {}
+        self.folds: dict[str, bool] = {}
+        self.bindings: list[Callable[[], None]] = []
         self._seen: Any = None
+        self._changes = -1
         self.ticks: list[Callable[[], None]] = []  # called while a stage is shown
 
     @property
@@ -114,83 +119,72 @@ class Page:
 
     def build(self) -> None:
         """Draw the frame."""
-        if self.bench.writer is None or self.bench.writer not in Client.instances:
-            self.bench.writer = self.client.id
-        self.top = ui.element("header").classes("wb-header")
-        self.navigation = ui.element("nav").classes("wb-nav").props('aria-label="Stages"')
+        self._claim()
+        with ui.element("header").classes("wb-header"):
+            heading("dynident workbench", 1)
+            ui.label(printable(str(self.project.folder))).classes("wb-folder")
+            self.viewer = ui.element("div").classes("wb-row").style("width:auto")
+            with self.viewer:
+                ui.label("read-only: another window is in use")
+                button("Use this window", self.take_over, main=True)
+            self.stop = ui.button("STOP", on_click=lambda: stage_record.stop(self.bench)).classes("wb-stop")
+            self.stop.props('unelevated no-caps color=red-10 aria-label="Stop the robot"')
+            ui.button(icon="dark_mode", on_click=self._theme).props('flat round dense color=grey-7 aria-label="Dark or light"')
+        with ui.element("nav").classes("wb-nav").props('aria-label="Stages"'):
+            self.steps = {name: Step(self, i, name) for i, name in enumerate(STAGES, 1)}
         self.content = ui.element("main").classes("wb-main")
         with ui.element("div").style("position:absolute; left:-20px; width:10px; height:10px").props("aria-hidden=true"):
             ui.echart({"series": []}).style("width:10px; height:10px")  # loads the library before a chart is needed
         self.draw()
         ui.timer(WATCH, self.watch)
 
-    def watch(self) -> None:
-        """Draw again what has changed: choices, jobs, files, and who writes."""
+    def _claim(self) -> None:
+        """Become the window that writes when there is none."""
         if self.bench.writer is None or self.bench.writer not in Client.instances:
             self.bench.writer = self.client.id
+
+    def watch(self) -> None:
+        """Draw again what has changed: choices, jobs, files, and who writes."""
+        self._claim()
         if self.writes:
             stage_robot.refresh(self.project)
             stage_record.collect(self.project)
         if (self.project.stamp(), self.writes) != self._seen:
             self.draw()
+        elif self.project.changes != self._changes:
+            self.refresh()
         for tick in self.ticks:
             tick()
 
     def draw(self) -> None:
-        """Draw everything."""
+        """Draw the stage again."""
         self._seen = (self.project.stamp(), self.writes)
         self.ticks.clear()
-        states = {name: STATUS[name](self.project) for name in STAGES}
-        self.top.clear()
-        with self.top:
-            self._header()
-        self.navigation.clear()
-        with self.navigation:
-            for i, name in enumerate(STAGES, 1):
-                self._step(i, name, states[name])
+        self.bindings.clear()
         self.content.clear()
         with self.content:
-            self._stage(states)
+            heading(NAMES[self.stage])
+            reason = lock_reason(self.project, self.stage)
+            if reason:
+                banner(f"Locked. {reason}", "mid")
+            if not reason or STATUS[self.stage](self.project).state != "empty":
+                STAGE_PAGES[self.stage](self)
+        self.refresh()
 
-    def _header(self) -> None:
-        heading("dynident workbench", 1)
-        ui.label(printable(str(self.project.folder))).classes("wb-folder")
-        if not self.writes:
-            ui.label("read-only: another window is in use")
-            button("Use this window", self.take_over, main=True)
-        if self.bench.recording() is not None:
-            stop = ui.button("STOP", on_click=lambda: stage_record.stop(self.bench)).classes("wb-stop")
-            stop.props('unelevated no-caps color=red-10 aria-label="Stop the robot"')
-        ui.button(icon="dark_mode", on_click=self._theme).props('flat round dense color=grey-7 aria-label="Dark or light"')
+    def refresh(self) -> None:
+        """Show the states of all stages, and what depends on single fields."""
+        self._changes = self.project.changes
+        self.viewer.set_visibility(not self.writes)
+        self.stop.set_visibility(self.bench.recording() is not None)
+        for step in self.steps.values():
+            step.show()
+        for again in self.bindings:
+            again()
 
     def _theme(self) -> None:
         """Change between light and dark."""
         self.dark.value = not self.dark.value
         ui.query("html").props(f"data-theme={'dark' if self.dark.value else 'light'}")
-
-    def _step(self, i: int, name: str, status: Status) -> None:
-        reason = lock_reason(self.project, name)
-        step = ui.element("button").classes("wb-step").props("type=button").on("click", lambda: self.show(name))
-        if name == self.stage:
-            step.props("aria-current=step")
-        with step:
-            mark = {"ok": "\N{CHECK MARK}", "bad": "!", "failed": "!", "stale": "\N{ANTICLOCKWISE OPEN CIRCLE ARROW}"}
-            sign = "\N{MIDDLE DOT}\N{MIDDLE DOT}\N{MIDDLE DOT}" if status.state == "running" else mark.get(status.state, str(i))
-            ui.label(sign).classes(f"wb-number {status.state}").props("aria-hidden=true")
-            with ui.element("span"):
-                with ui.element("b"):
-                    ui.label(NAMES[name])
-                with ui.element("small"):
-                    ui.label(printable("locked" if reason and status.state == "empty" else status.text))
-
-    def _stage(self, states: dict[str, Status]) -> None:
-        heading(NAMES[self.stage])
-        reason = lock_reason(self.project, self.stage)
-        if reason:
-            banner(f"Locked. {reason}", "mid")
-            if states[self.stage].state == "empty":
-                return
-        STAGE_PAGES[self.stage](self)
 
     def show(self, stage: str) -> None:
         """Go to a stage."""
@@ -204,24 +198,59 @@ class Page:
         self.bench.writer = self.client.id
         self.draw()
 
-    def attempt(self, action: Callable[[], Any]) -> bool:
+    def attempt(self, action: Callable[[], Any]) -> None:
         """Do something for the writer; what is wrong with its inputs is said in one sentence."""
         if not self.writes:
             self.say("this window is read-only; press 'Use this window' first")
-            return False
+            return
         try:
             action()
         except DynidentError as error:
             self.say(str(error))
-            return False
+            return
         except OSError as error:
             self.say(f"'{error.filename}' cannot be used ({error.strerror})")
-            return False
-        return True
+            return
+        self.watch()
 
     def say(self, sentence: str) -> None:
         """Show a sentence until it is dismissed."""
-        ui.notify(printable(sentence), type="warning", timeout=0, close_button="OK", position="top", multi_line=True)
+        with self.client:
+            ui.notify(printable(sentence), type="warning", timeout=0, close_button="OK", position="top", multi_line=True)
+
+
+class Step:
+    """One of the six buttons of the navigation."""
+
+    def __init__(self, page: Page, i: int, name: str) -> None:
+        self.page, self.number, self.name = page, i, name
+        self.button = ui.element("button").classes("wb-step").props("type=button").on("click", lambda: page.show(name))
+        with self.button:
+            self.sign = ui.label(str(i)).props("aria-hidden=true")
+            with ui.element("span"):
+                with ui.element("b"):
+                    ui.label(NAMES[name])
+                with ui.element("small"):
+                    self.text = ui.label("")
+
+    def show(self) -> None:
+        """Show the state of the stage."""
+        status = STATUS[self.name](self.page.project)
+        marks = {
+            "ok": "\N{CHECK MARK}",
+            "bad": "!",
+            "failed": "!",
+            "stale": "\N{ANTICLOCKWISE OPEN CIRCLE ARROW}",
+            "running": "...",
+        }
+        self.sign.text = marks.get(status.state, str(self.number))
+        self.sign.classes(replace=f"wb-number {status.state}")
+        locked = status.state == "empty" and lock_reason(self.page.project, self.name)
+        self.text.text = printable("locked" if locked else status.text)
+        if self.name == self.page.stage:
+            self.button.props("aria-current=step")
+        else:
+            self.button.props(remove="aria-current")
 
 
 STAGE_PAGES |= {

@@ -46,7 +46,7 @@ def set_mass(p: Project, body: str, mass: float | None) -> None:
     if not known:
         del document["known"]
     write_atomic(path, tomlkit.dumps(document))
-    p.save()
+    p.save(field=True)
 
 
 def set_motor(p: Project, robot: Mechanism, name: str, key: str, value: float | None) -> None:
@@ -77,7 +77,7 @@ def set_motor(p: Project, robot: Mechanism, name: str, key: str, value: float | 
     else:
         entry[key] = value
     write_atomic(path, tomlkit.dumps(document))
-    p.save()
+    p.save(field=True)
 
 
 def set_home(p: Project, robot: Mechanism, tree: Any) -> None:
@@ -89,7 +89,7 @@ def set_home(p: Project, robot: Mechanism, tree: Any) -> None:
         line[name] = float(f"{value:.9g}")
     document["home"] = line
     write_atomic(path, tomlkit.dumps(document))
-    p.save()
+    p.save(field=True)
 
 
 def set_limit(p: Project, joint: str, key: str, value: float | None) -> None:
@@ -113,7 +113,7 @@ def set_limit(p: Project, joint: str, key: str, value: float | None) -> None:
     else:
         path.unlink(missing_ok=True)
         p.settings.limits = ""
-    p.save()
+    p.save(field=True)
 
 
 def known_numbers(p: Project) -> tuple[dict[str, float], dict[str, dict[str, float]], dict[str, float]]:

@@ -55,6 +55,27 @@ def controls(page: Page) -> Iterator[None]:
         yield
 
 
+def bound(page: Page, draw: Callable[[], None]) -> None:
+    """Draw something that depends on fields, and draw it again when one of them changes."""
+    with ui.element("div").classes("wb-bound") as place:
+        draw()
+
+    def again() -> None:
+        place.clear()
+        with place:
+            draw()
+
+    page.bindings.append(again)
+
+
+def fold(page: Page, title: str, opened: bool = False) -> ui.expansion:
+    """Show a part that can be folded away; it stays as it was when the page is drawn again."""
+    key = f"{page.stage} {title}"
+    made = ui.expansion(printable(title), value=page.folds.get(key, opened)).classes("wb-fold").props("dense")
+    made.on_value_change(lambda event: page.folds.update({key: bool(event.value)}))
+    return made
+
+
 def command(words: Sequence[str]) -> None:
     """Show the command that does the same in a shell."""
     line = shown(words)

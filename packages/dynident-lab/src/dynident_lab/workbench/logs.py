@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,6 @@ from nicegui import ui
 import dynident as di
 from dynident.cli.options import EFFORTS, LogOptions
 from dynident_lab.campaigns.log import is_campaign
-from dynident_lab.workbench.gates import reading
 from dynident_lab.workbench.layout import choice, controls, entry, table, text
 from dynident_lab.workbench.project import LOG_ENDINGS, LogUse, Project
 from dynident_lab.workbench.uploads import LARGEST, LOGS, save_upload
@@ -29,7 +30,7 @@ def upload(page: Page) -> None:
         saved: list[Path] = []
         for file in event.files:
             data = await file.read()
-            page.attempt(lambda name=file.name, data=data: saved.extend(save_upload(p.folder / "logs", name, data, LOGS)))
+            page.attempt(partial(keep, saved, p.folder / "logs", file.name, data, LOGS))
         page.attempt(lambda: add(p, [p.relative(path) for path in saved if path.name.lower().endswith(LOG_ENDINGS)]))
 
     made = ui.upload(
@@ -43,6 +44,11 @@ def upload(page: Page) -> None:
         ),
     )
     made.props('flat hide-upload-btn aria-label="Log files"')
+
+
+def keep(saved: list[Path], folder: Path, name: str, data: bytes, endings: Sequence[str]) -> None:
+    """Save an uploaded file and add what was written to a list."""
+    saved += save_upload(folder, name, data, endings)
 
 
 def add(p: Project, names: list[str]) -> None:
@@ -60,7 +66,7 @@ def how_read(page: Page) -> None:
     def change(name: str, value: str | None) -> None:
         if getattr(s, name) != (value or ""):
             setattr(s, name, value or "")
-            page.attempt(p.save)
+            page.attempt(lambda: p.save(field=name != "effort"))
 
     with controls(page), ui.element("div").classes("wb-row"):
         options = {"": "not chosen", **{kind: kind.replace("_", " ") for kind in EFFORTS}}
@@ -95,7 +101,7 @@ def uses(page: Page) -> None:
             with ui.element("div").classes("wb-row"):
                 text(name, "").style("flex:2 1 10rem; overflow-wrap:anywhere")
                 use = known[name].use if name in known else "unused"
-                choice(f"use of log {i}", USES, use, lambda value, name=name: change(name, value)).style("flex:1 1 8rem")
+                choice(f"use of log {i}", USES, use, partial(change, name)).style("flex:1 1 8rem")
 
 
 def columns(found: dict[str, Any]) -> None:
@@ -120,8 +126,6 @@ def read(p: Project, name: str) -> di.Log:
     """Return a log as the commands read it."""
     if is_campaign(p.folder / name):
         return di.Log.read(p.folder / name)
-    words, options = reading(p, name), {}
-    for key in ("effort", "joints", "gain"):
-        options[key] = getattr(p.settings, key) or None
-    units = tuple(words[i + 1] for i, word in enumerate(words) if word == "--unit")
-    return LogOptions(**options, unit=units).reader()(p.folder / name)
+    s = p.settings
+    options = LogOptions(effort=s.effort or None, joints=s.joints or None, gain=s.gain or None, unit=tuple(s.unit.split()))
+    return options.reader()(p.folder / name)

@@ -80,7 +80,8 @@ class Project:
         self._lock = self._exclusive()
         self.settings = self._read()
         self.jobs = Jobs(self.hidden / "jobs", self.folder)
-        self.version = 0  # counts changes, for the pages that show them
+        self.version = 0  # counts changes after which pages are drawn again
+        self.changes = 0  # counts all changes, those of single fields too
         self._hashes: dict[str, tuple[tuple[int, int], str]] = {}
 
     def _exclusive(self) -> int:
@@ -112,19 +113,20 @@ class Project:
             return Settings(**known, logs=logs)
         raise DynidentError(f"'{path}' is not a file of the workbench; delete it to begin with the default choices")
 
-    def save(self) -> None:
-        """Write the choices and count the change."""
+    def save(self, field: bool = False) -> None:
+        """Write the choices and count the change; that of a single `field` leaves the page as it is, but for commands."""
         write_atomic(self.folder / SETTINGS, json.dumps(asdict(self.settings), indent=1, default=str))
-        self.version += 1
+        self.version += not field
+        self.changes += 1
 
     def choice(self, stage: str, name: str, default: Any) -> Any:
         """Return a choice of a stage."""
         return self.settings.choices.get(stage, {}).get(name, default)
 
-    def choose(self, stage: str, name: str, value: Any) -> None:
-        """Remember a choice of a stage."""
+    def choose(self, stage: str, name: str, value: Any, field: bool = False) -> None:
+        """Remember a choice of a stage, for `field` see `save`."""
         self.settings.choices.setdefault(stage, {})[name] = value
-        self.save()
+        self.save(field)
 
     # ------------------------------------------------------------------ files
     def path(self, name: str) -> Path:

@@ -12,7 +12,20 @@ from dynident.errors import DynidentError
 from dynident_lab.workbench import logs
 from dynident_lab.workbench.charts import LogChart
 from dynident_lab.workbench.gates import NOT_OK, check_digest, check_status, inspect_words, used_logs
-from dynident_lab.workbench.layout import JobBox, banner, button, card, choice, command, controls, light, number, text
+from dynident_lab.workbench.layout import (
+    JobBox,
+    banner,
+    bound,
+    button,
+    card,
+    choice,
+    command,
+    controls,
+    fold,
+    light,
+    number,
+    text,
+)
 from dynident_lab.workbench.project import LogUse, Project
 
 if TYPE_CHECKING:
@@ -36,8 +49,7 @@ def build(page: Page) -> None:
             logs.uses(page)
             logs.how_read(page)
             chosen = used_logs(p)
-            for log in chosen:
-                command(inspect_words(p, log.path))
+            bound(page, lambda: _commands(p))
             if chosen:
                 with controls(page):
                     button("Check", lambda: page.attempt(lambda: check(p)), main=status.state != "ok")
@@ -47,6 +59,11 @@ def build(page: Page) -> None:
     if chosen:
         with ui.element("div").style("margin-top:1.1rem"), card("Windows"):
             _windows(page, chosen)
+
+
+def _commands(p: Project) -> None:
+    for log in used_logs(p):
+        command(inspect_words(p, log.path))
 
 
 def check(p: Project) -> None:
@@ -78,7 +95,7 @@ def _verdict(page: Page) -> None:
             continue
         text(f"{words[1]}: {found['duration']:.1f} s", "").style("font-weight:620")
         _per_joint(found)
-        with ui.expansion("How columns were interpreted").classes("w-full").props("dense"):
+        with fold(page, f"How columns of {words[1]} were interpreted"):
             logs.columns(found)
 
 
@@ -162,6 +179,8 @@ def _windows(page: Page, chosen: list[LogUse]) -> None:
             with place:
                 banner(str(error), "mid")
             return
+        if data is None:
+            return  # the page is closed
         bounds[:] = [float(data.t[0]), float(data.t[-1])]
         with place:
             chart = _chart(data, signal, log, lambda window: select(str(mode.value), window))

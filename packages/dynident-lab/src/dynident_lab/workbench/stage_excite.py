@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
 from dynident.files import read_json
 from dynident_lab.workbench.gates import OUT, excite_status, excite_words
-from dynident_lab.workbench.layout import JobBox, banner, button, card, choice, command, controls, frame, light, number, text
+from dynident_lab.workbench.layout import (
+    JobBox,
+    banner,
+    bound,
+    button,
+    card,
+    choice,
+    command,
+    controls,
+    frame,
+    light,
+    number,
+    text,
+)
 from dynident_lab.workbench.project import Project
 
 if TYPE_CHECKING:
@@ -24,7 +38,8 @@ def build(page: Page) -> None:
     with ui.element("div").classes("wb-columns"):
         with card("Motion"):
             _choices(page)
-            command(excite_words(p, _next(p)))
+            bound(page, lambda: command(excite_words(p, _next(p))))
+            bound(page, lambda: _stale(page))
             with controls(page):
                 button("Search for a motion", lambda: page.attempt(lambda: excite(p)), main=status.state != "ok")
             box = JobBox(page, job, "searching for a motion")
@@ -59,9 +74,10 @@ def excite(p: Project) -> None:
 def _choices(page: Page) -> None:
     p = page.project
 
-    def choose(name: str, value: Any) -> None:
-        if value != p.choice("excite", name, None):
-            page.attempt(lambda: p.choose("excite", name, value))
+    def choose(name: str, default: float | None, value: float | None) -> None:
+        value = default if value is None else value
+        if value != p.choice("excite", name, default):
+            page.attempt(lambda: p.choose("excite", name, value, field=True))
 
     with controls(page):
         with ui.element("div").classes("wb-row"):
@@ -74,11 +90,11 @@ def _choices(page: Page) -> None:
                 field = number(
                     label,
                     p.choice("excite", name, default),
-                    lambda value, name=name, d=default: choose(name, value or d),
+                    partial(choose, name, default),
                     **options,
                 )
                 field.style("flex:1 1 9rem")
-            field = number("Floor [m]", p.choice("excite", "floor", None), lambda value: choose("floor", value), step=0.05)
+            field = number("Floor [m]", p.choice("excite", "floor", None), partial(choose, "floor", None), step=0.05)
             field.style("flex:1 1 9rem").props('hint="the base when empty"')
         plans = p.numbered("plans", "plan.json")
         if plans:
@@ -88,6 +104,11 @@ def _choices(page: Page) -> None:
                 page.attempt(p.save)
 
             choice("Plan in use", plans, p.settings.plan, use)
+
+
+def _stale(page: Page) -> None:
+    """Say that the plan in use belongs to other inputs."""
+    p = page.project
     status = excite_status(p)
     if status.state == "stale":
         with banner(f"{status.text}{' (waived)' if status.waived else ''}", "mid"):

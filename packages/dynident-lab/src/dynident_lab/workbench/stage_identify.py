@@ -17,7 +17,21 @@ from dynident_lab.workbench.gates import (
     identify_status,
     verdict_of,
 )
-from dynident_lab.workbench.layout import JobBox, banner, button, card, choice, command, controls, entry, frame, light, text
+from dynident_lab.workbench.layout import (
+    JobBox,
+    banner,
+    bound,
+    button,
+    card,
+    choice,
+    command,
+    controls,
+    entry,
+    fold,
+    frame,
+    light,
+    text,
+)
 from dynident_lab.workbench.project import Project
 
 if TYPE_CHECKING:
@@ -44,15 +58,19 @@ def build(page: Page) -> None:
     with ui.element("div").classes("wb-columns"):
         with card("Choices"):
             _choices(page)
-            for words in identify_commands(p, next_run):
-                command(words)
+            bound(page, lambda: _commands(p, next_run))
             with controls(page):
                 button("Identify", lambda: page.attempt(lambda: identify(p)), main=True)
             JobBox(page, p.jobs.latest("identify"), "identifying")
         with card("Result"):
-            _result(page)
+            bound(page, lambda: _result(page))
     with ui.element("div").style("margin-top:1.1rem"), card("Runs"):
         _runs(page)
+
+
+def _commands(p: Project, run: str) -> None:
+    for words in identify_commands(p, run):
+        command(words)
 
 
 def _next(p: Project) -> str:
@@ -78,7 +96,7 @@ def _choices(page: Page) -> None:
 
     def choose(name: str, value: Any) -> None:
         if value != p.choice("identify", name, None):
-            page.attempt(lambda: p.choose("identify", name, value or ""))
+            page.attempt(lambda: p.choose("identify", name, value or "", field=True))
 
     with controls(page):
         choice("1  What counts", ESTIMATORS, p.choice("identify", "estimator", "map"), lambda value: choose("estimator", value))
@@ -89,7 +107,7 @@ def _choices(page: Page) -> None:
             lambda value: choose("total_mass", value),
             "as 16 or 16+-0.5; weighed masses of single bodies are in the stage Robot",
         )
-        with ui.expansion("More").classes("w-full").props("dense"):
+        with fold(page, "More"):
             entry(
                 "Share to hold out",
                 p.choice("identify", "hold_out", ""),
@@ -178,7 +196,7 @@ def _runs(page: Page) -> None:
                 verdict = verdict_of(p, run)
                 if verdict is None:
                     continue
-                score = next((s for s in verdict["scores"] if not s["training"]), {})
+                score: dict[str, Any] = next((s for s in verdict["scores"] if not s["training"]), {})
                 job = p.jobs.of_output(run)
                 with ui.element("tr"):
                     with ui.element("th").props("scope=row"):

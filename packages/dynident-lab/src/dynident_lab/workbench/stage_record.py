@@ -16,7 +16,20 @@ from dynident_lab.workbench import logs
 from dynident_lab.workbench.charts import options
 from dynident_lab.workbench.gates import OUT, excite_status, inspect_words, record_status, used_logs
 from dynident_lab.workbench.jobs import Job
-from dynident_lab.workbench.layout import JobBox, banner, button, card, choice, command, controls, entry, number, text
+from dynident_lab.workbench.layout import (
+    JobBox,
+    banner,
+    bound,
+    button,
+    card,
+    choice,
+    command,
+    controls,
+    entry,
+    fold,
+    number,
+    text,
+)
 from dynident_lab.workbench.live import LiveTail
 from dynident_lab.workbench.project import Project
 
@@ -164,7 +177,7 @@ def _campaign(page: Page) -> None:
 
     def choose(name: str, value: Any) -> None:
         if value != p.choice("record", name, None):
-            page.attempt(lambda: p.choose("record", name, value))
+            page.attempt(lambda: p.choose("record", name, value, field=name in ("repetitions", "watched")))
 
     with controls(page):
         kinds = {VIRTUAL: "virtual robot on this computer", "real": "controller at an address"}
@@ -224,7 +237,7 @@ def _runs(page: Page, kind: str) -> None:
     with controls(page):
         seen = ui.checkbox("I see the robot, and nobody is in its reach", value=False)
         seen.set_visibility(kind != VIRTUAL)
-        command(record_words(p, "campaigns/N", SLOW if not slow else 1.0))
+        bound(page, lambda: command(record_words(p, "campaigns/N", SLOW if not slow else 1.0)))
         with ui.element("div").classes("wb-row"):
             button("First run at 10 %", lambda: page.attempt(lambda: record(p, SLOW, seen.value)), main=not slow)
             full = button("Record", lambda: page.attempt(lambda: record(p, 1.0, seen.value)), main=slow)
@@ -258,7 +271,7 @@ def _understood(page: Page) -> None:
     for i, each in enumerate(job.facts["commands"]):
         found = job.result(i)
         if found:
-            with ui.expansion(f"How {each[1]} was read", value=len(used) == 1).classes("w-full").props("dense"):
+            with fold(page, f"How {each[1]} was read", len(used) == 1):
                 logs.columns(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,23 @@ from dynident.cli.robots import known_robots
 from dynident.errors import DynidentError
 from dynident_lab.workbench import edits
 from dynident_lab.workbench.gates import describe_words, robot_status
-from dynident_lab.workbench.layout import JobBox, banner, button, card, choice, command, controls, heading, number, table, text
+from dynident_lab.workbench.layout import (
+    JobBox,
+    banner,
+    button,
+    card,
+    choice,
+    command,
+    controls,
+    fold,
+    heading,
+    number,
+    table,
+    text,
+)
+from dynident_lab.workbench.logs import keep
 from dynident_lab.workbench.project import LogUse, Project, result_of
-from dynident_lab.workbench.uploads import DESCRIPTIONS, LARGEST, ROBOTS, save_upload
+from dynident_lab.workbench.uploads import DESCRIPTIONS, LARGEST, ROBOTS
 from dynident_lab.workbench.view3d import RobotView, meshes_of
 
 if TYPE_CHECKING:
@@ -64,7 +79,7 @@ def _source(page: Page) -> None:
         saved: list[Path] = []
         for file in event.files:
             data = await file.read()
-            page.attempt(lambda name=file.name, data=data: saved.extend(save_upload(p.folder, name, data, ROBOTS)))
+            page.attempt(partial(keep, saved, p.folder, file.name, data, ROBOTS))
         page.attempt(lambda: take(p, saved))
 
     def chosen(name: str, value: str | None) -> None:
@@ -133,7 +148,7 @@ def _view(page: Page) -> None:
         banner(f"No picture: {error}", "mid")
         return
     said = text("")
-    view.controls(said.set_text)
+    view.controls(lambda sentence: setattr(said, "text", sentence))
     if robot.loops and page.writes:
         button("Use this pose as home", lambda: page.attempt(lambda: edits.set_home(p, robot, view.pose.tree)))
 
@@ -164,7 +179,7 @@ def _numbers(page: Page, data: dict[str, Any]) -> None:
             page.attempt(lambda: edits.set_mass(p, body, value))
 
     with controls(page):
-        with ui.expansion("Limits of motion").classes("w-full").props("dense"):
+        with fold(page, "Limits of motion"):
             for i, name in enumerate(data["coordinates"]):
                 with ui.element("div").classes("wb-row"):
                     text(name, "").style("flex:0 0 7rem; overflow-wrap:anywhere")
@@ -172,14 +187,14 @@ def _numbers(page: Page, data: dict[str, Any]) -> None:
                         field = number(
                             key,
                             limits.get(name, {}).get(key),
-                            lambda value, name=name, key=key: limit(name, key, value),
+                            partial(limit, name, key),
                         )
                         there = plain.get(name, {}).get(described[key])
                         field.props(
                             f'placeholder="{"" if there is None else there}" stack-label aria-label="{key} of joint {i + 1}"'
                         )
                         field.style("flex:1 1 4.5rem; min-width:4.5rem")
-        with ui.expansion("Gears and motors").classes("w-full").props("dense"):
+        with fold(page, "Gears and motors"):
             for i, actuator in enumerate(data["actuators"]):
                 with ui.element("div").classes("wb-row"):
                     text(actuator["name"], "").style("flex:0 0 7rem; overflow-wrap:anywhere")
@@ -190,14 +205,14 @@ def _numbers(page: Page, data: dict[str, Any]) -> None:
                         field = number(
                             label,
                             old,
-                            lambda value, name=actuator["name"], key=key, old=old: motor(name, key, old, value),
+                            partial(motor, actuator["name"], key, old),
                         )
                         field.style("flex:1 1 7rem").props(f'aria-label="{label} of motor {i + 1}"')
-        with ui.expansion("Weighed masses").classes("w-full").props("dense"):
+        with fold(page, "Weighed masses"):
             for i, body in enumerate(data["bodies"]):
                 with ui.element("div").classes("wb-row"):
                     text(f"{body}: {data['masses'][body]:.4g} kg described", "").style("flex:1 1 11rem; overflow-wrap:anywhere")
-                    field = number("weighed [kg]", masses.get(body), lambda value, body=body: mass(body, value))
+                    field = number("weighed [kg]", masses.get(body), partial(mass, body))
                     field.style("flex:1 1 7rem").props(f'aria-label="weighed mass of body {i + 1}"')
     for sentence in data["consistency"]:
         banner(sentence, "bad")

@@ -147,7 +147,8 @@ class RobotView:
             self._shapes(meshes, size)
         self.scene.classes("wb-scene").props('role=img aria-label="Robot in three dimensions"')
         eye = centre + size * np.array([1.0, -1.3, 0.9])
-        self.scene.move_camera(*map(float, eye), *map(float, centre), duration=0)
+        x, y, z, *looked = map(float, (*eye, *centre))
+        self.scene.move_camera(x=x, y=y, z=z, look_at_x=looked[0], look_at_y=looked[1], look_at_z=looked[2], duration=0)
         self._place(places)
 
     def _shapes(self, meshes: list[Mesh], size: float) -> None:

@@ -244,7 +244,7 @@ def read_back(robot: Mechanism, files: Sequence[Path]) -> float:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DescriptionWarning)
-        again = read_robot(*files[:2])
+        again = read_robot(files[0], files[1] if len(files) > 1 else None)
     if set(again.coordinate_names) != set(robot.coordinate_names):
         return float("nan")
     rng, n = np.random.default_rng(0), robot.dof
