@@ -260,7 +260,7 @@ def _understood(page: Page) -> None:
         del each[at : at + 2 + (2 if p.settings.sidecar else 0)]
     digest = p.digest([word for each in words for word in each], used)
     job = p.jobs.latest("read")
-    if (job is None or job.facts["digest"] != digest) and p.settings.effort and page.writes and not p.jobs.running():
+    if (job is None or job.facts["digest"] != digest) and p.settings.effort and page.writes:
         job = p.jobs.start("read", words, digest=digest, accepted=[3])
     if not p.settings.effort:
         banner("Say what the effort columns are; a file cannot tell.", "mid")

@@ -67,7 +67,8 @@ def describe(p: Project) -> None:
 
 def refresh(p: Project) -> None:
     """Describe the robot when its files are not those that were described."""
-    if robot_status(p).state == "stale" and not p.jobs.running():
+    busy = any(job.stage in ("robot", "example") for job in p.jobs.running())
+    if robot_status(p).state == "stale" and not busy:
         describe(p)
 
 
