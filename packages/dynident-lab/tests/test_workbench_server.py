@@ -21,7 +21,7 @@ import dynident as di
 from dynident.cli.options import RobotOptions
 from dynident.errors import DynidentError
 from dynident.files import write_atomic
-from dynident.mechanics.kinematics import link_poses
+from dynident.mechanics.dynamics import link_poses
 from dynident_lab.campaigns.log import campaign_columns
 from dynident_lab.campaigns.segments import segment_frame, segment_start
 from dynident_lab.workbench import edits, gates, uploads
@@ -374,7 +374,7 @@ def test_edited_numbers_are_read_back_by_dynident_and_comments_stay(project):
         edits.set_mass(p, "link2", -1.0)
 
 
-FIVE_BAR = Path(__file__).parents[3] / "docs" / "loops.md"
+FIVE_BAR = Path(__file__).parents[3] / "docs" / "tutorials" / "parallel_robot.md"
 
 
 def five_bar(folder: Path, rod: str = "0.4") -> di.Mechanism:

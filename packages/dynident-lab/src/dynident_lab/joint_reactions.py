@@ -20,13 +20,14 @@ from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError
+from dynident.graph.algebra import back, cross, plus, scale, times, vector
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Node
-from dynident.graph.vectors import back, cross, plus, scale, times, vector
 from dynident.mechanics import MotionLike, close_positions
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import (
     Outputs,
+    as_motion,
     cached,
     declared,
     entering,
@@ -36,7 +37,6 @@ from dynident.mechanics.functions import (
     run,
     values_of,
 )
-from dynident.mechanics.motion import as_motion
 from dynident.mechanics.newton_euler import joint_wrenches
 from dynident.mechanism import Mechanism, Parameters
 from dynident.mechanism.tree import Twist, compose
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 class Conditioning(Result):
     """How far a robot with loops is from its singularities; ratios of smallest to largest singular value, 0 is singular."""
 
-    constraint: Array  # Of the closure equations: near 0 the loops gain a freedom
+    constraint: Array  # Index of the closure equations: near 0 the loops gain a degree of freedom
     serial: Array
-    parallel: Array  # Of the actuator Jacobian, columns scaled by their mean size: near 0 the motors no longer hold the robot
+    parallel: Array  # Index of the actuator Jacobian with scaled columns: near 0 the motors no longer hold the robot
 
     def plot(self) -> Figure:
         """Draw the three ratios sample by sample, on a logarithmic axis."""

@@ -19,7 +19,7 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.excitation.limits_file import capsules_of
 from dynident.mechanics.closure import close_positions
-from dynident.mechanics.kinematics import link_poses
+from dynident.mechanics.dynamics import link_poses
 from dynident.mechanism import Mechanism
 from dynident.mechanism.elements import Placement
 from dynident.mechanism.xml import numbers, parse_xml

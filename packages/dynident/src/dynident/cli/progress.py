@@ -19,7 +19,7 @@ from dynident.files import visible
 
 
 class Step(Protocol):
-    """What announces the next step of long work, or tells how far the present one is (advance=0)."""
+    """Callback that announces the next step of long work, or its progress (advance=0)."""
 
     def __call__(self, text: str, advance: int = 1) -> None:
         """Show a text."""
@@ -60,7 +60,7 @@ def print_progress(state: Mapping[str, object]) -> None:
 
 @contextmanager
 def shown(columns: Sequence[ProgressColumn], quiet: bool) -> Iterator[Progress]:
-    """Yield a bar on a terminal, above which compilations of more than a second are told; elsewhere nothing is shown."""
+    """Yield a bar on a terminal, and messages about compilations of more than a second; elsewhere nothing is shown."""
     hidden = quiet or not notes.is_terminal or notes.is_dumb_terminal
     compiler, teller = logging.getLogger("dynident.graph"), _Teller()
     level = compiler.level

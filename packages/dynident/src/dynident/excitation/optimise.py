@@ -2,7 +2,7 @@
 
 The limits hold at every instant (a semi-infinite program). Every step solves a quadratic program: the cost to second order
 (damped BFGS, kept from step to step), the limits to first order at the peaks that the motion has at this moment. Peaks are
-found anew at every step, so none is forgotten. A merit function, cost + mu * (sum over limits of the worst excess), decides
+found again at every step, so none is missed. A merit function, cost + mu * (sum over limits of the worst excess), decides
 how far to go along the step.
 
 Starts are explored with a smoothed cost, the better ones refined with a sharper one. The result is checked on a dense grid and
@@ -32,7 +32,7 @@ from dynident.excitation.limits import Box, Limit, State, all_excess, all_names,
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.objective import Objective
 from dynident.parallel import WINDOW, completed, cores, one_blas_thread
-from dynident.trajectory.family import Family
+from dynident.trajectory.curves import Family
 
 FINE = 48  # samples of the limits per period of the highest harmonic
 DENSE = 4  # samples of the final check per sample of the optimisation
@@ -218,7 +218,7 @@ def feasible_start(problem: Problem, generator: np.random.Generator) -> Array:
     excess = problem.excess(rest + 0.01 * move)
     worst = problem.names[int(np.argmax(excess))]
     raise DynidentError(
-        f"no feasible motion: limit '{worst}' leaves no room to move around any position tried; relax it, "
+        f"no feasible motion: limit '{worst}' permits no motion around any position tried; relax it, "
         "or hold the joint (lock, --lock)"
     )
 

@@ -108,7 +108,9 @@ def split(mechanism: Mechanism, target: str) -> Split:
     nodes = equations.tree_torques()
     for node in reachable(nodes):
         if node.op == "symbol" and not node.name.startswith(("q[", "v[", "a[")):
-            raise DescriptionError(f"the friction of robot '{tree.name}' depends on '{node.name}', which no program gives")
+            raise DescriptionError(
+                f"the friction of robot '{tree.name}' depends on '{node.name}', which the target program does not have"
+            )
     n = len(tree.tree.coordinates)
     function = Function("remainder", {"q": n, "v": n, "a": n}, {"tau": nodes})
     return Split(tree, parameters.replace(native), tuple(sorted(own.intersection(parameters.names))), function)

@@ -26,7 +26,7 @@ from dynident.export.loaders import Split, loader_name, loader_text, split
 from dynident.files import visible, write_atomic
 from dynident.graph.printing import comment, identifier
 from dynident.mechanics.dynamics import inverse_dynamics
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.mechanism.files import is_mjcf, is_patched, read_robot, write_robot
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.text_writers import mjcf_text, urdf_text
@@ -115,12 +115,12 @@ def export_robot(
             f"{_TITLES[target]} reads no loops from this file: it holds the spanning tree; export for mujoco keeps them"
         )
     if any(c.function is not None for c in mechanism.couplings):
-        notes.append("coupling functions stay behind: torques are those of the spanning tree")
+        notes.append("coupling functions are not exported: torques are those of the spanning tree")
     _write_description(mechanism, parts, path, target, source, search, arguments, notes)
     remark(path, remarks)
     held = _held(parts, path)
     module = loader_name(mechanism.name)
-    notes += [f"joint '{name}' was held still; {module}.py holds it at {x:.6g}" for name, x in held.items()]
+    notes += [f"joint '{name}' was locked; {module}.py locks it at {x:.6g}" for name, x in held.items()]
     loader = write_atomic(Path(folder) / f"{module}.py", loader_text(target, parts, path.name, held))
     if parts.others:
         missing = _listed(parts.others, mechanism)
@@ -162,7 +162,7 @@ def _write_description(
         told = [0.0 if name.startswith("off_") else x for name, x in zip(known.names, parts.native.values, strict=True)]
         robot = mechanism.with_parameters(known.replace(np.array(told) if target == "mujoco" else parts.native.values))
         write_atomic(path, mjcf_text(robot) if target == "mujoco" else urdf_text(_on_the_ground(robot)))
-        notes.append("the description is written anew, without pictures and collision shapes")
+        notes.append("a new description is written, without meshes and collision shapes")
     if target == "drake":
         rotors = {name: x for name, x in zip(parts.joints, parts.term("ia"), strict=True) if x}
         write_atomic(path, drake_rotors(path.read_bytes(), rotors))

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
+from dynident.graph.algebra import S, Square, Triple, plus, product, scale, times, transposed
 from dynident.graph.expression import Node
-from dynident.graph.vectors import S, Square, Triple, plus, product, scale, times, transposed
 
 Inertia = tuple[Node, ...]
 """The ten parameters as expressions."""
@@ -67,7 +67,7 @@ def to_com(phi: ArrayLike) -> tuple[float, Array, Array]:
     values = _check(phi)
     mass, h = float(values[0]), values[1:4]
     if mass == 0.0 and np.any(h != 0.0):
-        raise DescriptionError(f"a body has mass 0 but first moment {h.tolist()} kg m, so it has no centre of mass")
+        raise DescriptionError(f"a body has zero mass but a first moment of {h.tolist()} kg m")
     c = h / mass if mass != 0.0 else np.zeros(3)
     cx = skew(c)
     return mass, c, inertia_matrix(values) + mass * (cx @ cx)
@@ -142,7 +142,7 @@ class Consistency:
     name: str  #: Body
     ok: bool  #: True when mass > 0 and the pseudo-inertia is positive semi-definite (relative tolerance 1e-9)
     mass: float  #: Mass [kg]
-    smallest_eigenvalue: float  #: Of the pseudo-inertia, relative to its trace; negative when impossible
+    smallest_eigenvalue: float  #: Smallest eigenvalue of the pseudo-inertia over its trace; negative if impossible
     #: Smallest of I1 + I2 - I3 over the principal moments about the centre of mass, relative to their sum
     triangle_slack: float
     sentence: str  #: The finding in words

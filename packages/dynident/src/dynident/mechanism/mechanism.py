@@ -90,6 +90,9 @@ class Mechanism(Result):
             plain = [c for c in self.coordinate_names if c in self._joint] if not self.loops else []
             object.__setattr__(self, "actuators", tuple(Actuator(c, {c: 1.0}) for c in plain))
         following = {c.joint for c in self.couplings}
+        # Direct drives that were put in for want of others, before a copy got couplings: a follower needs none.
+        drives = tuple(a for a in self.actuators if not (a.name in following and a.direct))
+        object.__setattr__(self, "actuators", drives)
         driveable = [name for name in self.tree.coordinates if name not in following]
         for actuator in self.actuators:
             for coordinate in actuator.coupling:
@@ -194,7 +197,7 @@ class Mechanism(Result):
 
     def plot(self, q: ArrayLike | None = None) -> Figure:
         """Draw the robot in space, with the frames of its links, beside the graph of its bodies and joints."""
-        from dynident.mechanism.drawing import plot_mechanism  # noqa: PLC0415 - matplotlib is an extra
+        from dynident.mechanism.describe import plot_mechanism  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_mechanism(self, q)
 

@@ -35,7 +35,7 @@ FEWEST = 64
 DEAD = 0.5
 #: A live channel that keeps one exact value this long (s) while its joint moves is stuck.
 STUCK = 0.1
-#: Largest believable joint angle (rad) and speed (rad/s or m/s) on the joint side.
+#: Largest plausible joint angle (rad) and speed (rad/s or m/s) on the joint side.
 LARGEST_ANGLE = 4.0 * np.pi
 LARGEST_SPEED = 50.0
 
@@ -165,7 +165,7 @@ class Segment:
     @cached_property
     def filled(self) -> tuple[Log, int]:
         """The piece with its holes filled, and how many values that were."""
-        everything = (self.start, self.stop) == (0, len(self.whole))
+        everything = (self.start, self.stop) == (0, self.whole.t.size)
         return fill_holes(self.whole if everything else self.whole.rows(self.start, self.stop))
 
     @cached_property
@@ -188,7 +188,7 @@ class Segment:
         """Findings about the log, from the clock to the single channels of this piece."""
         log = self.whole
         findings = _clock(log) + _missing(log)
-        if len(log) < FEWEST or np.isfinite(log.position).mean() <= 0.5:
+        if log.t.size < FEWEST or np.isfinite(log.position).mean() <= 0.5:
             return Quality(log.name, tuple(findings))
         findings += _units(log)
         if len(self) < FEWEST:
@@ -300,7 +300,7 @@ def _constant(channel: Channel) -> list[Finding]:
     joint, moves, shortest = channel.joint, channel.moves, max(5, int(np.ceil(STUCK * channel.rate)))
     if channel.still:
         span = float(np.ptp(channel.position))
-        text = f"stays within {span:.2g}: the joint stands still or its sensor is dead, nothing can be learned about it"
+        text = f"stays within {span:.2g}: the joint does not move or its sensor is dead, its parameters cannot be identified"
         return [Finding("still", f"position:{joint}", "info", text, span)]
     findings = _frozen_position(channel.position, joint, shortest)
     if moves.sum() < shortest:
@@ -389,7 +389,7 @@ def _quantised(channel: Channel) -> list[Finding]:
     for name, _, x in channel.measured("position", "effort"):
         fewest = {"position": 200, "effort": 50}[name]
         if x.size > 4 * fewest and 1 < (levels := _levels(x, fewest)) < fewest and _mode(x)[1] <= DEAD:
-            text = f"takes only {levels} different values over {x.size} moving samples; its quantum will show in the fit"
+            text = f"takes only {levels} different values over {x.size} moving samples; quantisation will be visible in the fit"
             findings.append(Finding("quantised", f"{name}:{channel.joint}", "info", text, float(levels)))
     return findings
 

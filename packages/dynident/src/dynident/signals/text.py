@@ -26,8 +26,7 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import LogError
-from dynident.signals.tables import COLUMNS, LABELS, Content, check_room, is_key, own_metadata, printable, texts_of
-from dynident.signals.units import is_unit
+from dynident.signals.tables import COLUMNS, LABELS, Content, check_room, is_key, is_unit, own_metadata, printable, texts_of
 
 DELIMITERS = ("\t", ";", ",", "|")
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.I | re.ASCII)
@@ -616,7 +615,7 @@ def _add_list(name: str, entry: list[Any], content: Content) -> None:
     try:
         content.columns[name] = np.array([[np.nan] if x is None else x for x in entry], dtype=np.float64)
     except (TypeError, ValueError):
-        content.notes.append(f"'{printable(name, 60)}' left out: it is no list of numbers, or its rows are not equally long")
+        content.notes.append(f"'{printable(name, 60)}' left out: it is not a list of numbers, or its rows are not equally long")
 
 
 def _add_texts(name: str, cells: list[str], content: Content) -> None:

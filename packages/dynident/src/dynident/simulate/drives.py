@@ -1,8 +1,8 @@
 """Motors, gears, shafts and friction of a machine at one state, as expressions.
 
 A gear hands on the share e of the torque tau_g that reaches it: eta while power flows to the output, 1 / eta when it comes
-from there. At rest it holds any load between the two. Of a rigid drive tau_g = tau - J ratio rho'' with the inertia J in front
-of the gear, so
+from there. At rest it holds any load between the two. For a rigid drive, tau_g = tau - J ratio rho'' with the inertia J in
+front of the gear, so
 
     tau_rho = ratio e (tau - J ratio rho'')          linear in the accelerations once the direction of power is known
 """
@@ -13,13 +13,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from dynident.drive.chain import accelerations
-from dynident.drive.motor import resistive_current, winding_rate
-from dynident.drive.transmission import gear_share, shaft_torque
+from dynident.drive.drive import accelerations, gear_share, resistive_current, shaft_torque, winding_rate
 from dynident.friction.terms import TERMS
-from dynident.graph.elementary import both, clip, equal, maximum, minimum, where
+from dynident.graph.algebra import along, both, clip, cross, dot, equal, maximum, minimum, plus, scale, where
 from dynident.graph.expression import Graph, Node
-from dynident.graph.vectors import along, cross, dot, plus, scale
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import lumped_symbols
 from dynident.mechanics.newton_euler import inverse_dynamics

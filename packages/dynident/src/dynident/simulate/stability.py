@@ -23,8 +23,7 @@ from dynident.control.laws import OpenLoop
 from dynident.errors import DynidentError
 from dynident.mechanics.actuation import coupling_rows
 from dynident.mechanics.dynamics import mass_matrix
-from dynident.mechanics.functions import at_rest, tree_motion
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion, at_rest, tree_motion
 from dynident.mechanism.describe import effort_units
 from dynident.mechanism.mechanism import Mechanism
 from dynident.simulate.layout import LOST_CLOSURE, LOST_TASK, SINGULAR_MASS, UNSTABLE, own_positions
@@ -111,7 +110,7 @@ def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
 
 
 def _swings(truth: Truth, actuator: int, hit: NDArray[np.bool_]) -> bool:
-    """Tell whether a motor oscillates between its limits, possibly faster than the log samples."""
+    """Return whether a motor oscillates between its limits, possibly faster than the log samples."""
     if not np.any(hit):
         return True  # its limits were hit between two samples alone
     current, mean = truth.current[hit, actuator], truth.mean_current[hit, actuator]

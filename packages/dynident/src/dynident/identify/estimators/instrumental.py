@@ -22,7 +22,7 @@ from dynident.identify.estimators.statistics import embedded, influence_covarian
 from dynident.identify.regression.factor import RowGroup, Solution, group_sigma, solve
 from dynident.identify.regression.logs import robot_motion
 from dynident.identify.regression.regression import Regression, Stretch, rows_along, sampled
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 
 Instruments = str | Motion | Callable[[int, Stretch], Motion]
 
@@ -75,7 +75,7 @@ class IV(LeastSquares):
         if self.strength_ < WEAK:
             self.weakness_ = (
                 f"the motion of the instruments hardly resembles the measured one (strength {self.strength_:.2g} of 1; "
-                f"{WEAK:g} is needed), so they cannot tell the parameters; is it what the robot was asked to do in this log?"
+                f"{WEAK:g} is needed), so they do not determine the parameters; is it the reference of this log?"
             )
         return solution, sigma
 

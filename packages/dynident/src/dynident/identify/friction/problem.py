@@ -35,8 +35,7 @@ from dynident.identify.regression.regression import Regression, compressed
 from dynident.identify.regression.rows import CompiledRows, Rows, Signals, law_signals, projected
 from dynident.mechanics.closure import close_positions, closure_starts
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import cached, declared, entering, tree_motion
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion, cached, declared, entering, tree_motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import one_blas_thread
 from dynident.signals.filters import Decimator
@@ -744,8 +743,8 @@ def direction_note(name: str, v: Array) -> list[Finding]:
         return []
     way = "no" if max(forward, backward) < DRIVEN else "one"
     text = (
-        f"joint '{name}' was driven in {way} direction ({100 * forward:.1f} % of the samples forward, {100 * backward:.1f} % "
-        "backward): its Coulomb friction cannot be told from an offset or gravity; drive it both ways"
+        f"joint '{name}' moved in {way} direction ({100 * forward:.1f} % of the samples forward, {100 * backward:.1f} % "
+        "backward): its Coulomb friction cannot be distinguished from an offset or gravity; move it in both directions"
     )
     return [note("one_direction", text, "warning", f"position:{name}")]
 

@@ -13,7 +13,7 @@ parameters agree with that and are the most precise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
 from inspect import signature
@@ -26,7 +26,6 @@ from dynident import signals
 from dynident.arrays import Array
 from dynident.errors import IdentificationError, LogError, SignalWarning, warn
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
-from dynident.identify.fingerprint import fingerprint
 from dynident.identify.regression.factor import BLOCKS, FEW, FEWEST_ROWS, Part, Repeats, RowGroup, Samples, repeated_stretches
 from dynident.identify.regression.regression import (
     Recorded,
@@ -39,11 +38,11 @@ from dynident.identify.regression.regression import (
 )
 from dynident.identify.regression.rows import Projection, Rows, check_projection
 from dynident.mechanics.closure import motion_from_actuators
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import Cutoff
 from dynident.signals.log import Log
-from dynident.signals.preparation import Options, Preparation, Prepared, common_cutoff
+from dynident.signals.preparation import Options, Preparation, Prepared, common_cutoff, fingerprint
 from dynident.signals.quality import Finding, Segment, note, split_at_gaps
 from dynident.signals.stream import LogStream
 
@@ -311,6 +310,18 @@ def _joint_channels(mechanism: Mechanism, log: Log, quantity: str) -> list[int]:
     return columns
 
 
+def with_drive_gains(mechanism: Mechanism, log: Log) -> Mechanism:
+    """Return the robot whose motors have the drive gains of a log of currents or voltages, so that its model knows them."""
+    if log.gain is None or log.effort_kind not in ("motor_current", "voltage"):
+        return mechanism
+    known = dict(zip(log.joints, np.broadcast_to(log.gain, (len(log.joints),)).tolist(), strict=True))
+    actuators = []
+    for motor in mechanism.actuators:
+        joint = next(iter(motor.coupling)) if len(motor.coupling) == 1 else ""
+        actuators.append(replace(motor, gain=known.get(motor.name, known.get(joint, motor.gain))))
+    return mechanism.altered(actuators=tuple(actuators))
+
+
 def _gain(mechanism: Mechanism, log: Log) -> Array | None:
     """Return drive gains (N m per A or V) from the actuators when the log has none and its efforts are not torques yet."""
     if log.gain is not None or log.effort_kind not in ("motor_current", "voltage"):
@@ -562,7 +573,7 @@ def _differentiated(t: Array, q: Array, wanted: Array, cutoff: float, options: M
 
 def regression_of_logs(
     mechanism: Mechanism,
-    logs: Sequence[Log] | LogStream,
+    logs: Sequence[Log] | LogStream | Iterator[Log],
     base: BaseParameters | None,
     projection: Projection | Sequence[str],
     absent: Sequence[str],
@@ -570,7 +581,7 @@ def regression_of_logs(
     options: Mapping[str, Any],
 ) -> Regression:
     """Return the regression data of all logs in one band; `Regression.from_logs` is the public way."""
-    if isinstance(logs, LogStream):
+    if isinstance(logs, LogStream | Iterator):
         if keep_rows:
             raise IdentificationError("rows of a stream are not kept; give logs, or an estimator that needs no rows")
         return _regression_of_stream(mechanism, logs, base, projection, absent, options)
@@ -733,7 +744,7 @@ def _together(groups: Sequence[RowGroup], parts: Sequence[Regression]) -> tuple[
 
 def _regression_of_stream(
     mechanism: Mechanism,
-    logs: LogStream,
+    logs: Iterable[Log],
     base: BaseParameters | None,
     projection: Projection | Sequence[str],
     absent: Sequence[str],
@@ -747,8 +758,10 @@ def _regression_of_stream(
             whole, rate = Regression.from_log(mechanism, piece, base, projection, absent, **options), piece.rate
         elif piece.duration > FEWEST / whole.sources[0]["bandwidth"]:  # a short end shows nothing in this band
             own = {**options, **same_band(whole.sources[:1], rate)}
-            more = Regression.from_log(mechanism, piece, whole.base, projection, absent, **own)
-            whole = replace(whole + more, sources=(joined_source(whole.sources[0], more.sources[0]),))
+            more = replace(Regression.from_log(mechanism, piece, whole.base, projection, absent, **own), logs=())
+            *before, last, new = (*whole.sources, *more.sources)
+            follows = new["start"] - last["end"] < 0.5 * piece.duration  # else pieces between them were left out
+            whole = replace(whole + more, sources=(*before, *((joined_source(last, new),) if follows else (last, new))))
     if whole is None:
         raise IdentificationError("the stream holds no samples; nothing can be identified")
     band = note("band", "a long recording: the band is that of its first piece")

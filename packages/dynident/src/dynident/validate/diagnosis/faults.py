@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.sample import Equations, fault
 
@@ -33,7 +33,7 @@ DOUBTED = 1.25  # times the error of joints alone from which on positions are do
 POOR = 0.05  # ... or relative error (geometric mean of the joints) from which on they are
 SCALED = 1.15  # a gain that differs by less is no suspicion
 RIDGE = 1e-6  # of a column's square: directions that these samples do not show stay near zero
-FLOOR = 1e-6  # of a variance: better is not believed
+FLOOR = 1e-6  # of a variance: smaller is not plausible
 PASSES, FAULTS = 4, 4
 # Tried first; the ends tell nothing.
 GAINS = (1e-3, 1e-2, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.18, 1.4, 2.0, 2.8, 5.0, 10.0, 30.0, 1e2, 1e3)
@@ -120,7 +120,7 @@ class Faults:
     contradiction: float = 1.0  # error of the model that joints share, over that of joints alone, geometric mean
 
     def poor(self) -> bool:
-        """Tell whether the data contradict themselves still, as far as these samples show."""
+        """Return whether the data contradict themselves still, as far as these samples show."""
         return self.error > POOR
 
     @property
@@ -280,7 +280,7 @@ def _motions(
     usual = np.arange(n)
     for i in range(n):
         sign = np.where(np.arange(n) == i, -1.0, 1.0)
-        said = f"the positions of {names[i]} look turned round; check their sign"
+        said = f"the positions of {names[i]} look inverted; check their sign"
         yield fault("sign", f"position:{names[i]}", said, -1.0), _scaled(motion, sign), usual, ()
     for i, j in combinations(range(n), 2):
         order = np.arange(n)
@@ -334,7 +334,7 @@ def _closer(misfit: Callable[[int, float], float], best: tuple[float, int, float
 def wrong_zero(name: str, angle: float) -> Finding:
     """Return the finding about a zero that is off by an angle [rad]."""
     degrees = round(float(np.degrees(angle)))
-    twist = " (a twist alpha of the wrong sign before it looks alike)" if abs(degrees) == 180 else ""
+    twist = " (a twist alpha of the wrong sign before it looks the same)" if abs(degrees) == 180 else ""
     said = (
         f"the zero of {name} looks {abs(degrees)} degrees off{twist}; add {degrees} degrees to its positions, or turn the "
         "joint's origin in the description about its axis by as much"
