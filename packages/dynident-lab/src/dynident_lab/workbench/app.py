@@ -109,7 +109,8 @@ class Page:
         self.folds: dict[str, bool] = {}
         self.bindings: list[Callable[[], None]] = []
         self._seen: Any = None
-        self._changes = -1
+        self._changes: Any = None
+        self.drawn = 0  # how often the stage was drawn
         self.ticks: list[Callable[[], None]] = []  # called while a stage is shown
 
     @property
@@ -149,16 +150,22 @@ class Page:
         if self.writes:
             stage_robot.refresh(self.project)
             stage_record.collect(self.project)
-        if (self.project.stamp(), self.writes) != self._seen:
+        if self._stamp() != self._seen:
             self.draw()
-        elif self.project.changes != self._changes:
+        elif (self.project.changes, self.project.stamp()) != self._changes:
             self.refresh()
         for tick in self.ticks:
             tick()
 
+    def _stamp(self) -> Any:
+        opened = lock_reason(self.project, self.stage)
+        return self.project.stamp(self.stage), self.writes, self.bench.recording() is None, opened
+
     def draw(self) -> None:
         """Draw the stage again."""
-        self._seen = (self.project.stamp(), self.writes)
+        self._seen = self._stamp()
+        self.drawn += 1
+        self.content.props(f"data-drawn={self.drawn}")
         self.ticks.clear()
         self.bindings.clear()
         self.content.clear()
@@ -173,7 +180,7 @@ class Page:
 
     def refresh(self) -> None:
         """Show the states of all stages, and what depends on single fields."""
-        self._changes = self.project.changes
+        self._changes = (self.project.changes, self.project.stamp())
         self.viewer.set_visibility(not self.writes)
         self.stop.set_visibility(self.bench.recording() is not None)
         for step in self.steps.values():
@@ -283,7 +290,9 @@ def make_server(project: Project, token: str, port: int) -> tuple[FastAPI, Bench
         ui.colors(primary="#0067a3", warning="#7a5300", positive="#00694c", negative="#a63d00")
         Page(bench, client).build()
 
-    ui.run_with(server, title="dynident workbench", dark=None, tailwind=False, show_welcome_message=False)
+    ui.run_with(
+        server, title="dynident workbench", dark=None, tailwind=False, show_welcome_message=False, reconnect_timeout=10.0
+    )
     server.add_middleware(Guard, token=token, name=f"dynident_{port}", largest=LARGEST + OVERHEAD)
     return server, bench
 

@@ -283,6 +283,6 @@ def problem(job: Job) -> str:
     if job.state == "lost":
         return "the job ended with its process; run it again"
     if job.state == "cancelled":
-        return "cancelled"
+        return "cancelled" if job.stage != "record" else f"stopped; go on with dynident record --resume {job.output}"
     said = [line for line in job.messages() if not line.startswith("note: ")]
     return said[-1].removeprefix("error: ") if said else "the command failed without a message"

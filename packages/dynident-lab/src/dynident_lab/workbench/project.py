@@ -245,15 +245,29 @@ class Project:
         """Return whether this result was accepted by name."""
         return bool(digest) and self.settings.waived.get(stage) == digest
 
-    def stamp(self) -> tuple[Any, ...]:
-        """Return what changes when the page must be drawn again: choices, jobs, files that a shell may have written."""
-        seen = [(job.number, job.state) for job in self.jobs.jobs[-8:]]
-        places = ("", "logs", "plans", "campaigns", "runs", "exports")
-        times = [(self.folder / name).stat().st_mtime_ns for name in places if (self.folder / name).exists()]
-        results = [path.stat().st_mtime_ns for path in self.folder.glob("runs/*/verdict.json")]
-        return (self.version, *seen, *times, *results)
+    def stamp(self, stage: str = "") -> tuple[Any, ...]:
+        """Return what changes when a stage must be drawn again: choices, its jobs, files that a shell may have written.
+
+        Without a stage it is what changes the states of all of them.
+        """
+        jobs = [(job.number, job.state) for job in self.jobs.jobs[-20:] if not stage or job.stage in JOBS_OF[stage]]
+        names: list[str] = []
+        for place in ("", "logs", "plans", "campaigns", "runs"):
+            with contextlib.suppress(OSError):
+                names += sorted(path.name for path in (self.folder / place).iterdir() if not path.name.startswith("."))
+        judged = [path.stat().st_mtime_ns for path in sorted(self.folder.glob("runs/*/verdict.json"))]
+        return (self.version, *jobs, *names, *judged)
 
 
+#: Jobs that a stage shows.
+JOBS_OF = {
+    "robot": ("robot", "example"),
+    "excite": ("excite",),
+    "record": ("record", "controller", "dry", "read"),
+    "check": ("check",),
+    "identify": ("identify", "compare"),
+    "validate": ("identify", "export", "payload"),
+}
 LOG_ENDINGS = tuple(ending for ending in LOGS if ending not in (".toml", ".yaml", ".txt"))
 _OWN = frozenset({"plans", "campaigns", "runs", "exports", "comparisons", "logs"})
 

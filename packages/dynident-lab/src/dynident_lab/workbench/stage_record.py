@@ -7,6 +7,7 @@ server dies: see `worker`.
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 SLOW = 0.1  # speed of the first run
 PERIOD = 0.04  # time between two pictures of the live curves [s]
-PATIENCE = 2.0  # for a recording that was told to stop, before it is interrupted [s]
+PATIENCE = 5.0  # for a recording that was told to stop, before it is interrupted [s]
 CURVES = {
     "position": "position [rad, m]",
     "effort": "effort",
@@ -130,7 +131,7 @@ def stop(bench: Bench) -> None:
     folder = bench.project.folder / job.output
     if (folder / "campaign.json").exists():
         (folder / "abort").touch()
-        ui.timer(PATIENCE, job.cancel, once=True)
+        threading.Timer(PATIENCE, job.cancel).start()  # whatever becomes of the page
     else:
         job.cancel()
 
@@ -177,7 +178,7 @@ def _campaign(page: Page) -> None:
 
     def choose(name: str, value: Any) -> None:
         if value != p.choice("record", name, None):
-            page.attempt(lambda: p.choose("record", name, value, field=name in ("repetitions", "watched")))
+            page.attempt(lambda: p.choose("record", name, value, field=name not in ("robot", "address")))
 
     with controls(page):
         kinds = {VIRTUAL: "virtual robot on this computer", "real": "controller at an address"}
@@ -194,7 +195,7 @@ def _campaign(page: Page) -> None:
                     lambda: page.attempt(lambda: start_virtual(p)),
                     main=not running,
                 )
-            command(controller_words(p))
+            bound(page, lambda: command(controller_words(p)))
             if running:
                 text(f"It serves at {address(p)}." if address(p) else "It is starting.")
                 if not address(p):

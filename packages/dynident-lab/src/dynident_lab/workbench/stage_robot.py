@@ -101,9 +101,7 @@ def _source(page: Page) -> None:
         with ui.element("div").classes("wb-row"):
             options = [*found, *known_robots()]
             options += [p.settings.robot] if p.settings.robot and p.settings.robot not in options else []
-            choice("Robot", options, p.settings.robot, lambda value: chosen("robot", value)).style("flex:2 1 11rem").props(
-                "use-input clearable"
-            )
+            choice("Robot", options, p.settings.robot, lambda value: chosen("robot", value)).style("flex:2 1 11rem")
             side = {"": "none", **{name: name for name in p.sidecars()}}
             choice("Sidecar", side, p.settings.sidecar, lambda value: chosen("sidecar", value)).style("flex:1 1 8rem")
             if not p.settings.robot:

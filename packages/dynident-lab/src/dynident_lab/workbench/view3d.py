@@ -143,7 +143,7 @@ class RobotView:
         places = self.pose.places()
         points = np.array([p for _, p in places.values()])
         centre, size = 0.5 * (points.min(axis=0) + points.max(axis=0)), float(np.ptp(points, axis=0).max() or 0.5)
-        with ui.scene(width=560, height=400, grid=(4, 16), background_color="#eef1f4", fps=30) as self.scene:
+        with ui.scene(width=560, height=400, grid=(4, 16), background_color="#eef1f4", fps=15) as self.scene:
             self._shapes(meshes, size)
         self.scene.classes("wb-scene").props('role=img aria-label="Robot in three dimensions"')
         eye = centre + size * np.array([1.0, -1.3, 0.9])
