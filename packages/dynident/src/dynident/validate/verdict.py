@@ -191,6 +191,7 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
             "repeated": s.repeated,
             "coverage": s.coverage,
             "description_relative": s.description,
+            "description_relative_per_joint": _described(s),
             "free_relative": s.free,
             "leverage": None if s.leverage is None else s.leverage.tolist(),
             "open_share": s.open_share,
@@ -201,6 +202,14 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
         for s in scores
     )
     return Verdict(fit.mechanism.name, any(s.repeated < REPEATED for s in held_out), tuple(checks), scored)
+
+
+def _described(score: Score) -> list[float | None] | None:
+    """Return the relative error of the untouched description per joint; None where efforts are zero."""
+    if score.described is None:
+        return None
+    size, error = (np.linalg.norm(x, axis=0) for x in (score.measured, score.measured - score.described))
+    return [float(e / s) if s > 0.0 and np.isfinite(e) else None for e, s in zip(error, size, strict=True)]
 
 
 def _numbers(metrics: Metrics) -> dict[str, Any]:
