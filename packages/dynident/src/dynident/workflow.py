@@ -28,6 +28,7 @@ def identify(
     essential: float | None = None,
     contributing: float | None = None,
     refit: bool = False,
+    accept: Sequence[str] = (),
     progress: Callable[[str], None] | None = None,
     **options: Any,
 ) -> di.report.Identification:
@@ -61,6 +62,8 @@ def identify(
         Drop parameters, as `essential_parameters` or `contributing_parameters` do with this limit.
     refit : bool
         Fit once more to all data after validation; scores and verdict are those of the first fit.
+    accept : sequence of str
+        Codes of findings that do not fail the verdict, as in `judge`.
     progress : callable, optional
         Called with a few words before each step.
     **options
@@ -111,7 +114,7 @@ def identify(
     for log in held_out:
         step(f"validating on {log.name}")
         scores.append(fit.score(log))
-    verdict = di.judge(fit, scores)
+    verdict = di.judge(fit, scores, accept)
     for log in training:
         if log.effort_kind != "none":
             step(f"comparing with {log.name}")

@@ -145,7 +145,7 @@ class Identification(Tabular, Result):
             lines += [f"  {check.sentence}", *([f"    -> {check.next_step}"] if check.next_step else [])]
         if len(failed) > MOST_FAILED:
             lines.append(f"  more failed checks: {', '.join(check.name for check in failed[MOST_FAILED:])}")
-        lines += [note.sentence for note in fit.notes if note.kind == "refit"]
+        lines += [*verdict.remarks(), *(note.sentence for note in fit.notes if note.kind == "refit")]
         return "\n".join(lines)
 
     def _data(self) -> str:

@@ -258,7 +258,7 @@ def outside(robot: Mechanism, motion: Motion) -> list[Finding]:
     if not found:
         return []
     said = f"positions are outside of the description's limits: {', '.join(found)}; check their unit, sign and zero"
-    return [Finding("limits", "position", "info", said, float("nan"))]
+    return [Finding("limits", "position", "warning", said)]
 
 
 def _limited(robot: Mechanism) -> dict[str, Joint]:

@@ -162,22 +162,33 @@ def inspect_fit(fit: Fit) -> tuple[Inspection, ...]:
     )
 
 
+def findings_of(fit: Fit) -> tuple[Finding, ...]:
+    """Return faults of the training logs of a fit and warnings about them, the likeliest cause first.
+
+    Logs in memory are inspected; the notes of a fit have what was found before. Joints whose friction feeds energy are told
+    where nothing else refutes the fit.
+    """
+    noted = [note for note in fit.notes if note.severity == "error" or (note.severity == "warning" and note.kind in FAULTS)]
+    found = inspect_fit(fit) if fit.data.logs else ()
+    every = sorted([*suspicions(found), *noted, *suspicions(found, "warning")], key=lambda finding: ORDER[finding.severity])
+    return tuple(every) if every and every[0].severity == "error" else (*feeding_joints(fit), *every)
+
+
 def doubts_of(fit: Fit) -> tuple[str, ...]:
-    """Return what refutes a fit: faults of its training logs (or its notes), or else joints whose friction feeds energy."""
-    noted = tuple(note for note in fit.notes if note.severity == "error")
-    faults = suspicions(inspect_fit(fit)) if fit.data.logs else noted
-    return tuple(finding.sentence for finding in faults) or feeding_joints(fit)
+    """Return what refutes a fit, in words."""
+    return tuple(finding.sentence for finding in findings_of(fit) if finding.severity == "error")
 
 
 def with_findings(fit: Fit) -> Fit:
     """Return a fit whose notes tell what is wrong with its training logs; they stay when it is saved."""
     found = inspect_fit(fit)
-    mild = {f.sentence: f for each in reversed(found) for f in reversed(each.findings) if (f.kind, f.severity) in MILD}
+    mild = {f.sentence: f for each in reversed(found) for f in reversed(each.findings) if f.kind == "masses"}
     data = replace(fit.data, logs=())  # they have been looked at
-    return replace(fit, data=data, notes=(*fit.notes, *suspicions(found), *reversed(mild.values())))
+    told = (*suspicions(found), *suspicions(found, "warning"), *reversed(mild.values()))
+    return replace(fit, data=data, notes=(*fit.notes, *told))
 
 
-def suspicions(inspections: Sequence[Inspection]) -> tuple[Finding, ...]:
+def suspicions(inspections: Sequence[Inspection], severity: str = "error") -> tuple[Finding, ...]:
     """Return the faults that spoil a fit of these logs: the same but for numbers once, with the logs unless these are all.
 
     A fault of the wiring is in every log. A log with fewer rows than parameters hardly contradicts itself but by chance, so its
@@ -187,7 +198,7 @@ def suspicions(inspections: Sequence[Inspection]) -> tuple[Finding, ...]:
     where: dict[str, list[Inspection]] = {}
     for inspection in inspections:
         for finding in inspection.findings:
-            if finding.severity == "error" and finding.kind in FAULTS:
+            if finding.severity == severity and finding.kind in FAULTS:
                 key = NUMBER.sub("#", finding.sentence)
                 faults.setdefault(key, finding)
                 where.setdefault(key, []).append(inspection)
@@ -206,9 +217,36 @@ def suspicions(inspections: Sequence[Inspection]) -> tuple[Finding, ...]:
     )
 
 
-MILD = (("delay", "warning"), ("masses", "info"), ("limits", "info"))  # findings that are told and refute nothing
-FAULTS = ("clock", "stuck", "clipped", "unit", "sign", "order", "gain", "gear", "zero", "delay", "mounting", "contradiction")
-"""Kinds of findings that refute a fit."""
+#: Codes of the findings that a verdict tells, and what they mean. Errors refute a fit unless they are accepted.
+FAULTS = {
+    "clock": "the time stamps run too fast or too slow",
+    "lost_rows": "rows were lost or doubled and the time stamps rewritten",
+    "held": "values are refreshed less often than they are logged",
+    "gap": "the clock has gaps",
+    "nan": "samples are missing",
+    "outliers": "single samples of another size, which are left out",
+    "contact": "stretches of time with forces from outside, which are left out",
+    "stuck": "a channel keeps a value while its joint moves",
+    "clipped": "efforts are cut off",
+    "unit": "positions, speeds or efforts have another unit",
+    "sign": "a channel has the opposite sign",
+    "order": "channels of two joints are exchanged",
+    "gain": "efforts of a joint, or of all, are a multiple of the torques",
+    "gear": "a gear ratio is missing or counted twice",
+    "offset": "a constant was added to the efforts",
+    "drift": "efforts drift with time",
+    "delay": "efforts are late or early beside the positions",
+    "zero": "the zero of a joint is another",
+    "axis": "the axis of a joint is another than described",
+    "gravity": "efforts lack gravity torques, as those of a controller that compensates them",
+    "mounting": "gravity acts in another direction than described",
+    "fixed_joint": "a joint moves that the description fixes or couples",
+    "lengths": "lengths of the description have another unit",
+    "limits": "positions are outside of the described limits",
+    "feeding": "friction of a joint feeds energy",
+    "contradiction": "the motion does not explain the efforts",
+    "misfit": "the error is many times the noise of the log",
+}
 
 
 def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sample, independent: float) -> list[Finding]:
