@@ -12,14 +12,18 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 import dynident as di
 from benchmarks.fault_kinds import HEALTHY, KINDS, Apply, Subject, recorded
 
+Array = NDArray[np.float64]
+NOTHING: Array = np.zeros(0)
+ABSOLUTE = 0.003  # of a joint's effort: less is no difference
 HARMLESS = 1.5  # times the error of the clean model on clean held-out data
 EXPLAINED = 1.15  # times the clean error on its own held-out data: another possible robot explains the faulty log as well
 
@@ -31,8 +35,8 @@ class Outcome:
     codes: tuple[str, ...]
     sentences: tuple[str, ...]
     ok: bool
-    own: float = np.nan  # held-out error on the faulty log
-    true: float = np.nan  # on the clean one
+    own: Array = field(default_factory=lambda: NOTHING)  # held-out error of every joint on the faulty log
+    true: Array = field(default_factory=lambda: NOTHING)  # on the clean one
 
 
 def run(subject: Subject, apply: Apply, joint: int, clean: Sequence[di.Log] = ()) -> Outcome:
@@ -44,33 +48,29 @@ def run(subject: Subject, apply: Apply, joint: int, clean: Sequence[di.Log] = ()
     except di.DynidentError as error:
         return Outcome((f"refused: {error}",), (str(error),), False)
     found = [finding for finding in done.verdict.findings if finding.severity != "info"]
-    own = max(score.metrics.relative for score in done.scores if not score.training)
+    own = np.max([score.metrics.relative_per_joint for score in done.scores if not score.training], axis=0)
     try:
-        true = max(done.fit.score(log, allow_training=True).metrics.relative for log in clean) if clean else np.nan
+        true = np.max([done.fit.score(log, True).metrics.relative_per_joint for log in clean], axis=0) if clean else NOTHING
     except di.DynidentError:
-        true = np.nan
-    return Outcome(
-        tuple(finding.kind for finding in found),
-        tuple(finding.sentence for finding in found),
-        done.verdict.ok,
-        own,
-        true,
-    )
+        true = NOTHING
+    failed = [(f"check {check.name}", check.sentence) for check in done.verdict.checks if not check.ok]
+    said = [(finding.kind, finding.sentence) for finding in found] or failed
+    return Outcome(tuple(code for code, _ in said), tuple(text for _, text in said), done.verdict.ok, own, true)
 
 
 def judged(outcome: Outcome, healthy: Outcome, causes: tuple[str, ...], named: tuple[str, ...]) -> str:
     """Return in one word what an outcome is worth."""
-    worse = outcome.true > HARMLESS * healthy.own
     if outcome.codes:
         code, sentence = outcome.codes[0], outcome.sentences[0]
         if code.startswith("refused"):
             return "refused"
-        return "right" if code in causes and all(name in sentence for name in named) else "warned"
-    if not outcome.ok:
-        return "failed"
-    if not causes or outcome.own < EXPLAINED * healthy.own or not worse:
-        return "harmless" if not worse else "undetectable"
-    return "SILENT"
+        if code in causes and all(name in sentence for name in named):
+            return "right"
+        return "failed" if code.startswith("check") else "warned"
+    same = outcome.own.shape == healthy.own.shape
+    if outcome.true.shape == healthy.own.shape and np.all(outcome.true <= HARMLESS * healthy.own + ABSOLUTE):
+        return "harmless"
+    return "undetectable" if not causes or (same and np.all(outcome.own <= EXPLAINED * healthy.own + ABSOLUTE)) else "SILENT"
 
 
 def main() -> None:
@@ -112,8 +112,8 @@ def main() -> None:
             if options.show and word not in ("right", "harmless"):
                 said = f"{outcome.codes[0]}: {outcome.sentences[0][:150]}" if outcome.codes else ""
                 print(
-                    f"{word:12s} {name} | {subject.name}, joint {joint + 1} | own {outcome.own:.3f}, true {outcome.true:.3f}, "
-                    f"clean {healthy.own:.3f} | {said}",
+                    f"{word:12s} {name} | {subject.name}, joint {joint + 1} | own {_text(outcome.own)}, true "
+                    f"{_text(outcome.true)}, clean {_text(healthy.own)} | {said}",
                     flush=True,
                 )
     _print(table, [subject.name for subject in subjects])
@@ -122,12 +122,15 @@ def main() -> None:
     for word in ("right", "warned", "failed", "refused", "SILENT", "harmless", "undetectable"):
         print(f"  {word:14s}{total[word]:4d}")
     if reported:
-        print(
-            f"  right cause first: {100 * (total['right'] + total['refused']) / reported:.0f} % of what can be detected and does harm"
-        )
+        share = 100 * (total["right"] + total["refused"]) / reported
+        print(f"  right cause first: {share:.0f} % of what can be detected and does harm")
     print(f"healthy logs accused: {len(accused)} of {total['healthy']}")
     for text in accused:
         print(f"  {text}")
+
+
+def _text(errors: Array) -> str:
+    return " ".join(f"{100 * error:.1f}" for error in errors)
 
 
 def _print(table: dict[str, dict[str, str]], robots: Sequence[str]) -> None:

@@ -86,7 +86,7 @@ def identify(
     from dynident.identify.estimators.essential import contributing_parameters  # noqa: PLC0415
     from dynident.identify.estimators.least_squares import Estimator, fit_of  # noqa: PLC0415
     from dynident.signals.quality import note  # noqa: PLC0415
-    from dynident.validate.diagnosis.inspection import with_findings  # noqa: PLC0415
+    from dynident.validate.diagnosis.inspection import with_findings, without_contacts  # noqa: PLC0415
 
     def read(given: Any) -> list[di.Log]:
         several = [given] if isinstance(given, di.Log | str | os.PathLike) or hasattr(given, "columns") else given
@@ -110,7 +110,12 @@ def identify(
     runs = read(logs)
     training, held_out, how = (runs, others, "") if data is not None else divide(runs, others, share)
     step("estimating")
-    fit, scores = with_findings(fitted(training, data)), []
+    contacts: list[di.signals.Finding] = []
+    for logs_of in (training, held_out) if data is None else ():
+        for k, log in enumerate(logs_of):
+            logs_of[k], found = without_contacts(log, mechanism, base, **options)
+            contacts += found
+    fit, scores = with_findings(fitted(training, data).noted(*contacts)), []
     for log in held_out:
         step(f"validating on {log.name}")
         scores.append(fit.score(log))

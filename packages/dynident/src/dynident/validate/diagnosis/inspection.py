@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.errors import DynidentWarning
+from dynident.errors import DynidentWarning, LogError
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fit import Fit
 from dynident.identify.regression.logs import dead_efforts, match, prepared_for, same_band
@@ -29,7 +29,7 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import one_blas_thread
 from dynident.signals.log import Log
 from dynident.signals.preparation import Prepared
-from dynident.signals.quality import Finding, Quality, diagnose
+from dynident.signals.quality import LONGEST_HOLE, Finding, Quality, diagnose
 from dynident.validate.diagnosis.delay import aligned, delays_of
 from dynident.validate.diagnosis.description import (
     KNOWN,
@@ -37,15 +37,30 @@ from dynident.validate.diagnosis.description import (
     Explained,
     doubted_gain,
     explain,
+    long_links,
+    no_gravity,
     odd_gains,
     other_gravities,
     other_units,
     outside,
+    shares,
     too_strong,
     turned_gravity,
 )
 from dynident.validate.diagnosis.excitation import motion_findings, parameter_findings, short_finding
-from dynident.validate.diagnosis.faults import Faults, Products, best_zero, exchanged, find_faults, shifted, wrong_zero
+from dynident.validate.diagnosis.faults import (
+    Change,
+    Data,
+    Faults,
+    Products,
+    best_zero,
+    exchanged,
+    find_faults,
+    other_gravity,
+    shifted,
+    wrong_zero,
+)
+from dynident.validate.diagnosis.residuals import clipped, contact_finding, contacts
 from dynident.validate.diagnosis.sample import Equations, Sample, false_channels, fault
 from dynident.validate.verdict import feeding_joints
 
@@ -53,6 +68,9 @@ EXCHANGED = 0.25  # of the error: so much better two joints must fit crosswise
 CONTRADICTS = 2.5  # times the error of joints alone, which one model of all leaves after mending
 UNEXPLAINED = 0.35  # relative error (geometric mean of the joints) that no mended fault leaves
 TOLD = 3.0  # fall of the logarithm of the product of all variances that described torques do not explain, for a wrong zero
+MORE = 1500  # samples
+SPOILED = ("held", "lost_rows")  # findings of the signals that leave nothing else to look for
+SURE_SHARE = 5.0  # deviations
 HALF = 0.5  # of the description's error, where that is worse than nothing: so much less another gravity must leave
 ORDER = {"error": 0, "warning": 1, "info": 2}
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d.]*(?:e[+-]?\d+)?(?!\w)")  # no part of a name
@@ -127,26 +145,66 @@ def inspect(
         warnings.simplefilter("ignore", DynidentWarning)  # the findings say it
         prepared = prepared_for(rows, matched.log, options)
     dead = dead_efforts(prepared)
+    late: list[Finding] = []
+    found = [finding for finding in quality.findings if finding.kind in SPOILED and finding.severity == "error"]
+    independent = prepared.decimator.length(len(prepared)) * prepared.decimator.independence
+    signals = rows.signals(prepared.temperature, None, prepared.motion)
     with one_blas_thread():
-        delays = delays_of(rows, base, prepared, dead)
-    late = [delay.finding(prepared.joints) for delay in delays]
-    if moved.loops:
-        return _sorted(log, [*late, *few, *quality.findings])
-    prepared = aligned(prepared, delays)  # other faults are looked for beside the delays
-    motion, independent = prepared.motion, prepared.decimator.length(len(prepared)) * prepared.decimator.independence
-    signals = rows.signals(prepared.temperature, None, motion)
-    with one_blas_thread():
-        sample = Sample.of(rows, base, motion, prepared.filtered, signals, dead)
-        found = false_channels(matched.log, prepared.quality, sample)
+        if not moved.loops and not found:
+            wide = Sample.of(rows, base.columns, prepared.motion, prepared.filtered, signals, dead, MORE)
+            if pushed := contacts(wide):
+                rest = inspect(_without(log, pushed), robot, base, absent, excitation, **options)
+                told = contact_finding(log.name, pushed, log.duration)
+                others = [finding for finding in rest.findings if finding.kind != "nan"]
+                return replace(rest, findings=_sorted(log, [told, *others]).findings)
+            found = false_channels(matched.log, prepared.quality, wide) or clipped(wide)
+        if not found:
+            delays = delays_of(rows, base, prepared, dead)
+            late = [delay.finding(prepared.joints) for delay in delays]
+            prepared = aligned(prepared, delays)  # other faults are looked for beside the delays
+        if moved.loops:
+            return _sorted(log, [*late, *few, *quality.findings])
         short = not found and independent < base.rank
         if not found:
-            found = _compare(rows, base, prepared, sample, independent)
+            sample = Sample.of(rows, base.columns, prepared.motion, prepared.filtered, signals, dead)
+            wide = Sample.of(rows, base.columns, prepared.motion, prepared.filtered, signals, dead, MORE)
+            found = _compare(rows, base, prepared, sample, wide, independent)
     found = [*late, *found]
     if excitation and short:
         few = few or [short_finding(log, independent, base.rank)]
-    told = {finding.channel for finding in found if finding.kind in ("stuck", "clipped")}
+    told = {finding.channel for finding in found if finding.kind in ("stuck", "clipped", *SPOILED)}
     rest = [finding for finding in quality.findings if finding.channel not in told]
     return _sorted(log, [*few, *found, *rest] if short else [*found, *few, *rest], short)
+
+
+def _without(log: Log, stretches: Sequence[tuple[float, float]]) -> Log:
+    """Return a log whose efforts are missing in some stretches of time."""
+    inside = np.zeros(len(log), dtype=bool)
+    for start, end in stretches:
+        inside |= (log.t >= start) & (log.t <= end)
+    return replace(log, effort=np.where(inside[:, None], np.nan, log.effort))
+
+
+def without_contacts(
+    log: Log, robot: Mechanism, base: BaseParameters | None = None, **options: Any
+) -> tuple[Log, tuple[Finding, ...]]:
+    """Return a log without stretches of time in which forces from outside act, and the finding about them."""
+    matched = match(robot, log)
+    if matched.mechanism.loops or log.effort_kind == "none" or motion_findings(log, matched.piece.quality):
+        return log, ()
+    rows = Rows(matched.mechanism, "gls")
+    base = base_parameters(matched.mechanism) if base is None else base
+    with warnings.catch_warnings(), one_blas_thread():
+        warnings.simplefilter("ignore", DynidentWarning)  # the fit says it
+        try:
+            prepared = prepared_for(rows, matched.log, options)
+        except LogError:  # so does the fit
+            return log, ()
+        signals = rows.signals(prepared.temperature, None, prepared.motion)
+        found = contacts(
+            Sample.of(rows, base.columns, prepared.motion, prepared.filtered, signals, dead_efforts(prepared), MORE)
+        )
+    return (_without(log, found), (contact_finding(log.name, found, log.duration),)) if found else (log, ())
 
 
 def _sorted(log: Log, findings: Sequence[Finding], short: bool = False) -> Inspection:
@@ -188,6 +246,19 @@ def with_findings(fit: Fit) -> Fit:
     return replace(fit, data=data, notes=(*fit.notes, *told))
 
 
+def _short_gap(finding: Finding) -> bool:
+    """Tell whether a finding is about gaps of the clock that are interpolated."""
+    return finding.kind == "gap" and finding.value is not None and finding.value <= LONGEST_HOLE
+
+
+def _complete(finding: Finding) -> Finding:
+    """Return a finding of a signal with the channel in its sentence."""
+    if finding.kind not in ("held", "nan", "unit_suspect"):
+        return finding
+    quantity, _, joint = finding.channel.partition(":")
+    return replace(finding, sentence=f"{quantity} of {joint} (or more channels): {finding.sentence}")
+
+
 def suspicions(inspections: Sequence[Inspection], severity: str = "error") -> tuple[Finding, ...]:
     """Return the faults that spoil a fit of these logs: the same but for numbers once, with the logs unless these are all.
 
@@ -198,9 +269,9 @@ def suspicions(inspections: Sequence[Inspection], severity: str = "error") -> tu
     where: dict[str, list[Inspection]] = {}
     for inspection in inspections:
         for finding in inspection.findings:
-            if finding.severity == severity and finding.kind in FAULTS:
+            if finding.severity == severity and finding.kind in FAULTS and not _short_gap(finding):
                 key = NUMBER.sub("#", finding.sentence)
-                faults.setdefault(key, finding)
+                faults.setdefault(key, _complete(finding))
                 where.setdefault(key, []).append(inspection)
     whole = sum(inspection.duration for inspection in inspections)
 
@@ -249,11 +320,13 @@ FAULTS = {
 }
 
 
-def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sample, independent: float) -> list[Finding]:
+def _compare(
+    rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sample, wide: Sample, independent: float
+) -> list[Finding]:
     """Return what the equations of the robot and its description tell about a log; `independent` counts rows of a joint."""
     robot, part, measured = rows.mechanism, sample.motion, sample.effort
     motion, names = prepared.motion, rows.mechanism.coordinate_names
-    if found := other_units(robot, motion):
+    if found := long_links(robot) or other_units(robot, motion):
         return found
     found = outside(robot, motion)
     described = _described(robot, sample.equations, base, part)
@@ -262,7 +335,14 @@ def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sampl
     order, crossed = _exchanged(names, measured, described)
     measured = measured[:, order]
     angles = [i for i, name in enumerate(names) if robot.joint(name).kind == "revolute"] if not robot.couplings else []
-    faults = find_faults(names, sample.equations, part, measured, independent, angles)
+    faults = find_faults(
+        Data.of(sample, measured),
+        names,
+        independent,
+        angles,
+        Data.of(wide, wide.effort[:, order]),
+        lambda: _other_axes(robot),
+    )
     error = float(np.linalg.norm(measured - described))
     contradicted = error > np.linalg.norm(measured)
     doubtful = bool(faults.findings) or faults.poor() or contradicted
@@ -274,22 +354,25 @@ def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sampl
         crossed = []
     if unexplained := _contradicts(faults):
         return [*found, unexplained]
-    if faults.motion is not part and np.array_equal(faults.motion.v, part.v):  # a zero: what is described has another shape
+    if mounting is None and (not faults.findings or faults.data.gravity != 1.0) and no_gravity(robot, part, measured):
+        return [*found, other_gravity(0.0)]
+    if faults.data.gravity != 1.0 and mounting is None:
+        return [*found, *_clock_or_gravity(robot, part, measured, faults)]
+    if any(finding.kind in FINAL for finding in faults.findings):  # what is described has another shape
         return [*found, *([mounting] if mounting else faults.findings)]
-    turned = np.isin(np.arange(len(names)), faults.turned)
-    mended = measured[:, faults.order] * faults.factor
+    turned, moved, mended = np.isin(np.arange(len(names)), faults.turned), faults.data.motion, faults.data.effort
     if not np.any(robot.tree.inertias):
         told = _turned(names, turned, turned)
     else:
-        if faults.motion is not part:
-            described = _described(robot, sample.equations, base, faults.motion)
-        own, explained = np.diag(_correlations(mended, described)), explain(faults.motion, mended, described)
+        if moved is not part:
+            described = _described(robot, sample.equations, base, moved)
+        own, explained = np.diag(_correlations(mended, described)), explain(moved, mended, described)
         seen = np.abs(own) > SURE
         turned ^= (seen & (own < 0.0)) | (~seen & explained.backwards)
-        known = explained.deviation < KNOWN * explained.gain
+        known = explained.needed & (explained.deviation < KNOWN * explained.gain)
         told = odd_gains(robot, names, explained.gain, seen, known) or too_strong(robot, sample.effort)
         if not told and not faults.findings:
-            told = doubted_gain(names, sample.equations, faults.motion, mended, independent, explained)
+            told = doubted_gain(names, sample.equations, moved, mended, independent, explained)
         told = _turned(names, turned, seen) + told
         if doubtful or told:
             zero = _wrong_zero(rows.mechanism, base, sample, measured, faults, angles)
@@ -298,6 +381,33 @@ def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sampl
             if zero and mounting:
                 mounting = replace(mounting, sentence=f"{mounting.sentence}; or {zero.sentence}")
     return [*found, *([mounting] if mounting else []), *crossed, *faults.findings, *told]
+
+
+FINAL = ("zero", "axis", "gravity", "clock")
+
+
+def _clock_or_gravity(robot: Mechanism, motion: Motion, measured: Array, faults: Faults) -> list[Finding]:
+    """Return the findings, of which that about the clock is about gravity if the description's bodies say so."""
+    if not np.any(robot.tree.inertias):
+        return list(faults.findings)
+    (inertia, _), (deviation, _) = shares(robot, motion, measured)
+    bodies = float(inertia) if inertia > SURE_SHARE * deviation else 1.0
+    told = other_gravity(faults.data.gravity, bodies)
+    return [told if finding.kind in ("clock", "gravity") else finding for finding in faults.findings]
+
+
+def _other_axes(robot: Mechanism) -> Iterator[Change]:
+    """Yield joints with another axis of their frame than the described one."""
+    for joint in robot.joints:
+        if joint.kind not in ("revolute", "prismatic", "continuous") or joint.name not in robot.coordinate_names:
+            continue
+        for axis in (axis for axis in np.eye(3) if abs(axis @ joint.axis) < HALF):
+            joints = tuple(replace(each, axis=axis) if each is joint else each for each in robot.joints)
+            other = robot.altered(joints=joints)
+            described, better = (",".join(f"{x:g}" for x in each) for each in (joint.axis, axis))
+            said = f"the efforts suit the axis {better} of {joint.name} better than the described {described}; check it"
+            found = fault("axis", f"position:{joint.name}", said)
+            yield Change(found, lambda data, other=other: replace(data, sample=data.sample.altered(other)))
 
 
 def _contradicts(faults: Faults) -> Finding | None:
@@ -362,7 +472,9 @@ def _turned_gravity(
         def equations(moved: Motion, step: int = 1, own: Rows = own, base: BaseParameters = base) -> Array:
             return np.asarray(own.equations(moved, None, base.columns)[0] * alive[:, None, None])
 
-        other = find_faults(robot.coordinate_names, equations, part, measured, independent)
+        bodies = base.columns < robot.tree.inertias.size
+        there = replace(sample, equations=equations, bodies=bodies, gravity=np.zeros_like(measured))
+        other = find_faults(Data.of(there, measured), robot.coordinate_names, independent)
         spared = len(faults.findings) + len(faults.turned) > len(other.findings) + len(other.turned)
         described = _described(robot, equations, base, part)
         slack = other.limit if spared or np.linalg.norm(measured - described) < enough else -other.limit

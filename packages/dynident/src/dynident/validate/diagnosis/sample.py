@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.identify.base import BaseParameters
 from dynident.identify.regression.factor import REST_SAMPLES as SAMPLES
 from dynident.identify.regression.rows import Rows, Signals
+from dynident.mechanics.dynamics import gravity
 from dynident.mechanics.motion import Motion
+from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.log import Log
 from dynident.signals.quality import Finding, Quality
 
@@ -38,13 +40,23 @@ class Sample:
     equations: Equations  # rows (n, b, S) of a motion; zero for joints without usable efforts
     effort: Array  # (S, n) right sides
     names: tuple[str, ...]  # joints
+    bodies: NDArray[np.bool_]  # (b,) columns that are parameters of bodies
+    gravity: Array  # (S, n) described gravity torques
+    altered: Callable[[Mechanism], Sample]  # the same of another robot, all columns
 
     @classmethod
     def of(
-        cls, rows: Rows, base: BaseParameters, motion: Motion, effort: Array, signals: Signals | None, dead: Sequence[str]
+        cls,
+        rows: Rows,
+        columns: NDArray[np.int64],
+        motion: Motion,
+        effort: Array,
+        signals: Signals | None,
+        dead: Sequence[str],
+        samples: int = SAMPLES,
     ) -> Sample:
-        """Return every k-th sample of a prepared log of a tree; `dead` are the joints without usable efforts."""
-        step = slice(0, None, max(len(motion) // SAMPLES, 1))
+        """Return some samples of a prepared log of a tree, some columns; `dead` are the joints without usable efforts."""
+        step = slice(0, None, max(len(motion) // samples, 1))
         part = motion[step]
         own = None if signals is None else {name: x[step] for name, x in signals.items()}
         names = rows.mechanism.coordinate_names
@@ -52,10 +64,24 @@ class Sample:
 
         def equations(moved: Motion, step: int = 1) -> Array:
             there = None if own is None else {name: x[::step] for name, x in own.items()}
-            return np.asarray(rows.equations(moved, None, base.columns, signals=there)[0] * alive[:, None, None])
+            return np.asarray(rows.equations(moved, None, columns, signals=there)[0] * alive[:, None, None])
 
-        measured = rows.equations(part, effort[step], base.columns, signals=own)[1].T * alive
-        return cls(part, equations, measured, names)
+        measured = rows.equations(part, effort[step], columns, signals=own)[1].T * alive
+        bodies = columns < rows.mechanism.tree.inertias.size
+
+        def altered(robot: Mechanism) -> Sample:
+            every = np.arange(len(robot.parameters))
+            return cls.of(replace(rows, mechanism=robot), every, motion, effort, signals, dead, samples)
+
+        return cls(part, equations, measured, names, bodies, gravity(bare(rows.mechanism), part.q), altered)
+
+
+def bare(robot: Mechanism) -> Mechanism:
+    """Return a robot with its described bodies and nothing else."""
+    bodies = robot.altered(friction={}, forces=())
+    phi = bodies.parameters.values.copy()
+    phi[bodies.tree.inertias.size :] = 0.0
+    return bodies.with_parameters(bodies.parameters.replace(phi))
 
 
 def fault(kind: str, channel: str, sentence: str, value: float | None = None) -> Finding:
