@@ -170,6 +170,11 @@ class Identification(Tabular, Result):
             free = f"     ({meaning}least squares {100 * shown.free:.3g} %)" if np.isfinite(shown.free) else ""
             name = "held-out error" if held_out else "training error"
             rows.append(f"  {name}   {described}{100 * shown.metrics.relative:.3g} %{free}")
+            if (floor := self.verdict.noise_floor) is not None:
+                times = shown.metrics.relative / floor
+                rows.append(
+                    f"  noise floor      {100 * floor:.3g} % of the training efforts; the error is {times:.1f} times that"
+                )
             if np.isfinite(shown.coverage):
                 rows.append(f"  coverage         {100 * shown.coverage:.0f} % of samples within two standard deviations")
             own = shown if shown.motors is None else shown.motors  # with loops, motors are measured

@@ -31,6 +31,8 @@ GAP = 1.75
 LONGEST_HOLE = 0.05
 #: Fewer samples show nothing.
 FEWEST = 64
+#: An effort of fewer levels is worth a warning.
+COARSE = 16
 #: An effort that keeps one exact value on this part of the samples where its joint moves is dead.
 DEAD = 0.5
 #: A live channel that keeps one exact value this long (s) while its joint moves is stuck.
@@ -523,7 +525,8 @@ def _quantised(channel: Channel) -> list[Finding]:
         fewest = {"position": 200, "effort": 50}[name]
         if x.size > 4 * fewest and 1 < (levels := _levels(x, fewest)) < fewest and _mode(x)[1] <= DEAD:
             text = f"takes only {levels} different values over {x.size} moving samples; its quantum will show in the fit"
-            findings.append(Finding("quantised", f"{name}:{channel.joint}", "info", text, float(levels)))
+            severity = "warning" if name == "effort" and levels < COARSE else "info"
+            findings.append(Finding("quantised", f"{name}:{channel.joint}", severity, text, float(levels)))
     return findings
 
 

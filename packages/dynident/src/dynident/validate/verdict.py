@@ -50,6 +50,7 @@ CONDITION_LIMIT = 1e3
 SHARE_GOOD_LIMIT = 0.25
 SHARES = ("held_out_error", "new_motion", "coverage", "leverage", "precision")  # told in per cent
 SIGN_LIMIT = 3.0  # standard deviations below zero at which a sign is wrong
+MISFIT, MANY_TIMES = 0.05, 20.0  # relative error, and times the noise, from which on it is warned of
 MEAN = 0.8  # mean of |v| over its root mean square, as for normal or sinusoidal motions
 FEEDS = 5.0  # deviations by which the power of friction must be negative
 
@@ -133,6 +134,8 @@ class Verdict(Tabular, Result):
         Faults of the training logs and warnings about them, the likeliest cause first.
     accepted : tuple of str
         Codes of findings that the user accepts.
+    noise_floor : float, optional
+        Noise of the training efforts over these, in the band of the fit, where the logs show it.
     """
 
     robot: str
@@ -141,6 +144,7 @@ class Verdict(Tabular, Result):
     scores: tuple[dict[str, Any], ...]
     findings: tuple[Finding, ...] = ()
     accepted: tuple[str, ...] = ()
+    noise_floor: float | None = None
     derived: ClassVar[tuple[str, ...]] = ("ok",)
 
     @property
@@ -202,12 +206,16 @@ def judge(fit: Fit, scores: Sequence[Score] = (), accept: Sequence[str] = ()) ->
     Verdict
         Checks with numbers and sentences.
     """
-    from dynident.validate.diagnosis.inspection import FAULTS, findings_of  # noqa: PLC0415 - judge is imported without it
+    from dynident.validate.diagnosis.inspection import FAULTS, findings_of, with_findings  # noqa: PLC0415 - rarely needed
 
     if unknown := sorted(set(accept) - set(FAULTS)):
         raise DynidentError(f"accept names {', '.join(unknown)}; codes of findings are {', '.join(sorted(FAULTS))}")
     held_out = [score for score in scores if not score.training]
+    fit = with_findings(fit) if fit.data.logs else fit
     findings = findings_of(fit)
+    floor = next((note.value for note in reversed(fit.notes) if note.kind == "noise_floor"), None)
+    if floor is not None and not any(finding.severity == "error" for finding in findings):
+        findings = (*_misfit(held_out, floor), *findings)
     doubts = [f"{f.sentence} [{f.kind}]" for f in findings if f.severity == "error" and f.kind not in accept]
     checks = [*_predictions(fit, held_out), *_new_motion(held_out), *_data(fit, bool(held_out), doubts), *_model(fit)]
     scored = tuple(
@@ -227,7 +235,20 @@ def judge(fit: Fit, scores: Sequence[Score] = (), accept: Sequence[str] = ()) ->
         for s in scores
     )
     validated = any(s.repeated < REPEATED for s in held_out)
-    return Verdict(fit.mechanism.name, validated, tuple(checks), scored, findings, tuple(accept))
+    return Verdict(fit.mechanism.name, validated, tuple(checks), scored, findings, tuple(accept), floor)
+
+
+def _misfit(held_out: Sequence[Score], floor: float) -> tuple[Finding, ...]:
+    """Return the warning about an error that is many times the noise, whatever its cause."""
+    error = max((score.metrics.relative for score in held_out), default=0.0)
+    if error < MISFIT or error < MANY_TIMES * floor:
+        return ()
+    said = (
+        f"the held-out error of {percent(error)} is {error / floor:.0f} times the noise of the training efforts "
+        f"({percent(floor)}): the model lacks something. Likely causes are friction (--friction auto), a flexible joint or "
+        "structure, wrong lengths or axes of the description, and changing loads"
+    )
+    return (Finding("misfit", "effort", "warning", said, error / floor),)
 
 
 def _numbers(metrics: Metrics) -> dict[str, Any]:

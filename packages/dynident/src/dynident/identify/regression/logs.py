@@ -199,7 +199,8 @@ def _left_out(mechanism: Mechanism, log: Log, names: list[str]) -> Finding:
     ]
     if not moved:
         return note("channels_left_out", text)
-    own = [name for name in moved if name in mechanism.joint_names]
+    described = {joint.name for joint in mechanism.joints}
+    own = [name for name in moved if name in described]
     if own:
         how = f"the description fixes or couples {', '.join(own)}, but in log '{log.name}' they move otherwise"
         return note("fixed_joint", f"{how}; make these joints free in the description", "error", f"position:{own[0]}")
@@ -434,7 +435,7 @@ def long_pieces(logs: Sequence[Log]) -> tuple[list[Log], list[Finding]]:
         found += worth
         used = sum(piece.duration for piece in worth)
         text = f"log '{log.name}' has gaps: {len(worth)} pieces, {used:.4g} s of {log.duration:.4g} s, are used"
-        notes.append(note("gaps", text, "warning"))
+        notes.append(note("gap", text, "warning"))
     return found, notes
 
 

@@ -113,7 +113,7 @@ class Windows:
         moving = np.flatnonzero((rms > 0.0) & [name not in dead for name in prepared.joints])
         if not moving.size or (loops and dead):
             return
-        band = _band(prepared.motion.q[:, moving], prepared.motion.v[:, moving])
+        band = band_of(prepared.motion.q[:, moving], prepared.motion.v[:, moving])
         cutoff, self.reach = min(CUTOFF * band, prepared.cutoff.frequency), min(0.5 / band, LONGEST)
         motion = Motion(self._times, *butterworth(self.rate, prepared.motion.q, cutoff))
         self._effort, self._slope, _ = butterworth(self.rate, prepared.filtered, cutoff)
@@ -271,7 +271,7 @@ def _reversing(q: Array, slow: NDArray[np.bool_], reach: int, sliding: Array) ->
     return np.asarray(near | (np.abs(q - np.take_along_axis(q, last, axis=0)) < sliding))
 
 
-def _band(q: Array, v: Array) -> float:
+def band_of(q: Array, v: Array) -> float:
     """Return the highest frequency of a motion: `BAND` times its RMS frequency, which noise changes little."""
     return float(BAND * np.sqrt(np.mean(np.var(v, axis=0) / np.var(q, axis=0))) / (2.0 * np.pi))
 

@@ -200,9 +200,10 @@ def no_gravity(robot: Mechanism, motion: Motion, measured: Array) -> bool:
     """
     if not np.any(robot.gravity) or not np.any(robot.tree.inertias):
         return False
-    (_, share), (_, deviation) = shares(robot, motion, measured)
+    (inertia, share), (unsure, deviation) = shares(robot, motion, measured)
+    light = abs(inertia) + SURELY * unsure < WEAKEST  # it is the described masses that are not in the efforts
     seen = np.std(gravity(bare(robot), motion.q), axis=0) > np.std(measured, axis=0)
-    return bool(abs(share) < ABSENT and SURELY * deviation < ABSENT and np.any(seen))
+    return bool(abs(share) < ABSENT and SURELY * deviation < ABSENT and np.any(seen) and not light)
 
 
 def _beside_friction(columns: Array, y: Array, motion: Motion, measured: Array) -> tuple[Array, Array, float]:

@@ -42,11 +42,13 @@ TINY_SHARE = 0.05  # of gravity: less is none
 SURE = 20.0  # times the number of rows, the fall of twice the log-likelihood at least
 FREE = 0.5  # of its rows: what a joint's parameters must leave for its error alone to be known
 DOUBTED = 1.25  # times the error of joints alone from which on positions are doubted, ...
+CONTRADICTED = 1.4  # and from which on axes are tried, each of which is another robot
 POOR = 0.05  # ... or relative error (geometric mean of the joints) from which on they are
 SCALED = 1.15  # a gain that differs by less is no suspicion
 RIDGE = 1e-6  # of a column's square: directions that these samples do not show stay near zero
 FLOOR = 1e-6  # of a variance: better is not believed
 PASSES, FAULTS = 4, 4
+FEW = 8  # joints whose positions are always doubted: of more, there are too many pairs
 # Tried first; the ends tell nothing.
 GAINS = (1e-3, 1e-2, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.18, 1.4, 2.0, 2.8, 5.0, 10.0, 30.0, 1e2, 1e3)
 REFINED = 1.2  # and then about the best of them
@@ -54,7 +56,7 @@ KNOWN_GAIN, GAIN_SURE = 0.1, 4.0  # deviation of the logarithm of a gain that is
 GUESS = 1.0  # standard deviation of the logarithm of a gain that nothing shows
 WIDE = 2.0 * np.pi  # [rad], range of a revolute joint from which on degrees are thought of
 UNITS = {"degrees": np.pi / 180.0, "turns": 2.0 * np.pi, "grads": np.pi / 200.0, "milliradians": 1e-3}
-GEARS = (0.01, np.pi / 180.0, 0.05, 0.1, 0.2, 1.0 / 3.0, 0.5, 2.0 / 3.0, 1.5, 2.0, 3.0, 5.0, 2.0 * np.pi)
+GEARS = (0.01, np.pi / 180.0, 0.1, 1.0 / 3.0, 0.5, 0.7, 1.5, 2.0, 3.0, 2.0 * np.pi)
 GRAVITIES = (0.0, 0.25, 0.5, 0.7, 0.83, 1.2, 1.45, 2.0, 4.0, 16.0)
 LEAST_GRAVITY = 1.1  # a gravity that differs by less is no suspicion
 # Zeros of the positions: angles tried first, ...
@@ -239,13 +241,12 @@ def find_faults(
     names: Sequence[str],
     independent: float,
     angles: Sequence[int] = (),
-    more: Data | None = None,
     axes: Callable[[], Iterator[Change]] | None = None,
 ) -> Faults:
     """Return the faults that the data betray by contradicting themselves.
 
-    `independent` counts the rows of a joint, `angles` are the revolute joints, `more` has more samples of the same log, and
-    `axes` gives faults of the description, which are tried where nothing else explains the data.
+    `independent` counts the rows of a joint, `angles` are the revolute joints, and `axes` gives faults of the description,
+    which are tried where nothing else explains the data.
     """
     none = found = Faults((), (), data)
     W = data.rows()
@@ -256,20 +257,19 @@ def find_faults(
     products = Products.of(W, data.effort)
     lowest = data.misfit()
     found = replace(none, misfit=lowest, limit=limit)
-    doubted = found.poor() or _contradiction(W, products, independent) > DOUBTED
+    doubted = len(names) <= FEW or found.poor() or _contradiction(W, products, independent) > DOUBTED
     for _ in range(FAULTS):
         other = found.misfit - products.misfit()  # efforts may have been added
         options = [(L + other, change) for L, change in _of_efforts(products, names, left)]
         doubted = doubted or any(lowest - limit > L for L, _ in options)
         options += _of_motion(found.data, products.variances(), names, angles, limit, doubted)
-        best = _best(options, lowest, limit, found.data, more)
-        if best is None and axes is not None and found.poor() and _contradiction(W, products, independent) > DOUBTED:
-            axes, tried = None, list(_tried(found.data, axes()))
-            best = _best(tried, lowest, limit, found.data, more)
+        if axes is not None and _contradiction(W, products, independent) > CONTRADICTED:
+            options += _tried(found.data, axes())
+            axes = None
+        best = _best(options, lowest, limit, found.data)
         if best is None:
             break
         data = best.mend(found.data)
-        more = None if more is None else best.mend(more)
         W = data.rows()
         products = Products.of(W, data.effort)
         lowest = data.misfit()
@@ -278,7 +278,7 @@ def find_faults(
     return replace(found, contradiction=_contradiction(W, products, independent))
 
 
-def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data: Data, more: Data | None) -> Change | None:
+def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data: Data) -> Change | None:
     """Return the fault that explains the data best, None where none is sure."""
     options.sort(key=lambda option: option[0] + FALL * option[1].numbers)
     if not options:
@@ -286,11 +286,10 @@ def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data
     if options[0][0] + FALL * options[0][1].numbers < lowest - limit:
         return options[0][1]
     options.sort(key=lambda option: option[0])
-    wide = data if more is None else more
     tried = [change for L, change in options[:CLOSER] if lowest - LITTLE > L]
-    before, sure = _relative_errors(wide) if tried else np.zeros((0, 0)), list[tuple[float, float, Change]]()
+    before, sure = _relative_errors(data) if tried else np.zeros((0, 0)), list[tuple[float, float, Change]]()
     for change in tried:
-        was, after = before[:, list(change.order)] if change.order else before, _relative_errors(change.mend(wide))
+        was, after = before[:, list(change.order)] if change.order else before, _relative_errors(change.mend(data))
         if believed(was, after, HYPOTHESES * before.shape[1]):
             sure.append((*falls(was, after)[:2], change))
     if not sure:

@@ -60,6 +60,7 @@ from dynident.validate.diagnosis.faults import (
     shifted,
     wrong_zero,
 )
+from dynident.validate.diagnosis.noise import noise_floor
 from dynident.validate.diagnosis.residuals import clipped, contact_finding, contacts
 from dynident.validate.diagnosis.sample import Equations, Sample, false_channels, fault
 from dynident.validate.verdict import feeding_joints
@@ -68,8 +69,7 @@ EXCHANGED = 0.25  # of the error: so much better two joints must fit crosswise
 CONTRADICTS = 2.5  # times the error of joints alone, which one model of all leaves after mending
 UNEXPLAINED = 0.35  # relative error (geometric mean of the joints) that no mended fault leaves
 TOLD = 3.0  # fall of the logarithm of the product of all variances that described torques do not explain, for a wrong zero
-MORE = 1500  # samples
-SPOILED = ("held", "lost_rows")  # findings of the signals that leave nothing else to look for
+SPOILED = ("fixed_joint", "held", "lost_rows")  # findings that leave nothing else to look for
 SURE_SHARE = 5.0  # deviations
 HALF = 0.5  # of the description's error, where that is worse than nothing: so much less another gravity must leave
 ORDER = {"error": 0, "warning": 1, "info": 2}
@@ -90,10 +90,16 @@ class Inspection(Quality):
         Length of the log [s].
     short : bool
         True if the log has fewer independent rows than the robot has base parameters, and contradicts itself by chance.
+    noise : float
+        Noise of the efforts over the efforts, in the band of the fit; NaN where the log does not show it.
+    noise_source : str
+        How it was seen.
     """
 
     duration: float = 0.0
     short: bool = False
+    noise: float = float("nan")
+    noise_source: str = ""
     derived: ClassVar[tuple[str, ...]] = ("ok", "usable")
 
     @property
@@ -146,35 +152,36 @@ def inspect(
         prepared = prepared_for(rows, matched.log, options)
     dead = dead_efforts(prepared)
     late: list[Finding] = []
-    found = [finding for finding in quality.findings if finding.kind in SPOILED and finding.severity == "error"]
+    found = [note for note in (*matched.notes, *quality.findings) if note.kind in SPOILED and note.severity == "error"]
     independent = prepared.decimator.length(len(prepared)) * prepared.decimator.independence
     signals = rows.signals(prepared.temperature, None, prepared.motion)
+    noise = noise_floor(prepared)
     with one_blas_thread():
         if not moved.loops and not found:
-            wide = Sample.of(rows, base.columns, prepared.motion, prepared.filtered, signals, dead, MORE)
-            if pushed := contacts(wide):
+            sample = Sample.of(rows, base.columns, prepared.motion, prepared.effort, signals, dead)
+            found = false_channels(matched.log, prepared.quality, sample)
+            if not found and (pushed := contacts(sample)):
                 rest = inspect(_without(log, pushed), robot, base, absent, excitation, **options)
                 told = contact_finding(log.name, pushed, log.duration)
                 others = [finding for finding in rest.findings if finding.kind != "nan"]
                 return replace(rest, findings=_sorted(log, [told, *others]).findings)
-            found = false_channels(matched.log, prepared.quality, wide) or clipped(wide)
+            found = found or clipped(sample)
         if not found:
             delays = delays_of(rows, base, prepared, dead)
             late = [delay.finding(prepared.joints) for delay in delays]
             prepared = aligned(prepared, delays)  # other faults are looked for beside the delays
         if moved.loops:
-            return _sorted(log, [*late, *few, *quality.findings])
+            return _sorted(log, [*late, *few, *quality.findings], noise=noise)
         short = not found and independent < base.rank
         if not found:
-            sample = Sample.of(rows, base.columns, prepared.motion, prepared.filtered, signals, dead)
-            wide = Sample.of(rows, base.columns, prepared.motion, prepared.filtered, signals, dead, MORE)
-            found = _compare(rows, base, prepared, sample, wide, independent)
+            sample = Sample.of(rows, base.columns, prepared.motion, prepared.effort, signals, dead)
+            found = _compare(rows, base, prepared, sample, independent)
     found = [*late, *found]
     if excitation and short:
         few = few or [short_finding(log, independent, base.rank)]
     told = {finding.channel for finding in found if finding.kind in ("stuck", "clipped", *SPOILED)}
     rest = [finding for finding in quality.findings if finding.channel not in told]
-    return _sorted(log, [*few, *found, *rest] if short else [*found, *few, *rest], short)
+    return _sorted(log, [*few, *found, *rest] if short else [*found, *few, *rest], short, noise)
 
 
 def _without(log: Log, stretches: Sequence[tuple[float, float]]) -> Log:
@@ -190,7 +197,9 @@ def without_contacts(
 ) -> tuple[Log, tuple[Finding, ...]]:
     """Return a log without stretches of time in which forces from outside act, and the finding about them."""
     matched = match(robot, log)
-    if matched.mechanism.loops or log.effort_kind == "none" or motion_findings(log, matched.piece.quality):
+    quality = matched.piece.quality
+    spoiled = any(quality.of(kind) for kind in ("stuck", *SPOILED))
+    if matched.mechanism.loops or log.effort_kind == "none" or spoiled or motion_findings(log, quality):
         return log, ()
     rows = Rows(matched.mechanism, "gls")
     base = base_parameters(matched.mechanism) if base is None else base
@@ -201,15 +210,16 @@ def without_contacts(
         except LogError:  # so does the fit
             return log, ()
         signals = rows.signals(prepared.temperature, None, prepared.motion)
-        found = contacts(
-            Sample.of(rows, base.columns, prepared.motion, prepared.filtered, signals, dead_efforts(prepared), MORE)
-        )
+        found = contacts(Sample.of(rows, base.columns, prepared.motion, prepared.effort, signals, dead_efforts(prepared)))
     return (_without(log, found), (contact_finding(log.name, found, log.duration),)) if found else (log, ())
 
 
-def _sorted(log: Log, findings: Sequence[Finding], short: bool = False) -> Inspection:
+def _sorted(
+    log: Log, findings: Sequence[Finding], short: bool = False, noise: tuple[float, str] = (float("nan"), "")
+) -> Inspection:
     """Return findings of a log, most serious first; those of one severity stay in their order."""
-    return Inspection(log.name, tuple(sorted(findings, key=lambda finding: ORDER[finding.severity])), log.duration, short)
+    ordered = tuple(sorted(findings, key=lambda finding: ORDER[finding.severity]))
+    return Inspection(log.name, ordered, log.duration, short, *noise)
 
 
 def inspect_fit(fit: Fit) -> tuple[Inspection, ...]:
@@ -226,9 +236,9 @@ def findings_of(fit: Fit) -> tuple[Finding, ...]:
     Logs in memory are inspected; the notes of a fit have what was found before. Joints whose friction feeds energy are told
     where nothing else refutes the fit.
     """
-    noted = [note for note in fit.notes if note.severity == "error" or (note.severity == "warning" and note.kind in FAULTS)]
-    found = inspect_fit(fit) if fit.data.logs else ()
-    every = sorted([*suspicions(found), *noted, *suspicions(found, "warning")], key=lambda finding: ORDER[finding.severity])
+    notes = with_findings(fit).notes if fit.data.logs else fit.notes
+    noted = [note for note in notes if note.severity == "error" or (note.severity == "warning" and note.kind in FAULTS)]
+    every = sorted(noted, key=lambda finding: ORDER[finding.severity])
     return tuple(every) if every and every[0].severity == "error" else (*feeding_joints(fit), *every)
 
 
@@ -242,8 +252,14 @@ def with_findings(fit: Fit) -> Fit:
     found = inspect_fit(fit)
     mild = {f.sentence: f for each in reversed(found) for f in reversed(each.findings) if f.kind == "masses"}
     data = replace(fit.data, logs=())  # they have been looked at
+    seen = [each for each in found if np.isfinite(each.noise)]
+    if seen:
+        floor = float(np.sqrt(np.mean([each.noise**2 for each in seen])))
+        said = f"noise floor of the efforts {floor:.2%}, by {seen[0].noise_source}"
+        mild["noise"] = Finding("noise_floor", "effort", "info", said, floor)
     told = (*suspicions(found), *suspicions(found, "warning"), *reversed(mild.values()))
-    return replace(fit, data=data, notes=(*fit.notes, *told))
+    known = {note.sentence for note in fit.notes}
+    return replace(fit, data=data, notes=(*fit.notes, *(finding for finding in told if finding.sentence not in known)))
 
 
 def _short_gap(finding: Finding) -> bool:
@@ -253,7 +269,7 @@ def _short_gap(finding: Finding) -> bool:
 
 def _complete(finding: Finding) -> Finding:
     """Return a finding of a signal with the channel in its sentence."""
-    if finding.kind not in ("held", "nan", "unit_suspect"):
+    if finding.kind not in ("held", "nan", "quantised"):
         return finding
     quantity, _, joint = finding.channel.partition(":")
     return replace(finding, sentence=f"{quantity} of {joint} (or more channels): {finding.sentence}")
@@ -262,8 +278,8 @@ def _complete(finding: Finding) -> Finding:
 def suspicions(inspections: Sequence[Inspection], severity: str = "error") -> tuple[Finding, ...]:
     """Return the faults that spoil a fit of these logs: the same but for numbers once, with the logs unless these are all.
 
-    A fault of the wiring is in every log. A log with fewer rows than parameters hardly contradicts itself but by chance, so its
-    faults are believed only if logs of half of the time say the same.
+    A fault of clock, gravity or axis is in every log. A log with fewer rows than parameters hardly contradicts itself but by
+    chance. Such faults are believed only if logs of half of the time say the same.
     """
     faults: dict[str, Finding] = {}
     where: dict[str, list[Inspection]] = {}
@@ -275,8 +291,10 @@ def suspicions(inspections: Sequence[Inspection], severity: str = "error") -> tu
                 where.setdefault(key, []).append(inspection)
     whole = sum(inspection.duration for inspection in inspections)
 
-    def believed(found: Sequence[Inspection]) -> bool:
-        return not all(x.short for x in found) or sum(x.duration for x in found) >= 0.5 * whole
+    def believed(key: str) -> bool:
+        found = where[key]
+        wired = faults[key].kind in WIRED and severity == "error"
+        return not (wired or all(x.short for x in found)) or sum(x.duration for x in found) >= 0.5 * whole
 
     def named(key: str) -> str:
         return ", ".join(dict.fromkeys(x.name for x in where[key]))
@@ -284,10 +302,11 @@ def suspicions(inspections: Sequence[Inspection], severity: str = "error") -> tu
     return tuple(
         finding if len(where[key]) == len(inspections) else replace(finding, sentence=f"{finding.sentence} (in {named(key)})")
         for key, finding in faults.items()
-        if believed(where[key])
+        if believed(key)
     )
 
 
+WIRED = ("clock", "gravity", "axis", "drift")
 #: Codes of the findings that a verdict tells, and what they mean. Errors refute a fit unless they are accepted.
 FAULTS = {
     "clock": "the time stamps run too fast or too slow",
@@ -299,6 +318,7 @@ FAULTS = {
     "contact": "stretches of time with forces from outside, which are left out",
     "stuck": "a channel keeps a value while its joint moves",
     "clipped": "efforts are cut off",
+    "quantised": "efforts have a few levels only",
     "unit": "positions, speeds or efforts have another unit",
     "sign": "a channel has the opposite sign",
     "order": "channels of two joints are exchanged",
@@ -320,9 +340,7 @@ FAULTS = {
 }
 
 
-def _compare(
-    rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sample, wide: Sample, independent: float
-) -> list[Finding]:
+def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sample, independent: float) -> list[Finding]:
     """Return what the equations of the robot and its description tell about a log; `independent` counts rows of a joint."""
     robot, part, measured = rows.mechanism, sample.motion, sample.effort
     motion, names = prepared.motion, rows.mechanism.coordinate_names
@@ -340,7 +358,6 @@ def _compare(
         names,
         independent,
         angles,
-        Data.of(wide, wide.effort[:, order]),
         lambda: _other_axes(robot),
     )
     error = float(np.linalg.norm(measured - described))

@@ -23,8 +23,8 @@ from dynident.mechanics.motion import Motion
 from dynident.validate.diagnosis.delay import FRICTION, SLOW, friction_functions
 
 CHANCE = 0.01
-FALL = 0.2  # a smaller fall has many explanations
-STRETCHES, FEWEST = 20, 6
+FALL = 0.1  # a smaller fall has many explanations
+STRETCHES, FEWEST = 40, 8
 PASSES = 3  # iterations of the weights
 RIDGE = 1e-8  # of a column's square
 FLOOR = 1e-9  # of the squared effort: smaller errors are not credible

@@ -41,8 +41,8 @@ def clipped(sample: Sample) -> list[Finding]:
         more = ((wanted - y) * np.sign(y))[cut]
         if np.mean(more) > EXCESS * rest and np.mean(more > 0.0) > ALWAYS:
             said = (
-                f"the efforts of {name} are cut off near their limit {top:.4g}, where other samples tell that more acted; record "
-                "a wider range, or leave these stretches of time out"
+                f"the efforts of {name} are cut off near their limit {top:.4g}, where other samples tell that more acted; "
+                "record a wider range, or leave these stretches of time out"
             )
             found.append(fault("clipped", f"effort:{name}", said, top))
     return found
@@ -57,7 +57,7 @@ def contacts(sample: Sample) -> list[tuple[float, float]]:
     W, effort, t = sample.equations(sample.motion), sample.effort, sample.motion.t
     if W.shape[1] > 0.25 * len(t):
         return []
-    kept = np.ones(len(t), dtype=bool)
+    kept, wide = np.ones(len(t), dtype=bool), float(np.median(np.diff(t)))
     found: list[tuple[float, float]] = []
     speed = np.sqrt(np.mean(sample.motion.v**2, axis=0))
     for _ in range(PASSES):
@@ -74,7 +74,7 @@ def contacts(sample: Sample) -> list[tuple[float, float]]:
             own = slice(first, last)
             peak = (z[own] > LARGEST) & (np.abs(error[own][:, used]) > SHARE * size[used]) & moving[own]
             if SHORT <= t[last - 1] - t[first] <= LONG and peak.any():
-                found.append((float(t[first]), float(t[last - 1])))
+                found.append((float(t[first] - wide), float(t[last - 1] + wide)))
         inside = np.zeros(len(t), dtype=bool)
         for start, end in found:
             inside |= (t >= start) & (t <= end)
