@@ -19,10 +19,11 @@ from dynident.control import Cascade, ComputedTorque, OpenLoop, gains_for
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, Viscous
 from dynident.parallel import cores
-from dynident.simulate import VirtualRobot, monte_carlo
+from dynident.simulate import VirtualRobot
 from dynident.simulate.layout import FINE
 from dynident.simulate.machine import Machine
 from dynident.simulate.reference import table_of
+from dynident_lab.servo import monte_carlo
 from dynident_papers.robots import dualv
 
 Array = NDArray[np.float64]

@@ -11,7 +11,7 @@ from PIL import Image
 
 import dynident as di
 from dynident.figures import BLUE, INK, MUTED, ORANGE
-from dynident.mechanism.drawing import link_poses
+from dynident.mechanism.describe import link_poses
 
 FILE = Path(__file__).resolve().parent / "pictures" / "before_after.png"
 POSE = (0.4, -0.5, 0.9, 0.3, 0.6, 0.0)

@@ -11,7 +11,7 @@ import numpy as np
 
 import dynident as di
 from dynident.excitation import Stage, limits_of
-from dynident.excitation.stages import plan_within
+from dynident.excitation.designs import plan_within
 from dynident.trajectory import Fourier, Trajectory
 from dynident_lab.campaigns import campaign_columns, segment_frame, segment_start
 from dynident_lab.link import Message, encode

@@ -24,7 +24,7 @@ def _public(package: str, stub: Path) -> dict[str, Any]:
     """
     module = importlib.import_module(package)
     found = {f"{package}.{name}": getattr(module, name) for name in names_of(stub)}
-    found = {name: item for name, item in found.items() if getattr(item, "__module__", "") != "dynident.graph.elementary"}
+    found = {name: item for name, item in found.items() if getattr(item, "__module__", "") != "dynident.graph.algebra"}
     return {name: item for name, item in found.items() if inspect.isfunction(item) or _is_constructed(item)}
 
 

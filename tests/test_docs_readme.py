@@ -18,10 +18,12 @@ import dynident as di
 
 ROOT = Path(__file__).resolve().parents[1]
 DEMO = ROOT / "examples" / "demo"
-PAGES = sorted((ROOT / "docs").glob("*.md"))
-FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.M | re.S)
-#: Languages a code block may have: Python runs here, the others are for people.
-MARKED = {"python", "sh", "c", "toml", "text", "csv", "xml", "{math}", "{eval-rst}", "{toctree}", "{literalinclude}"}
+DOCS = ROOT / "docs"
+PAGES = [page for page in sorted(DOCS.rglob("*.md")) if not {"_build", "generated"} & set(page.parts)]
+FENCE = re.compile(r"^ *```(\S*)[^\n]*\n(.*?)^ *```$", re.M | re.S)
+#: Languages a code block may have: Python and the cells of tutorials run here, the others are for people.
+RUN = ("python", "{code-cell}")
+MARKED = {*RUN, "sh", "c", "toml", "text", "csv", "xml", "{math}", "{eval-rst}", "{toctree}", "{literalinclude}"}
 
 
 @pytest.fixture(scope="module")
@@ -64,14 +66,15 @@ def test_the_readme_example_runs(example: Path, monkeypatch: pytest.MonkeyPatch,
     assert "verdict" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS).with_suffix("")))
 def test_every_python_block_of_the_documentation_runs(page: Path, example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of one page share their names, as a reader would type them one after the other."""
     blocks = _blocks(page)
     unknown = {language for language, _ in blocks} - MARKED
-    assert not unknown, f"{page.name}: code blocks are marked {unknown}; mark them python, sh, toml or text"
-    code = "\n".join(code for language, code in blocks if language == "python")
-    if code:
+    assert not unknown, f"{page.name}: code blocks are marked {unknown}; mark them as one of {MARKED}"
+    cells = [re.sub(r"^:tags:.*\n", "", code) for language, code in blocks if language in RUN]
+    code = "\n".join(cell for cell in cells if not cell.startswith("%"))  # lines with % are for notebooks
+    if code and page.stem != "gallery":  # tests/test_examples.py runs the programs of the gallery
         pytest.importorskip("sympy", reason="the examples use every extra: pip install 'dynident[all]'")
         _run(code, example, page.name, monkeypatch)
 

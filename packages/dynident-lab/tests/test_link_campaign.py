@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from link_peers import PrintedController, StyleServer
-from link_process import plan
+from link_process import JOINTS, plan
 from warm_robots import balanced_arm6, warm_arm6
 
 import dynident as di
@@ -29,9 +29,13 @@ from dynident_lab.link import (
     AbortedError,
     Campaign,
     Emulator,
+    Identity,
+    RemoteController,
+    Samples,
     Settings,
     SimpleClient,
     SimpleServer,
+    Status,
     describe,
     seconds,
     simulate_campaign,
@@ -229,29 +233,76 @@ def test_a_collision_like_residual_stops_the_robot(server, tmp_path) -> None:
     assert not server.emulator.alarms
 
 
-def test_a_full_disk_pauses_and_goes_on(server, tmp_path, monkeypatch) -> None:
-    campaign = campaign_of(server, tmp_path / "c", plan(1))
-    write, said = os.write, []
-    full = threading.Event()
+class ImmediateController(RemoteController):
+    """A robot that does exactly what it is sent, ten samples per call: no thread, no socket and no clock of the host."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count, self.began, self.here, self.goal = 0, None, np.zeros(6), None
+
+    def connect(self) -> Identity:
+        self.identity = Identity("arm6", JOINTS, JOINTS, effort_kind="joint_torque", period=0.004, virtual=True)
+        return self.identity
+
+    def samples(self, timeout: float) -> list[tuple[float, Samples]]:
+        rows = np.array([self._row() for _ in range(10)])
+        return [(time.time(), Samples.from_table(rows))]
+
+    def _row(self) -> list[float]:
+        now = np.nan if self.began is None else 0.004 * (self.count - self.began)
+        v = np.zeros(6)
+        if self.began is not None:
+            t = self.goal.t - self.goal.t[0]
+            self.here, v = (np.array([np.interp(now, t, x) for x in part.T]) for part in (self.goal.q, self.goal.v))
+            self.began = None if now > t[-1] - 0.002 else self.began
+        self.count += 1
+        return [self.count - 1, 0.004 * self.count, now, *self.here, *v, *v, *np.full(6, 20.0)]
+
+    def state(self) -> Status:
+        return Status(moving=self.began is not None)
+
+    def position(self) -> np.ndarray:
+        return self.here
+
+    def send(self, motion: di.Motion) -> None:
+        self.goal = motion
+
+    def run(self) -> None:
+        self.began = self.count
+
+    def stop(self) -> None:
+        self.began = None
+
+    def reset(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_full_disk_pauses_and_goes_on(tmp_path, monkeypatch) -> None:
+    robot, write, said, full = ImmediateController(), os.write, [], []
 
     def limited(handle: int, data: bytes) -> int:
-        if full.is_set():
+        if full:
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(handle, data)
 
-    def look(progress, always: bool = False) -> None:  # every batch, whatever the clock says
+    def look(progress, always: bool = False) -> None:
         if progress.what == "disk full":
+            assert not robot.state().moving
             said.append(progress.text)
-            _until(lambda: not server.emulator.status[4])
             full.clear()
         elif progress.what == "cycle" and progress.motion > 0.0 and not said:
-            full.set()
+            full.append(True)
 
+    campaign = Campaign.create(tmp_path / "c", plan(1), Settings(), robot)
     monkeypatch.setattr(os, "write", limited)
     campaign._show = look
     assert campaign.run() == 1
     assert "free some space" in said[0]
     check(tmp_path / "c", plan(1), 1)
+    assert events(tmp_path / "c").count("cycle begun") == 2
     assert "disk was full" in events(tmp_path / "c")
 
 

@@ -49,20 +49,19 @@ def gen3(shared_data):
 def test_gen3_temperature_helps_little_and_not_everywhere(gen3) -> None:
     """The honest finding: temperature explains a little of the repeated motion and spoils the other files.
 
-    Leave one file out of five; relative error of the held-out file without and with ``1 + alpha (T - T0)``:
+    Leave one of the five files out; relative error of the held-out file without and with ``1 + alpha (T - T0)``:
 
     ===========================  =======  =======
-    RunTrajectory1               24.61 %  24.43 %
-    Trajectory1                  27.06 %  26.72 %
-    RecordTrajectory_quadratic   17.46 %  22.47 %
-    opti_traj_testing1           29.77 %  66.64 %
-    opti_traj_testing2           39.20 %  47.79 %
+    RunTrajectory1               15.63 %  15.58 %
+    Trajectory1                  15.28 %  15.05 %
+    RecordTrajectory_quadratic   10.64 %  12.75 %
+    opti_traj_testing2           37.14 %  46.07 %
     ===========================  =======  =======
 
-    The two runs of the same motion differ by 1 to 2.4 K, so at the identified -1 to -2.5 %/K of the wrist their friction
-    differs by some 4 %, far below the 20 % that these 2 to 5 s records leave unexplained; RecordTrajectory_quadratic is 8 to
-    13 K cooler than all others, so alpha extrapolates there. With the seven single-joint records added to the training
-    files the finding is the same (45.0 to 43.4 % and 46.3 to 45.5 % with both runs held out, worse on the other three).
+    The fit without opti_traj_testing1 extrapolates wildly at joint_1 (5085 and 45 %), so nothing follows from it. The two
+    runs of the same motion differ by 1 to 2.4 K, so at the identified -1.5 to -3.8 %/K of the wrist their friction differs by
+    some 4 %, far below the error that these 2 to 5 s records leave; RecordTrajectory_quadratic is 8 to 13 K cooler than all
+    others, so alpha extrapolates there.
     The wrist joints alone show a slope that is clearly different from zero, and it has the sign that [Pagani2022] finds:
     friction falls with temperature.
     """

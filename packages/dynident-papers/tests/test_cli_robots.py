@@ -42,15 +42,13 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_a_robot_of_the_literature_is_described_and_drawn(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert run(monkeypatch, "describe", "dualv", "--json", "--svg", "graph.svg") == 0
+    assert run(monkeypatch, "describe", "dualv", "--json", "--plot", "graph.svg") == 0
     data = json.loads(capsys.readouterr().out)
     assert data["dof"] == 3
     assert data["base_parameters"]["rank"] == 40
     assert len(data["actuators"]) == 4
     root = ElementTree.parse("graph.svg").getroot()  # noqa: S314 - our own output
-    shown = "".join(root.itertext())
-    assert "actuation redundancy 1" in shown
-    assert "platform" in shown
+    assert root.tag.endswith("svg")
 
 
 def test_redundancy_is_described(monkeypatch, capsys):
@@ -223,8 +221,9 @@ def test_the_log_of_a_ready_machine_can_be_identified_by_its_name(monkeypatch, c
     to_csv("swing.csv", sample(random_motion([0.3, 0.2, 0.4], [0.8, 0.8, 0.8], 1, 4.0), 500.0), (*names,))
     assert run(monkeypatch, "simulate", "swing.csv", "--robot", "rrr", "-o", "run.parquet", "-q") == 0
     assert run(monkeypatch, "identify", "rrr", "run.parquet", "-o", "out", "-q") == 0
-    assert "'rrr' is not a file; fit.json has" in capsys.readouterr().err
-    assert {path.name for path in Path("out").iterdir()} == {"fit.json", "report.html", "verdict.json"}
+    assert {path.name for path in Path("out").iterdir()} == {"fit.json", "identified.json", "report.html", "verdict.json"}
+    assert run(monkeypatch, "describe", "out/identified.json", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["coordinates"] == list(names)
 
 
 def test_a_ready_machine_keeps_its_drives():

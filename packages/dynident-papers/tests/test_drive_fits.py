@@ -7,7 +7,7 @@ import pytest
 
 from dynident.arrays import Array, Complex
 from dynident.drive import Chain, Encoder
-from dynident.drive.encoder import counted
+from dynident.drive.drive import counted
 from dynident.errors import DynidentError, IdentificationError
 from dynident.friction import Coulomb, FrictionLaw, Offset, Tanh, Viscous
 from dynident_lab.servo.chain import modes, receptance, resonances

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dynident as di
+import dynident.cli
 from dynident.cli import run
 from dynident.excitation import Plan, refer
 from dynident.workflow import divide
@@ -50,12 +51,21 @@ def test_every_next_command_runs_as_printed_from_design_to_another_program(
     robot = "my robot/two bars.urdf"
     said = call(capsys, "excite", robot, "--iterations", 5, "--starts", 2, "-o", "my plan")
     said = call(capsys, *next_command(said), "--noise", 0.01)  # simulate
-    said = call(capsys, *next_command(said))  # identify
+    words = next_command(said)
+    checked = call(capsys, "inspect", words[2], "--robot", robot)
+    assert "excitation" in checked.splitlines()[0] and next_command(checked)[:3] == words[:3]
+    said = call(capsys, *words)  # identify
     assert "held out: stage" in said and "VALIDATED (" in said and len(said.splitlines()) <= 15
     words = next_command(said)  # export
     said = call(capsys, *words)
     assert "read back by MuJoCo" in said or "not installed" in said
     assert Path(words[words.index("-o") + 1]).is_dir()
+
+
+def test_all_commands_that_print_a_next_one_are_tried_here() -> None:
+    folder = Path(di.cli.__file__).parent
+    found = {path.stem for path in folder.glob("*.py") if "print_next(" in path.read_text(encoding="utf-8")}
+    assert found == {"consoles", "excite", "simulate", "inspect", "identify"}
 
 
 def test_next_command_of_an_unvalidated_fit_is_complete_but_for_the_log(
@@ -146,6 +156,21 @@ def test_refit_uses_all_data_and_keeps_the_verdict() -> None:
     assert "fitted once more to all data" in refitted.summary()
     with pytest.raises(di.DynidentError, match="nothing is held out"):
         di.identify(arm.robot, arm.run, validate=0, refit=True)
+
+
+def test_gains_of_a_log_are_those_of_the_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arm, gains = di.examples.arm6(), np.array([12.0, 12.0, 9.0, 5.0, 5.0, 4.0])
+    for log, name in ((arm.run, "run"), (arm.other, "other")):
+        table = np.column_stack([log.t, log.position, log.effort / gains])
+        heads = ",".join(["t", *(f"q_{j}" for j in log.joints), *(f"current_{j}" for j in log.joints)])
+        np.savetxt(f"{name}.csv", table, delimiter=",", header=heads, comments="")
+    arm.robot.save("arm.urdf")
+    given = ",".join(f"{joint}={gain:g}" for joint, gain in zip(arm.run.joints, gains, strict=True))
+    call(capsys, "identify", "arm.urdf", "run.csv", "--effort", "motor_current", "--gain", given, "-o", "out", "-q")
+    assert [motor.gain for motor in di.Fit.load("out/fit.json").model.actuators] == gains.tolist()
+    assert "validated" in call(capsys, "validate", "out/fit.json", "other.csv", "--effort", "motor_current")
+    call(capsys, "derive", "out/fit.json", "--c", "-o", "controller")
+    assert "arm6_currents(" in Path("controller/arm6.h").read_text(encoding="utf-8")
 
 
 def test_data_frames_are_logs() -> None:

@@ -10,9 +10,9 @@ from small_robots import arm3
 
 from dynident.checks import per_actuator
 from dynident.control import PID, Cascade, ComputedTorque, CurrentLoop, OpenLoop
-from dynident.control.period import AxisLoops, period_map, rigid_plant
+from dynident.control.tick import AxisLoops, period_map, rigid_plant
 from dynident.drive import Encoder
-from dynident.drive.encoder import low_pass_coefficient
+from dynident.drive.drive import low_pass_coefficient
 from dynident.errors import DynidentError
 
 

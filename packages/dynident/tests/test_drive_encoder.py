@@ -12,7 +12,7 @@ from scipy.signal import lfilter
 
 from dynident.control.tick import sensed_speed
 from dynident.drive import Encoder
-from dynident.drive.encoder import counted, low_pass_coefficient, sensed_current, sensed_position
+from dynident.drive.drive import counted, low_pass_coefficient, sensed_current, sensed_position
 
 H = 1e-3
 T = np.arange(0.0, 4.0, H)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynident.drive import CurrentSensor, Drive, Encoder, Motor, Transmission
-from dynident.drive.transmission import gear_share, shaft_torque
+from dynident.drive.drive import gear_share, shaft_torque
 from dynident.errors import DynidentError
 from dynident.friction import Coulomb, LuGre, Viscous
 

@@ -25,12 +25,11 @@ from dynident.excitation import (
     limits_of,
     read_limits,
 )
-from dynident.excitation.designs import check_motion
+from dynident.excitation.designs import check_motion, plan_within
 from dynident.excitation.limits import State
 from dynident.excitation.limits_file import limits_settings
 from dynident.excitation.objective import Criterion, Objective, RobotEquations
 from dynident.excitation.optimise import Problem, feasible_start, optimise
-from dynident.excitation.stages import plan_within
 from dynident.files import to_json
 from dynident.identify import base_parameters
 from dynident.trajectory import Fourier, Trajectory

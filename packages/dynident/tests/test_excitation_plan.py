@@ -13,10 +13,10 @@ from small_robots import five_bar
 
 from dynident.errors import DynidentError
 from dynident.excitation import Plan, Stage, ToolBox, average_log, check_plan, limits_of, payload_plan, refer, stage_logs
+from dynident.excitation.designs import plan_within, validation_motion
 from dynident.excitation.objective import Criterion, Objective, RobotEquations
 from dynident.excitation.optimise import Problem, feasible_start
 from dynident.excitation.plan import purpose_logs
-from dynident.excitation.stages import plan_within, validation_motion
 from dynident.identify import base_parameters
 from dynident.signals import Log
 from dynident.trajectory import BSpline, Fourier, Interpolated, Moves, Trajectory

@@ -172,13 +172,18 @@ def test_every_joint_gets_the_simplest_law_that_is_not_worse() -> None:
     assert abs(fit.values[at] - 0.15) < 4.0 * fit.std[at]
     assert any("<- chosen" in note.sentence for note in fit.notes)
     faster = log_of(truth, 600, 4, 0.03, scale=1.6)
-    assert (
-        fit.score(faster).metrics.relative
-        < 1.1
-        * di.fit_friction(arm(), log, {"joint_1": CURVE.law, "joint_2": simple.law}, options={"decimation": 1})
-        .score(faster)
-        .metrics.relative
-    )
+    known = di.fit_friction(arm(), log, {"joint_1": CURVE.law, "joint_2": simple.law}, options={"decimation": 1})
+    assert fit.score(faster).metrics.relative < 1.1 * known.score(faster).metrics.relative
+
+
+def test_relative_errors_of_all_laws_are_those_of_the_same_effort() -> None:
+    truth = arm().with_friction({"joint_1": CURVE, "joint_2": CURVE})
+    log, other = log_of(truth, 2500, 3, 0.03), log_of(truth, 600, 4, 0.03, scale=1.6)
+    laws = (CURVE.law, Coulomb() + Viscous())
+    found = [di.fit_friction(arm(), log, law, options={"decimation": 1}).score(other) for law in laws]
+    sizes = [score.metrics.rmse / score.metrics.relative_per_joint for score in found]
+    np.testing.assert_allclose(sizes[0], sizes[1], rtol=1e-9)
+    np.testing.assert_allclose(sizes[0], np.sqrt(np.mean(found[0].measured ** 2, axis=0)), rtol=1e-9)
 
 
 def test_a_model_that_fails_at_higher_speeds_is_not_chosen() -> None:

@@ -1,13 +1,14 @@
 """Friction that grows with the load of the model's own bodies: identified, scored, saved, written, exported and simulated."""
 
 import warnings
+from typing import Any
 
 import identify_cases
 import numpy as np
 import pytest
 
 import dynident as di
-from dynident.errors import DescriptionError, DynidentWarning
+from dynident.errors import DynidentWarning
 from dynident.friction import law_of
 from dynident.identify import fit_friction
 from dynident.symbolic.controller import ControllerCode
@@ -88,6 +89,12 @@ def test_a_fit_with_load_friction_is_saved_written_and_exported(robots, fit, tmp
     assert exported.difference < 1e-9
 
 
-def test_controller_code_says_that_it_has_no_load(robots):
-    with pytest.raises(DescriptionError, match="grows with the load"):
-        ControllerCode(robots[1])
+def test_controller_code_takes_the_load_from_the_acceleration(robots):
+    robot, space = robots[1], dict[str, Any]()
+    exec(ControllerCode(robot).numpy, space)
+    motion = identify_cases.smooth(3, 40, seed=6)
+    q, v, a = motion.q, motion.v, motion.a
+    tau = space["inverse_dynamics"](q, v, a) + space["friction"](q, v, a)
+    np.testing.assert_allclose(tau, di.inverse_dynamics(robot, motion), rtol=1e-12, atol=1e-12)
+    found = space["forward_dynamics"](q, v, tau)
+    np.testing.assert_allclose(found, di.forward_dynamics(robot, q, v, tau), rtol=1e-9, atol=1e-9)

@@ -129,7 +129,7 @@ def test_pieces_of_a_batch_are_the_batch() -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
 def test_sums_of_products_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    from dynident.graph import products
+    from dynident.graph import compiled as products
 
     monkeypatch.setattr(products, "vector_width", lambda: width)
     monkeypatch.setattr(products, "_code", products._code.__wrapped__)  # the code of this width is nobody else's

@@ -9,7 +9,7 @@ import pytest
 from identify_cases import PLANAR, RRR, UR10, arm, simulated_log
 
 import dynident as di
-from dynident.identify.fingerprint import unpacked
+from dynident.identify.held_out import unpacked
 from dynident.identify.regression import factor
 from dynident.signals import filters
 from dynident.signals.filters import butterworth_part, differences, filter_columns, low_passed, padded, parts_of

@@ -15,10 +15,10 @@ import dynident as di
 from dynident.errors import DynidentWarning, IdentificationError
 from dynident.friction import TERMS
 from dynident.identify import MAP, WLS, Fit, Knowledge, Regression, base_parameters
+from dynident.identify.figures import Undetermined
 from dynident.identify.posterior.posterior import FRICTION, calibration, jackknife
 from dynident.identify.prediction import model_errors
 from dynident.identify.regression.factor import RowGroup
-from dynident.identify.tables import Undetermined
 from dynident.mechanics import inverse_dynamics
 from dynident.mechanism import apply_sidecar
 from dynident.validate.diagnosis.inspection import doubts_of

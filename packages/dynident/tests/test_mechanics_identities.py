@@ -29,8 +29,8 @@ from dynident.mechanics import (
     momentum_regressor,
     regressor,
 )
+from dynident.mechanics.functions import weighted_regressor
 from dynident.mechanics.newton_euler import body_regressor
-from dynident.mechanics.regressors import weighted_regressor
 from dynident.mechanism import Mechanism
 
 SAMPLES = 6

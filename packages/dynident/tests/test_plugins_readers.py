@@ -20,7 +20,6 @@ from dynident.errors import DescriptionError, LogError, warn
 from dynident.friction import law_of
 from dynident.friction.text import law_text
 from dynident.mechanism import read_robot
-from dynident.mechanism.files import write_robot
 
 MODULE = '''
 """A package that knows nothing of the tests."""
@@ -145,8 +144,8 @@ def test_identified_numbers_of_a_robot_of_another_format_are_written_as_urdf(tmp
     file.write_text("0.3 0.2")
     robot = read_robot(file)
     masses = {name: 1.25 for name in robot.parameters.names if name.startswith("m_")}
-    path = write_robot(file, robot, robot.parameters.replace(masses), tmp_path / "identified.urdf")
-    found = read_robot(path).parameters
+    robot.with_parameters(robot.parameters.replace(masses)).save(tmp_path / "identified.urdf")
+    found = read_robot(tmp_path / "identified.urdf").parameters
     assert [found[name] for name in found.names if name.startswith("m_")] == [1.25, 1.25]
 
 

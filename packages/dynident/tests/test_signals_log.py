@@ -10,7 +10,7 @@ import dynident as di
 from dynident.errors import LogError
 from dynident.signals import Log
 from dynident.signals.log import EFFORT_KINDS
-from dynident.signals.units import to_si
+from dynident.signals.tables import to_si
 
 
 def make(n: int = 2, samples: int = 200, **changes: object) -> Log:

@@ -16,7 +16,7 @@ from small_robots import five_bar, platform
 import dynident as di
 from dynident.control import OpenLoop
 from dynident.drive import Drive, Motor, Transmission
-from dynident.drive.transmission import gear_share
+from dynident.drive.drive import gear_share
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.mechanics import actuator_jacobian, forward_dynamics
 from dynident.mechanism import Actuator, Coupling, from_com

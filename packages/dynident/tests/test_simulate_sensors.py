@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynident.drive.encoder import counted
+from dynident.drive.drive import counted
 from dynident.errors import DynidentError
 from dynident.simulate import Sensors
 from dynident.simulate.record import STREAMS, Noise, at_times, kept_rows, means, sample_times

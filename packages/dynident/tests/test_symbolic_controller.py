@@ -17,7 +17,8 @@ import small_robots
 
 import dynident as di
 from dynident.control import feedforward_torques, with_preload
-from dynident.mechanics import close_positions
+from dynident.errors import DescriptionError
+from dynident.mechanics import close_positions, forward_kinematics
 from dynident.mechanics.actuation import actuator_jacobian
 from dynident.symbolic.controller import ControllerCode
 
@@ -32,8 +33,8 @@ DEGREES = np.deg2rad(2.0)
 class Built:
     """The library of one robot, called through ctypes."""
 
-    def __init__(self, robot: di.Mechanism, folder: Path, friction: float | None = 0.0) -> None:
-        self.robot, self.code = robot, ControllerCode(robot, friction=friction)
+    def __init__(self, robot: di.Mechanism, folder: Path, friction: float | None = 0.0, frame: str | None = None) -> None:
+        self.robot, self.code = robot, ControllerCode(robot, friction=friction, frame=frame)
         for file, text in self.code.c_files.items():
             (folder / file).write_text(text)
         name, target = self.code.name, folder / "model.so"
@@ -123,7 +124,7 @@ def test_random_states(built: Built) -> None:
             code, found[s] = built(name, n, motion.q[s], *(getattr(motion, x)[s] for x in inputs[name]))
             assert code == 0
         scale = np.abs(values).max()
-        np.testing.assert_allclose(found, values, rtol=1e-12 if name != "forward_dynamics" else 1e-10, atol=1e-12 * scale)
+        np.testing.assert_allclose(found, values, rtol=1e-12, atol=1e-12 * scale)
 
 
 def test_motors_along_a_motion_at_1_khz(built: Built) -> None:
@@ -176,11 +177,54 @@ def test_friction_can_be_smooth_or_left_out(tmp_path: Path) -> None:
     assert "friction(" not in ControllerCode(robot, friction=None).c_files["arm3.h"]
 
 
+KINEMATICS = [(small_robots.arm6, "link6"), (small_robots.five_bar, "platform"), (small_robots.platform, "platform")]
+
+
+@needs_gcc
+@pytest.mark.parametrize(("make", "frame"), KINEMATICS, ids=lambda x: getattr(x, "__name__", x))
+def test_inverse_kinematics_reaches_targets_and_leaves_unreachable_ones(make: Any, frame: str, tmp_path: Path) -> None:
+    robot = make()
+    built = Built(robot, tmp_path, frame=frame)
+    motion, start = states(robot, 100, seed=2)
+    rotation, position = (
+        forward_kinematics(robot, motion.q, frame)
+        if not robot.loops
+        else (
+            each(robot, motion.q, lambda q: forward_kinematics(robot, q, frame)[0]),
+            each(robot, motion.q, lambda q: forward_kinematics(robot, q, frame)[1]),
+        )
+    )
+    targets = np.concatenate([rotation, position[:, :, None]], axis=2).reshape(-1, 12)
+    starts = each(robot, start, lambda q: close_positions(robot, q)) if robot.loops else start
+    function = built.library[f"{built.code.name}_inverse_kinematics"]
+    for s in range(100):
+        if robot.loops:
+            built.pose[:] = starts[s]
+        q = start[s].copy()
+        state = [built.pose] if robot.loops else []
+        assert function(*(ctypes.c_void_p(x.ctypes.data) for x in (*state, targets[s], q))) == 0
+        np.testing.assert_allclose(q, motion.q[s], rtol=1e-9, atol=1e-9)
+    far = targets[0] + 50.0 * (np.arange(12) % 4 == 3)
+    before = q.copy()
+    assert function(*(ctypes.c_void_p(x.ctypes.data) for x in (*state, far, q))) in (2, 3)
+    np.testing.assert_array_equal(q, before)
+    space: dict[str, Any] = {}
+    exec(built.code.numpy, space)
+    found = space["inverse_kinematics"](targets[0], start=starts[0])
+    np.testing.assert_allclose(found[0] if robot.loops else found, motion.q[0], rtol=1e-9, atol=1e-9)
+
+
+def test_links_that_do_not_show_the_coordinates_are_refused() -> None:
+    with pytest.raises(DescriptionError, match="determines the coordinates"):
+        _ = ControllerCode(small_robots.five_bar(), frame="bar4").c_files
+
+
 @needs_gcc
 @pytest.mark.parametrize("make", ROBOTS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("real", ["double", "float"])
 def test_self_test_under_sanitizers_and_as_cplusplus(make: Any, real: str, tmp_path: Path) -> None:
-    code = ControllerCode(make())
+    robot = make()
+    code = ControllerCode(robot, frame="platform" if robot.loops else "link6")
     for file, text in code.c_files.items():
         (tmp_path / file).write_text(text.replace("typedef double", f"typedef {real}"))
     assert GCC

@@ -24,7 +24,7 @@ from dynident.trajectory import (
     sample,
 )
 from dynident.trajectory.joins import Bridge, Joined, Lead, Room, bridge, leads, resting_place
-from dynident.trajectory.moves import Strokes
+from dynident.trajectory.profiles import Strokes
 
 RUNNING = Fourier(0.5, 3, rest=False)  # no rest at its ends
 

@@ -21,7 +21,7 @@ from dynident.trajectory import (
     to_ros,
     to_ros_json,
 )
-from dynident.trajectory.moves import Plateau, Strokes
+from dynident.trajectory.profiles import Plateau, Strokes
 
 FAMILIES = [
     Fourier(0.2, 5),

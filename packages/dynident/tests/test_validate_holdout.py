@@ -179,11 +179,13 @@ def test_nothing_is_validated_without_held_out_data(result, robot, log):
 def test_every_check_of_the_default_can_fail(result):
     fit, score = result.fit, result.score
     metrics = replace(score.metrics, relative_per_joint=np.array([0.1, 0.9, 0.1]), rmse=10.0 * fit.sigma)
+    worse = replace(score.metrics, relative=5.0 * score.metrics.relative)  # by far more than noise makes of the parameters
+    assert 2.0 * score.open_share < 0.5 * worse.relative
     for check, wrong in {
         "joints": replace(score, metrics=metrics),
         "coverage": replace(score, coverage=0.6),
-        "against_description": replace(score, description=0.5 * score.metrics.relative),
-        "against_least_squares": replace(score, metrics=replace(score.metrics, relative=5.0 * score.free)),
+        "against_description": replace(score, metrics=worse, description=0.5 * worse.relative),
+        "against_least_squares": replace(score, metrics=worse),
         "leverage": replace(score, leverage=np.array([30.0, 1.0, 1.0]), open_share=0.4),
     }.items():
         assert not by_name(judge(fit, [score, wrong]))[check].ok, check

@@ -20,13 +20,14 @@ from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError
+from dynident.graph.algebra import back, cross, plus, scale, times, vector
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Node
-from dynident.graph.vectors import back, cross, plus, scale, times, vector
 from dynident.mechanics import MotionLike, close_positions
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import (
     Outputs,
+    as_motion,
     cached,
     declared,
     entering,
@@ -36,7 +37,6 @@ from dynident.mechanics.functions import (
     run,
     values_of,
 )
-from dynident.mechanics.motion import as_motion
 from dynident.mechanics.newton_euler import joint_wrenches
 from dynident.mechanism import Mechanism, Parameters
 from dynident.mechanism.tree import Twist, compose

@@ -22,10 +22,10 @@ from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.figures import BLUE, MUTED, finish, new_figure
+from dynident.mechanics.dynamics import end_frame, forward_kinematics, frame_motion, jacobian
+from dynident.mechanics.functions import Motion
 from dynident.mechanics.inverse_kinematics_closed import choose_posture
 from dynident.mechanics.inverse_kinematics_damped import inverse_kinematics_numeric, pose_targets, robot_size
-from dynident.mechanics.kinematics import end_frame, forward_kinematics, frame_motion, jacobian
-from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.trajectory.profiles import Profile, Quintic
 

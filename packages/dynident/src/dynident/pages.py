@@ -133,11 +133,12 @@ def several(count: int, noun: str) -> str:
 
 
 def date() -> str:
-    """Return the date of $SOURCE_DATE_EPOCH, or nothing: the same inputs give the same bytes, at any hour."""
+    """Return the date, that of $SOURCE_DATE_EPOCH if it is set: then the same inputs give the same bytes."""
     try:
-        return datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", "")), UTC).strftime("%Y-%m-%d %H:%M UTC")
+        when = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", "")), UTC)
     except (ValueError, OverflowError, OSError):
-        return ""
+        when = datetime.now(UTC)
+    return when.strftime("%Y-%m-%d %H:%M UTC")
 
 
 @cache

@@ -85,6 +85,7 @@ def identify(
     from dynident.identify.estimators.entropic import Entropic  # noqa: PLC0415 - `import dynident` loads this module
     from dynident.identify.estimators.essential import contributing_parameters  # noqa: PLC0415
     from dynident.identify.estimators.least_squares import Estimator, fit_of  # noqa: PLC0415
+    from dynident.identify.regression.logs import with_drive_gains  # noqa: PLC0415
     from dynident.signals.quality import note  # noqa: PLC0415
     from dynident.validate.diagnosis.inspection import with_findings, without_contacts  # noqa: PLC0415
 
@@ -108,6 +109,7 @@ def identify(
     share = float(validate) if isinstance(validate, int | float) else 0.0
     others = [] if isinstance(validate, int | float) else read(validate)
     runs = read(logs)
+    mechanism = with_drive_gains(mechanism, runs[0])
     training, held_out, how = (runs, others, "") if data is not None else divide(runs, others, share)
     step("estimating")
     contacts: list[di.signals.Finding] = []

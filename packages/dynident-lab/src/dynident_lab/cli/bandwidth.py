@@ -18,7 +18,7 @@ from dynident.files import to_json, write_atomic
 from dynident.mechanics.actuation import actuator_jacobian
 from dynident.mechanism.describe import effort_units
 from dynident.outputs import output_set
-from dynident.simulate.standard import home_of
+from dynident.simulate.robot import home_of
 from dynident_lab.servo import SineResponse, actuators_alone
 from dynident_lab.servo import bandwidth as measure
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import dynident as di
-from dynident.cli.consoles import out, print_json, save_figures
+from dynident.cli.consoles import out, print_json, print_next, save_figures
 from dynident.cli.estimators import (
     NOTHING_KNOWN,
     OF_FACTORS,
@@ -176,8 +175,7 @@ def simulate_campaign(
     elif not quiet:
         times = f"{count} {'cycles' if count > 1 else 'cycle'}"
         out.print(f"{times} in '{output}', {new} new, in {seconds:.3g} s")
-        words = ["identify", str(named), str(output), *typed(described), "-o", f"{output}_out"]
-        out.print(f"next:  {shlex.join(['dynident', *words])}")
+        print_next("identify", named, output, *typed(described), "-o", f"{output}_out")
     return 0
 
 

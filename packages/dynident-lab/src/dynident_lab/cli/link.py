@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 import sys
 import threading
@@ -16,7 +15,7 @@ from rich.live import Live
 from rich.table import Table
 
 import dynident as di
-from dynident.cli.consoles import note, notes, out, print_json
+from dynident.cli.consoles import note, notes, out, print_json, print_next
 from dynident.cli.groups import RARE
 from dynident.cli.machines import DrivesFile, Machine, any_machine
 from dynident.cli.options import AS_WRITTEN, AsJson, OptionalFolder, Quiet, RobotOptions, check_output
@@ -352,7 +351,7 @@ def record(
         campaign.listeners = (link.LiveMonitor(watching, _channels(campaign)),)
     fitted = _live_fit(mechanism, campaign) if live_fit is not None and mechanism is not None else None
     try:
-        return _run(campaign, _predictor(mechanism, campaign), mcap, as_json, quiet)
+        return _run(campaign, _predictor(mechanism, campaign), model, mcap, as_json, quiet)
     finally:
         if live_fit is not None and fitted is not None:
             _write_live_fit(live_fit, fitted)
@@ -432,7 +431,7 @@ def _write_live_fit(path: Path, fitted: Any) -> None:
     write_atomic(path, to_json(table))
 
 
-def _run(campaign: Campaign, predict: Any, mcap: Path | None, as_json: bool, quiet: bool) -> int:
+def _run(campaign: Campaign, predict: Any, model: Path | None, mcap: Path | None, as_json: bool, quiet: bool) -> int:
 
     campaign.predict = predict
     if mcap is not None:
@@ -472,9 +471,9 @@ def _run(campaign: Campaign, predict: Any, mcap: Path | None, as_json: bool, qui
         out.print(
             f"{done} {'cycle' if done == 1 else 'cycles'} complete, {result['samples']} samples{gaps} in {campaign.folder}"
         )
-        robot = str(campaign.about["robot"])
-        words = ["identify", robot if is_known(robot) else "ROBOT", str(campaign.folder), "-o", f"{campaign.folder}_out"]
-        out.print(f"next:  {shlex.join(['dynident', *words])}")
+        named = str(campaign.about["robot"])
+        robot = model or (named if is_known(named) else "ROBOT")
+        print_next("identify", robot, campaign.folder, "-o", f"{campaign.folder}_out")
     return 0
 
 

@@ -25,7 +25,8 @@ from dynident.identify import BaseParameters, Regression
 from dynident.identify.regression.logs import compressed_log, match
 from dynident.mechanism import Mechanism
 from dynident.signals import Log, prepare
-from dynident.signals.formats import naming, open_parquet
+from dynident.signals.formats import open_parquet
+from dynident.signals.reading import naming
 from dynident.signals.tables import decoding
 from dynident_lab.fleet.storage import fingerprint, opened
 

@@ -32,8 +32,8 @@ from dynident.mechanism import Mechanism
 from dynident.simulate import VirtualRobot
 from dynident.simulate.machine import COMPILED, Machine
 from dynident.simulate.reference import start_state
+from dynident.simulate.robot import home_of
 from dynident.simulate.run import loop_cycles, machine_of
-from dynident.simulate.standard import home_of
 from dynident_lab.fmu.source import ORDER, Content, machine_source
 
 SECONDS = 600.0  # for the C compiler

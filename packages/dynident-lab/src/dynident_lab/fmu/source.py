@@ -18,11 +18,10 @@ from dynident.arrays import Array
 from dynident.control import OpenLoop
 from dynident.errors import SimulationError
 from dynident.graph import Function, Graph
-from dynident.graph.elementary import maximum, opposite
+from dynident.graph.algebra import dot, maximum, opposite
 from dynident.graph.expression import Node
 from dynident.graph.print_c import c_files, c_number
 from dynident.graph.routine import Place, Routine
-from dynident.graph.vectors import dot
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.functions import geometry_key
 from dynident.mechanism import Mechanism

@@ -27,8 +27,7 @@ from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 from dynident.results import stored
 from dynident.signals import Log
-from dynident.trajectory.family import sample
-from dynident.trajectory.sines import Fourier
+from dynident.trajectory.curves import Fourier, sample
 from dynident_lab.campaigns.log import CampaignLog
 from dynident_lab.link.schedule import seconds
 

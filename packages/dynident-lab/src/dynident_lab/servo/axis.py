@@ -2,7 +2,7 @@
 
 Continuous: loops without sampling, a dead time as a Pade approximation of order 5. Sampled: every loop with its own cycle,
 lifted exactly to the cycle of its outermost loop. Both are derivatives of the expressions that simulation compiles
-(`dynident.control.period`). ``to_control()`` makes python-control systems. Limits, play, quantisation, Coulomb friction and
+(`dynident.control.tick`). ``to_control()`` makes python-control systems. Limits, play, quantisation, Coulomb friction and
 efficiency are left out: they are not linear.
 
 Blocks are joined by wires, algebraic loops included:
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array, Complex
 from dynident.checks import number
 from dynident.control import Cascade
-from dynident.control.period import ENTRIES, INPUTS, OUTPUTS, AxisLoops, Loop, Part, Plant, period_map
+from dynident.control.tick import ENTRIES, INPUTS, OUTPUTS, AxisLoops, Loop, Part, Plant, period_map
 from dynident.drive import Chain, Drive
 from dynident.drive.drive import linear_drive
 from dynident.errors import DynidentError, require

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from dynident.arrays import Array, Complex
 from dynident.checks import number, numbers, row
-from dynident.control.period import Plant
+from dynident.control.tick import Plant
 from dynident.errors import DescriptionError, DynidentError, missing_extra
 from dynident_lab.servo.bode import Bode, plot_bode
 

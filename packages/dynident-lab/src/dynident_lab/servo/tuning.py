@@ -1,6 +1,6 @@
 """Gains from a wanted bandwidth and damping: pole placement loop by loop, inner loops first and well apart.
 
-PI loops                as in `dynident.control.gains`
+PI loops                as in `dynident.control.cascade`
 P, PI cascade           bandwidth and damping of the closed position loop, solved for exactly
 
 A rigid axis J s + c with P position and PI velocity loop has three poles, those of
@@ -23,8 +23,8 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.control import Cascade, CurrentLoop, pi_gains
-from dynident.control.gains import above, not_below
-from dynident.control.period import Loop
+from dynident.control.cascade import above, not_below
+from dynident.control.tick import Loop
 from dynident.drive import Drive
 from dynident.errors import DynidentError, DynidentWarning, require, warn
 from dynident_lab.servo.axis import Axis

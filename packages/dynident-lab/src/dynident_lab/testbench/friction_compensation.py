@@ -22,7 +22,7 @@ from dynident.checks import numbers, step_length
 from dynident.errors import IdentificationError
 from dynident.files import write_atomic
 from dynident.graph import Graph
-from dynident.graph.elementary import absolute, sign
+from dynident.graph.algebra import absolute, sign
 from dynident.graph.expression import Function, Node
 from dynident.graph.print_c import c_files, c_number
 from dynident.graph.printing import comment, identifier

@@ -14,14 +14,14 @@ from dynident.arrays import Array
 from dynident.checks import number
 from dynident.errors import DynidentError, require
 from dynident.excitation import Design, MotionLimits, Plan, Stage
-from dynident.excitation.input_checks import motion_curve, per_coordinate
+from dynident.excitation.designs import CHECK_RATE, curve_excess, joined_plan, plan_within, rates_of, rounding
 from dynident.excitation.limits import State, all_excess, all_names
-from dynident.excitation.stages import CHECK_RATE, curve_excess, joined_plan, plan_within, rates_of, rounding
+from dynident.excitation.objective import motion_curve, per_coordinate
 from dynident.mechanics import forward_kinematics
 from dynident.mechanism import Joint, Mechanism
 from dynident.trajectory import sample
-from dynident.trajectory.family import Curve
-from dynident.trajectory.moves import Strokes
+from dynident.trajectory.curves import Curve
+from dynident.trajectory.profiles import Strokes
 from dynident_lab.thermal.strokes import cycloid_section, friction_plateaus, warming
 
 ENOUGH = 0.35  # room on either side of a posture, as a share of the range, with which it is taken

@@ -27,7 +27,7 @@ from dynident.errors import DescriptionError, LogError
 from dynident.friction import Friction
 from dynident.friction.law import State
 from dynident.graph import Graph
-from dynident.graph.elementary import exp, sqrt, where
+from dynident.graph.algebra import exp, sqrt, where
 from dynident.graph.expression import forward
 from dynident.graph.print_llvm import compile_routines
 from dynident.graph.routine import Routine

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.trajectory.family import positive
-from dynident.trajectory.moves import Move, Plateau, Strokes, stroke_profile
+from dynident.trajectory.curves import positive
+from dynident.trajectory.profiles import Move, Plateau, Strokes, stroke_profile
 
 READABLE = 0.4  # length of a plateau at which friction can be read [s]
 MOST_STROKES = 1_000_000  # pairs of one joint: years of warming

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import dynident as di
+from dynident_papers.properties import check
 from dynident_papers.reproduce.drawing import field, panels
 from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident_papers.robots import cft
@@ -222,7 +223,7 @@ def cft_definiteness() -> Reproduction:
         unit=("N", "N m", "N m", "N m"),
         reason=["" if joint.passive else f"pushes below {joint.feeds_below:.4f} of its unit per second" for joint in passive],
     )
-    found = di.check(cft.mechanism(), cft.joint_from_cartesian(cft.definiteness(grid=(9, 9, 5)).xc))
+    found = check(cft.mechanism(), cft.joint_from_cartesian(cft.definiteness(grid=(9, 9, 5)).xc))
     listed = Table.of(
         "properties (19) to (24) on a coarser grid: relative errors, and bounds",
         [*(c.name for c in found.checks if c.name != "definiteness"), *found.bounds],

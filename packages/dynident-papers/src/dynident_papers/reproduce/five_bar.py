@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynident.control.feedforward import actuator_motion
-from dynident.drive.encoder import counted
+from dynident.drive.drive import counted
 from dynident.friction import Tanh, Viscous
 from dynident.simulate import Run
 from dynident_lab.servo import path_deviation

@@ -23,10 +23,10 @@ from dynident.errors import DynidentError
 from dynident.graph.expression import Node
 from dynident.mechanics import actuator_jacobian, close_positions, jacobian
 from dynident.mechanics.branch import Branch
+from dynident.mechanics.dynamics import positions_of_frame
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import cached, coordinates, quantity
 from dynident.mechanics.inverse_kinematics_damped import robot_size
-from dynident.mechanics.kinematics import positions_of_frame
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 from dynident_lab.joint_reactions import constraint_jacobians

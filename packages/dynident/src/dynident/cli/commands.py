@@ -49,10 +49,6 @@ OWN: dict[str, tuple[Group, str]] = {
         "Write a robot's model as code: for a controller with the numbers of a fit inside, or in closed form with symbols.",
     ),
     "ik": (MODEL, "Solve inverse kinematics: all branches in closed form, or one solution numerically."),
-    "check": (
-        MODEL,
-        "Check properties that every robot's dynamics have: M > 0, skew-symmetry, energy, Jacobians; bounds of M, C and g.",
-    ),
     "partitions": (
         MODEL,
         "Rank the motors on which torques of a robot with more motors than freedoms can be projected, along a motion.",
@@ -80,6 +76,10 @@ OTHERS: dict[str, tuple[Group, str]] = {
     "bandwidth": (
         CONTROL,
         "Measure the bandwidth of a machine by stepped sines, with its mechanism and of the actuators alone.",
+    ),
+    "check": (
+        MODEL,
+        "Check properties that every robot's dynamics have: M > 0, skew-symmetry, energy, Jacobians; bounds of M, C and g.",
     ),
     "controller": (
         EXPERIMENTS,
@@ -133,7 +133,7 @@ _CAMPAIGN = "did you mean 'dynident simulate-campaign'?"
 _XACRO = "files are evaluated safely; leave it out, or expand the file with ROS's xacro first"
 #: Options of version 0.2, by command, and what to type instead.
 FORMER = {
-    "describe": {"--reduction": "did you mean 'dynident reduction ROBOT'?"},
+    "describe": {"--reduction": "did you mean 'dynident reduction ROBOT'?", "--svg": "did you mean '--plot FILE'?"},
     "identify": {"--cycle": "did you mean 'dynident cycles ROBOT CAMPAIGN'?"},
     "excite": {
         "--cartesian": "did you mean the robot 'cft_cartesian'?",

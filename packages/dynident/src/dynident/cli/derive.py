@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 import dynident as di
 from dynident import symbolic
@@ -23,6 +26,7 @@ def derive(
     numpy: bool = False,
     casadi: bool = False,
     friction: str = "exact",
+    ik: Annotated[str | None, Parameter(metavar="LINK")] = None,
     described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
 ) -> int:
@@ -30,7 +34,7 @@ def derive(
 
     Example: dynident derive out/fit.json --c -o model/
 
-    Models of fit.json and of robots with loops have their numbers inside.
+    Models of fit.json, of robots with loops and with --ik have their numbers inside.
 
     Parameters
     ----------
@@ -46,18 +50,20 @@ def derive(
         Write CasADi functions of a model with numbers.
     friction
         Friction of a model with numbers: none, exact, or smooth=0.02 with the speed over which its jumps are spread [rad/s].
+    ik
+        Write forward and inverse kinematics of this link too (C and NumPy).
     """
     check_output(output, folder=True)
     width = _friction(friction)
     mechanism = described.robot(robot)
     model = fit_in(robot)
-    if model is not None or mechanism.loops:
+    if model is not None or mechanism.loops or ik is not None:
         if latex:
             raise DynidentError(
                 "--latex prints closed forms of trees with symbols; give a description without loops, not a fit"
             )
         every = not (c or numpy or casadi)
-        files = symbolic.write_model(mechanism, output, c or every, numpy or every, casadi or every, width)
+        files = symbolic.write_model(mechanism, output, c or every, numpy or every, casadi or every, width, ik)
         for path in files:
             if model is not None and path.suffix in (".h", ".py"):  # where a reader looks first
                 remark(path, model.provenance())

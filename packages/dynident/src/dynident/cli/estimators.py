@@ -109,7 +109,7 @@ class LoopOptions:
         if self.loop is None:
             return None
         from dynident.simulate.closed_loop import ClosedLoop, reference_motion  # noqa: PLC0415
-        from dynident.simulate.standard import standard_machine  # noqa: PLC0415
+        from dynident.simulate.robot import standard_machine  # noqa: PLC0415
 
         if mechanism.loops:
             raise DynidentError(f"--loop: robot '{mechanism.name}' has loops; estimators that simulate are for trees")

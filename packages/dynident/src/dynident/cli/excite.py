@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.progress import ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.progress_bar import ProgressBar
 
 import dynident as di
-from dynident.cli.consoles import note, out, print_json
+from dynident.cli.consoles import note, out, print_json, print_next
 from dynident.cli.groups import RARE
 from dynident.cli.options import (
     AS_WRITTEN,
@@ -33,8 +32,8 @@ from dynident.errors import DynidentError
 from dynident.excitation.experiment import PAYLOAD, motion_limits
 from dynident.excitation.limits_file import MotionLimits
 from dynident.report.plan_page import write_plan_page
+from dynident.trajectory.curves import Fourier
 from dynident.trajectory.export import REPETITIONS
-from dynident.trajectory.sines import Fourier
 
 AS_RECORDED = RecordedOptions()
 
@@ -177,8 +176,7 @@ def excite(
         if files:
             out.print("written: " + ", ".join(str(path) for path in files))
         if output is not None and payload is None:
-            words = ["simulate", str(output), "--robot", str(robot), *typed(described), "-o", f"{output}_run.csv"]
-            out.print(f"next:  {shlex.join(['dynident', *words])}")
+            print_next("simulate", output, "--robot", robot, *typed(described), "-o", f"{output}_run.csv")
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import dynident as di
-from dynident.cli.consoles import note, out, print_json
+from dynident.cli.consoles import note, out, print_json, print_next
 from dynident.cli.estimators import (
     AS_NEEDED,
     NO_LOOP,
@@ -52,7 +51,7 @@ from dynident.cli.options import (
     typed,
 )
 from dynident.cli.progress import progress
-from dynident.cli.words import in_options
+from dynident.cli.words import COMMAND, in_options
 from dynident.errors import DynidentError
 from dynident.identify.regression.logs import match
 
@@ -154,7 +153,7 @@ def identify(
         )
         step("writing the results")
         source = robot if robot.is_file() else None
-        written = done.write(output, source, described.search, described.arguments(), described.sidecar)
+        written = done.write(output, source, described.search, described.arguments(), described.sidecar, COMMAND.get())
     if as_json:
         print_json(done.verdict.to_dict())
     elif quiet:  # the summary, which has them too, is not printed
@@ -166,8 +165,8 @@ def identify(
             out.print(in_options("\n\n".join([*parts, done.verdict.summary()])) + "\n")
         out.print(in_options(done.summary()))
         out.print(f"\nFiles: {'  '.join(map(str, written))}")
-        out.print(
-            _next_step(output / "fit.json", done.verdict, logged, [str(logs[0]), "--robot", str(robot), *typed(described)])
+        print_next(
+            *_next_step(output / "fit.json", done.verdict, logged, [str(logs[0]), "--robot", str(robot), *typed(described)])
         )
     return NOT_OK if strict and not done.verdict.ok else 0
 
@@ -195,16 +194,14 @@ def _plan_reader(read: Callable[[Path], di.Log], plan: Path) -> Callable[[Path],
     return lambda path: refer(read(path), wanted)
 
 
-def _next_step(fit: Path, verdict: Any, logged: LogOptions, inspected: list[str]) -> str:
+def _next_step(fit: Path, verdict: Any, logged: LogOptions, inspected: list[str]) -> list[str]:
     """Return the command that comes next: judge the model, look for faults of the log, or use the model."""
     options = [] if logged.effort == "none" else typed(logged)
     if any(not check.ok and check.name != "new_motion" for check in verdict.checks):
-        words = ["inspect", *inspected, *options]
-    elif not verdict.validated:
-        words = ["validate", str(fit), "OTHER_LOG", *options]
-    else:
-        words = ["export", str(fit), "--for", "mujoco", "-o", str(fit.parent / "mujoco")]
-    return f"next:  {shlex.join(['dynident', *words])}"
+        return ["inspect", *inspected, *options]
+    if not verdict.validated:
+        return ["validate", str(fit), "OTHER_LOG", *options]
+    return ["export", str(fit), "--for", "mujoco", "-o", str(fit.parent / "mujoco")]
 
 
 def _check_columns(order: str | None, rank_tolerance: float, friction: list[str] | None) -> None:

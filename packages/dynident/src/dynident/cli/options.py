@@ -168,7 +168,7 @@ class RecordedOptions:
     """How logs are read by a command that has a rate and a delay of its own."""
 
     effort: Annotated[str | None, Parameter(choices=EFFORTS, group=LOGS)] = None
-    """What the effort columns are; a file cannot tell, so it has no default. motor_...: before the gears; none: not logged."""
+    """Meaning of the effort columns (required); motor_torque and motor_current are before the gears."""
     joints: Annotated[str | None, Parameter(group=LOGS)] = None
     """Joint names of the log's channels, separated by commas."""
     gain: Annotated[str | None, Parameter(group=LOGS)] = None

@@ -9,7 +9,7 @@ from dynident.arrays import Array
 from dynident.cli.robots import Published, find_robot
 from dynident.errors import DynidentError
 from dynident.excitation.limits_file import limits_of
-from dynident.trajectory.sines import Fourier
+from dynident.trajectory.curves import Fourier
 
 
 def published_limits(name: str, mechanism: di.Mechanism) -> Published:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dynident.excitation.limits_file import MotionLimits
     from dynident.excitation.plan import Plan
     from dynident.simulate.robot import VirtualRobot
-    from dynident.trajectory.sines import Fourier
+    from dynident.trajectory.curves import Fourier
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from contextvars import ContextVar
 
+#: The command that runs, as it was typed.
+COMMAND: ContextVar[str] = ContextVar("command", default="")
 #: Options of the command that runs.
 OPTIONS: ContextVar[frozenset[str]] = ContextVar("options", default=frozenset())
 #: Arguments of the library whose option has another name; commands of other packages add theirs.

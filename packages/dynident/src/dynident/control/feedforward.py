@@ -27,13 +27,22 @@ from dynident.errors import DynidentError, require
 from dynident.friction.dynamic import DynamicLaw
 from dynident.friction.law import Friction, Point, State
 from dynident.friction.text import reference_temperature
+from dynident.graph.algebra import along
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Function, Node
-from dynident.graph.vectors import along
 from dynident.mechanics.actuation import actuator_jacobian, coupling_rows, internal, least_norm, least_torques, prices
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import cached, declared, entering, node_values, run, tree_motion
-from dynident.mechanics.motion import Motion, MotionLike, as_motion
+from dynident.mechanics.functions import (
+    Motion,
+    MotionLike,
+    as_motion,
+    cached,
+    declared,
+    entering,
+    node_values,
+    run,
+    tree_motion,
+)
 from dynident.mechanism.mechanism import Mechanism
 
 Laws = Mapping[str, Friction | DynamicLaw]

@@ -1,4 +1,4 @@
-"""One tick of the loops of a controller, written for expressions, numbers and arrays alike.
+"""One tick of the loops of a controller, for expressions, numbers and arrays alike, and the cascade of one axis as linear maps.
 
     low-pass      y + c (u - y),    c = 1 - exp(-2 pi f T): the exact step response, sampled
     encoder       speed = (x - x_last) / T, or exact, low-passed
@@ -7,16 +7,35 @@
     current PI    V = kPC e + kIC int e dt, limited; the integral waits as above
     PID           kp e + kd e' + ki int e dt
 
-Integrals are sums with the present error in them (backward rectangle). Simulation compiles these expressions, and `period`
-differentiates them for stability margins and linear analysis.
+Integrals are sums with the present error in them (backward rectangle). Simulation compiles these expressions. Without limits
+every tick is linear in its memory (m) and its inputs (u),
+
+    m+ = F m + G u,        F, G: derivatives of the expressions
+
+and between two ticks the plant moves by its exact zero-order-hold matrices. A period of a loop with all loops inside it is
+the product of these maps: exact, and constant from period to period although the loops have cycles of their own. In the
+limit of short cycles, m+ - m over the cycle, the same derivatives are the continuous loops.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cache
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
 
-from dynident.graph.elementary import both, clip, equal, opposite, where
+import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
+from numpy.typing import NDArray
+
+from dynident.arrays import Array
+from dynident.control.laws import Cascade
+from dynident.drive.drive import Encoder, low_pass_coefficient
+from dynident.errors import DynidentError
+from dynident.graph.algebra import both, clip, equal, opposite, where
+from dynident.graph.expression import Graph, Node, derivative_matrix, evaluate_nodes, forward
 
 Limit = Callable[[Any], Any]
 
@@ -72,3 +91,199 @@ def pid_law(error: Any, slope: Any, integral: Any, gains: Any) -> Any:
     """Return kp e + kd e' + ki int e dt."""
     kp, kd, ki = gains
     return kp * error + kd * slope + ki * integral
+
+
+Loop = Literal["position", "velocity", "current"]
+Part = Literal["position", "encoder", "velocity", "current"]
+INPUTS = ("error", "reference_velocity", "disturbance")
+OUTPUTS = ("rho", "omega", "current")
+GAINS = ("position_gain", "velocity_gain", "velocity_integral", "velocity_feedforward", "position_filter", "velocity_filter")
+#: Memory of each part of the loops, the output last, and its inputs.
+MEMORY: dict[Part, tuple[str, ...]] = {
+    "position": ("issued",),
+    "encoder": ("sensed", "speed"),
+    "velocity": ("integral", "asked"),
+    "current": ("integral", "voltage"),
+}
+ENTRIES: dict[Part, tuple[str, ...]] = {
+    "position": ("error", "slope"),
+    "encoder": ("sensor", "rate"),
+    "velocity": ("error",),
+    "current": ("error",),
+}
+ROUNDING = 1e-10  # of the size of a pole; the angle of the axis, which a velocity loop leaves alone, has its pole at 1
+
+
+class Plant(NamedTuple):
+    """Winding and mechanics of an axis: x' = A x + B (command, disturbance); rho, theta, omega, current = C x + D command."""
+
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+
+    def held(self, time: float) -> tuple[Array, Array]:
+        """Return the exact map of the state and of inputs that are held, exp([[A, B], [0, 0]] time)."""
+        n, m = self.B.shape
+        block = np.zeros((n + m, n + m))
+        block[:n, :n], block[:n, n:] = self.A, self.B
+        # Angles and speeds differ by the resonance's 6000 rad/s; balancing by powers of two keeps that out of the rounding.
+        balanced, (scale, _) = scipy.linalg.matrix_balance(block * time, permute=False, separate=True)
+        moved = scipy.linalg.expm(balanced) * scale[:, None] / scale[None, :]
+        return moved[:n, :n], moved[:n, n:]
+
+
+def rigid_plant(inertia: float) -> Plant:
+    """Return an inertia whose motor makes a newton metre per ampere at once; one turn of the motor is one of rho."""
+    A, C, D = np.eye(2, k=1), np.zeros((4, 2)), np.zeros((4, 2))
+    C[:2, 0] = C[2, 1] = D[3, 0] = 1.0
+    return Plant(A, np.array([[0.0, 0.0], [1.0, -1.0]]) / inertia, C, D)
+
+
+@cache
+def _derivatives(part: Part, exact: bool) -> tuple[list[Node], list[Node]]:
+    """Return the entries of (F, G) of a part by rows, and their rates with the cycle."""
+    graph = Graph()
+    s = {name: graph.symbol(name) for name in (*MEMORY[part], *ENTRIES[part], "gain", "second", "cycle", "coefficient")}
+    gains = s["gain"], s["second"], s["coefficient"]
+    unlimited = float("inf")
+    if part == "position":
+        new = [position_loop(s["error"], s["slope"], s["issued"], gains, unlimited)]
+    elif part == "encoder":
+        speed = sensed_speed(s["sensor"], s["sensed"], s["rate"], float(exact), s["speed"], s["cycle"], s["coefficient"])
+        new = [s["sensor"], speed]
+    elif part == "velocity":
+        moved = velocity_loop(s["error"], 0.0, s["integral"], s["asked"], gains, s["cycle"], lambda x: x, True)
+        new = [moved.integral, moved.output]
+    else:
+        moved = current_loop(s["error"], s["integral"], gains[:2], s["cycle"], unlimited, True)
+        new = [moved.integral, moved.output]
+    rows = derivative_matrix(new, [s[name] for name in (*MEMORY[part], *ENTRIES[part])])
+    flat = [entry for row in rows for entry in row]
+    return flat, forward(flat, {s["cycle"]: graph.one, s["coefficient"]: graph.symbol("corner")})
+
+
+class AxisLoops:
+    """The loops of one actuator: gains as numbers, ticks and continuous loops as matrices."""
+
+    def __init__(self, loops: Cascade, encoder: Encoder, actuator: int = 0) -> None:
+        self.loops, self.encoder, self.gains = loops, encoder, actuator_gains(loops, actuator)
+        k, T = self.gains, loops.cycles
+        self.numbers: dict[Part, tuple[float, float, float, float]] = {  # two gains, corner of the low-pass [Hz], cycle [s]
+            "position": (k["position_gain"], k["velocity_feedforward"], k["position_filter"], T["position"]),
+            "encoder": (0.0, 0.0, encoder.filter, T["velocity"]),
+            "velocity": (k["velocity_gain"], k["velocity_integral"], k["velocity_filter"], T["velocity"]),
+            "current": (k.get("current.gain", 0.0), k.get("current.integral", 0.0), 0.0, T["current"]),
+        }
+
+    def _values(self, part: Part, cycle: float, coefficient: float) -> dict[str, float]:
+        gain, second, corner, _ = self.numbers[part]
+        still = dict.fromkeys((*MEMORY[part], *ENTRIES[part]), 0.0)
+        numbers = {"gain": gain, "second": second, "corner": 2.0 * np.pi * corner}
+        return still | numbers | {"cycle": cycle, "coefficient": coefficient}
+
+    def tick(self, part: Part) -> Array:
+        """Return (F, G) of one tick."""
+        _, _, corner, cycle = self.numbers[part]
+        values = self._values(part, cycle, float(low_pass_coefficient(corner, cycle)))
+        entries = evaluate_nodes(_derivatives(part, self.encoder.velocity == "exact")[0], values)
+        return np.array(entries, dtype=np.float64).reshape(len(MEMORY[part]), -1)
+
+    def continuous(self, part: Part) -> tuple[Array, Array, Array, Array]:
+        """Return A, B, C, D of the limit of short cycles; a difference of positions becomes the exact speed."""
+        n = len(MEMORY[part])
+        values = self._values(part, 0.0, float(self.numbers[part][2] == 0.0))
+        now, rate = (
+            np.array(evaluate_nodes(nodes, values), dtype=np.float64).reshape(n, -1) for nodes in _derivatives(part, True)
+        )
+        states = np.flatnonzero((now == np.eye(*now.shape)).all(axis=1))  # a short tick does not change them: states
+        output = now[n - 1 :]
+        return rate[np.ix_(states, states)], rate[states, n:], output[:, states], output[:, n:]
+
+
+def actuator_gains(loops: Cascade, actuator: int = 0) -> dict[str, float]:
+    """Return gains, corners of filters and feed-forward shares of one actuator, by their names in the loops."""
+    found = {}
+    for name in GAINS if loops.current is None else (*GAINS, "current.gain", "current.integral"):
+        values = np.asarray(attrgetter(name)(loops), dtype=np.float64)
+        if values.ndim and not 0 <= actuator < values.size:
+            raise DynidentError(f"axis: actuator = {actuator}, but {name} is given for {values.size}; count from 0")
+        found[name] = float(values[actuator] if values.ndim else values)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class PeriodMap:
+    """One period of a loop that is cut at its error: z+ = A z + B `INPUTS`, measured = C z, `OUTPUTS` = outputs z."""
+
+    A: Array
+    B: Array
+    C: Array
+    outputs: Array
+    cycle: float
+
+    def closed(self, gain: complex = 1.0) -> NDArray[np.complex128] | Array:
+        """Return the transition matrix with error = -gain measured."""
+        return np.asarray(self.A - gain * self.B[:, :1] @ self.C)
+
+    def stable(self, gain: complex = 1.0) -> bool:
+        """Return whether the loop is stable with another gain; a phase margin of p is stability at the gain exp(-i p)."""
+        return bool(np.all(np.abs(np.linalg.eigvals(self.closed(gain))) <= 1.0 + ROUNDING))
+
+
+def period_map(
+    axis: AxisLoops, plant: Plant, loop: Loop = "position", *, ratio: float = 1.0, delay: float | None = None
+) -> PeriodMap:
+    """Return one period of a loop with all loops inside it; `delay` is that of the loops when omitted.
+
+    Every signal is a row of coefficients over the state at the start of the period and the inputs.
+    """
+    loops = axis.loops
+    n, h, ideal = len(plant.A), loops.cycles["current"], loops.current is None
+    dead = loops.delay if delay is None else delay
+    whole = int(np.floor(dead / h + 1e-9))
+    part = max(dead - whole * h, 0.0)
+    late = part > 1e-9 * h
+    flows = [plant.held(time) for time in ([part, h - part] if late else [h])]
+    parts: tuple[Part, ...] = ("position", "encoder", "velocity", "current")
+    ticks = {name: axis.tick(name) for name in parts}
+    counts = [n, *(len(MEMORY[name]) for name in parts), whole + 2, loops.late_ticks]
+    size = sum(counts)
+    unit = np.eye(size + len(INPUTS))
+    error, slope, disturbance = unit[size:]
+    x, *memory, sent, wished = np.split(unit[:size], np.cumsum(counts)[:-1])
+    kept = dict(zip(parts, memory, strict=True))
+    queue, way = deque(sent), deque(wished)  # commands and wanted speeds that are on their way, the newest first
+
+    def seen() -> Array:
+        """Return the outputs of the plant; a winding without inductance answers at once to the voltage that is held."""
+        return np.asarray(plant.C @ x + plant.D[:, :1] * queue[-2])
+
+    def tick(name: Part, *inputs: Array) -> Array:
+        kept[name] = ticks[name] @ np.vstack([kept[name], *inputs])
+        return np.asarray(kept[name][-1])
+
+    measured, outputs = error, seen()[[0, 2, 3]]
+    for k in range(round(loops.cycles[loop] / h)):
+        _, theta, omega, current = seen()
+        if loop == "position" and k == 0:
+            measured = theta / ratio
+            tick("position", error, slope)
+        if loop != "current" and k % loops.current_ticks == 0:
+            speed = tick("encoder", theta, omega)
+            way.appendleft(kept["position"][-1])
+            wish = way.pop()
+            if loop == "velocity":
+                measured = speed
+            tick("velocity", error if loop == "velocity" else ratio * wish - speed)
+        command = kept["velocity"][-1]
+        if not ideal:
+            if loop == "current":
+                measured = current
+            command = tick("current", error if loop == "current" else command - current)
+        queue.appendleft(command)
+        queue.pop()
+        for (A, B), held in zip(flows, (queue[-1], queue[-2]) if late else (queue[-2],), strict=True):
+            x = A @ x + B @ np.array([held, disturbance])
+    z = np.vstack([x, *kept.values(), *queue, *way])
+    return PeriodMap(z[:, :size], z[:, size:], measured[None, :size], outputs[:, :size], loops.cycles[loop])

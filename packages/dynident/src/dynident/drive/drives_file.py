@@ -21,10 +21,7 @@ from dataclasses import fields
 from typing import Any
 
 from dynident.checks import number, whole
-from dynident.drive.drive import Drive
-from dynident.drive.encoder import Encoder
-from dynident.drive.motor import Motor
-from dynident.drive.transmission import Transmission
+from dynident.drive.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DescriptionError, DynidentError
 from dynident.files import read_toml
 from dynident.friction.law import Friction

@@ -1,5 +1,7 @@
 from .designs import Design as Design
+from .designs import check_plan as check_plan
 from .designs import design as design
+from .designs import payload_plan as payload_plan
 from .experiment import Experiment as Experiment
 from .experiment import excite as excite
 from .limits import Box as Box
@@ -21,5 +23,3 @@ from .plan import Stage as Stage
 from .plan import average_log as average_log
 from .plan import refer as refer
 from .plan import stage_logs as stage_logs
-from .stages import check_plan as check_plan
-from .stages import payload_plan as payload_plan

@@ -1,4 +1,4 @@
-"""`design`: from a robot and its limits to the motion that makes its parameters visible; figures of the result."""
+"""`design`: the motion that makes the parameters of a robot visible within its limits; plans whose joins keep the limits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import number, shown, whole
 from dynident.errors import DynidentError, require
-from dynident.excitation.input_checks import fits, motion_curve, motion_family, per_coordinate
-from dynident.excitation.limits import ToolBox, all_names, least_margins
+from dynident.excitation.limits import State, all_excess, all_names, least_margins
 from dynident.excitation.limits_file import MotionLimits, limits_of
 from dynident.excitation.objective import (
     NAMES,
@@ -21,26 +20,145 @@ from dynident.excitation.objective import (
     Objective,
     RobotEquations,
     expected_deviations,
+    fits,
     information,
+    motion_curve,
+    motion_family,
+    per_coordinate,
     prior_factor,
+    text,
 )
-from dynident.excitation.optimise import Optimum, Problem, Progress, check_frequencies, optimise
+from dynident.excitation.optimise import Optimum, Problem, Progress, check_frequencies, feasible_start, optimise
 from dynident.excitation.plan import Plan, Stage
-from dynident.excitation.stages import curve_excess, plan_within, validation_motion
-from dynident.figures import BLUE, INK, MUTED, ORANGE, label, new_figure, plain_axes, plain_decades, pretty_unit
+from dynident.figures import BLUE, INK, ORANGE, label, new_figure, plain_axes
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import Projection
-from dynident.mechanics.kinematics import forward_kinematics
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.mechanism.describe import effort_units
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
-from dynident.trajectory.family import Curve, Family, Trajectory, positive, sample
-from dynident.trajectory.sines import Fourier
+from dynident.trajectory.curves import Curve, Family, Fourier, Multisine, Trajectory, positive, sample
+from dynident.trajectory.joins import resting_place
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+CHECK_RATE = 100.0  # samples per second on which plans are checked
+CROSSING = 1.0  # time in which a joint without a known speed crosses its range [s]
+
+
+def rates_of(limits: MotionLimits) -> tuple[Array, Array]:
+    """Return speeds and accelerations for joins; where none is known, what crosses the range in a few seconds."""
+    span = limits.upper - limits.lower
+    speed = np.where(np.isfinite(limits.velocity), limits.velocity, span / CROSSING)
+    return speed, np.where(np.isfinite(limits.acceleration), limits.acceleration, 4.0 * span / CROSSING**2)
+
+
+TONES = 8  # sines of a validation motion
+
+
+def plan_within(
+    robot: str,
+    limits: MotionLimits,
+    stages: list[Stage],
+    rate: float,
+    cycles: int = 1,
+    period: float = 0.0,
+    home: ArrayLike | None = None,
+    notes: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Return a plan whose joins keep the limits of positions and rates, after checking all limits on all of it."""
+    plan = joined_plan(robot, limits, stages, rate, home, cycles, period=period, notes={} if notes is None else notes)
+    check_plan(plan, limits)
+    return plan
+
+
+def joined_plan(
+    robot: str, limits: MotionLimits, stages: list[Stage], rate: float, home: ArrayLike | None, cycles: int = 1, **fields: Any
+) -> Plan:
+    """Return the plan of `plan_within` before it is checked."""
+    require(limits, MotionLimits, "limits")
+    if not isinstance(stages, list | tuple) or not stages or not all(isinstance(stage, Stage) for stage in stages):
+        raise DynidentError(f"stages are {shown(stages)}; give a list of Stage")
+    speed, push = rates_of(limits)
+    rest = resting_place(stages[0].curve, push) if home is None else per_coordinate(home, len(limits.coordinates), "home")
+    fields |= {"lower": limits.lower, "upper": limits.upper, "jerk": limits.jerk if np.isfinite(limits.jerk).any() else None}
+    return Plan(robot, limits.coordinates, stages, cycles, rate, speed, push, rest, **fields)
+
+
+def check_plan(plan: Plan, limits: MotionLimits) -> dict[str, float]:
+    """Return the share of each of the `limits` that a whole cycle of `plan` leaves; a plan that breaks one is refused."""
+    require(plan, Plan, "plan")
+    require(limits, MotionLimits, "limits")
+    t, excess = curve_excess(plan.curve, limits)
+    names = all_names(limits.all)
+    worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
+    if excess[worst] > rounding(names[worst[1]]):
+        where = next((p for p in reversed(plan.entries()) if p.start <= t[worst[0]]), None)
+        part = f"stage '{where.stage.name}'" if where is not None and where.stage is not None else "a join between stages"
+        raise DynidentError(
+            f"plan: {part} breaks limit '{names[worst[1]]}' by {excess[worst]:.3g} of its size at t = {t[worst[0]]:.2f} s; "
+            "choose another posture or home, or relax the limit"
+        )
+    return least_margins(names, excess.max(axis=0))
+
+
+def curve_excess(
+    curve: Curve, limits: MotionLimits, rate: float = CHECK_RATE, what: str = "a cycle of the plan"
+) -> tuple[Array, Array]:
+    """Return times (N,) and the excess of all limits (N, k) along a curve; the jerk is by differences."""
+    fits(curve.duration, rate, curve.dof, what)
+    motion = sample(curve, rate)
+    jerk = np.gradient(motion.a, motion.t, axis=0)
+    return motion.t, all_excess(limits.all, State(motion.q, motion.v, motion.a, jerk))
+
+
+def rounding(name: str) -> float:
+    """Return by how much rounding may exceed a limit: differences make the jerk of a corner, and half of it, uncertain."""
+    return 1e-2 if name.startswith("jerk of") else 1e-6
+
+
+def payload_plan(
+    robot: str,
+    limits: MotionLimits,
+    excitation: Curve,
+    rate: float,
+    payload: str,
+    repetitions: int = 3,
+    validation: Curve | None = None,
+    notes: Mapping[str, Any] | None = None,
+) -> tuple[Plan, Plan]:
+    """Return two plans with the same motion, without and with a payload, which separate it from the link that carries it.
+
+    `robot`, `limits` (which must hold with the payload), `excitation`, `rate` [Hz] and `notes` are those of a `Plan`, `payload`
+    is its name; the motion is averaged over `repetitions`, and `validation` is another motion, run with the payload.
+    """
+    if not text(payload, "payload"):
+        raise DynidentError("payload has no name; name what is mounted")
+    bare = [Stage("without", "payload", excitation, repetitions)]
+    loaded = [Stage("with", "payload", excitation, repetitions, payload)]
+    if validation is not None:
+        loaded.append(Stage("validation", "validation", validation, 1, payload))
+    first, second = (plan_within(robot, limits, stages, rate, notes=notes) for stages in (bare, loaded))
+    return first, second
+
+
+def validation_motion(problem: Problem, seed: int = 1, duration: float | None = None) -> Trajectory:
+    """Return a motion for validation, different from any training motion: faded sines of random frequencies and phases."""
+    require(problem, Problem, "problem")
+    generator = np.random.default_rng([whole("seed", seed, least=0, most=np.inf), 20])
+    T = problem.family.duration if duration is None else positive("duration", duration)
+    lowest, highest = min(1.0 / T, 0.5 * problem.family.highest), problem.family.highest
+    tones = np.sort(generator.uniform(lowest, highest, TONES))
+    family = Multisine(tuple(tones.tolist()), tuple(generator.uniform(0.0, 2.0 * np.pi, TONES).tolist()), T, 0.2 * T)
+    count = problem.objective.t.size
+    other = replace(problem, objective=replace(problem.objective, family=family, t=np.arange(count) / count * T))
+    for _ in range(10):
+        x = other.shrink(feasible_start(other, generator))
+        if x is not None:
+            return Trajectory.from_vector(family, x)
+    raise DynidentError("no motion for validation was found inside the limits; relax them, or give one of your own")
 
 
 SMOOTH = 0.01  # share of the largest speed over which signs of friction are smoothed
@@ -157,10 +275,6 @@ class Design(Result):
     def plot(self) -> Figure:
         """Draw the motions against their limits."""
         return motions_figure(self)
-
-    def figures(self) -> dict[str, Figure]:
-        """Return the figures: motions against limits, tool path, singular values, expected deviations. Figures by name."""
-        return all_figures(self)
 
 
 def design(
@@ -299,7 +413,6 @@ SMALL = 8  # points, of tick labels
 FAR = 10.0  # times the largest value of a motion, above which a limit is told in words: drawn, it would flatten the curve
 RATES = ("position", "velocity", "acceleration")
 SECONDS = ("", "/s", "/s\N{SUPERSCRIPT TWO}")
-ENDS = ("tool", "platform")  # names of the link to draw when a robot has several ends
 
 
 def motions_figure(design: Design) -> Figure:
@@ -336,109 +449,3 @@ def motions_figure(design: Design) -> Figure:
     entries = {what: line for axis in axes.flat for line, what in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(entries.values(), entries.keys(), loc="upper right", ncols=2, frameon=False, fontsize=9)
     return figure
-
-
-def drawn_link(design: Design) -> str | None:
-    """Return the link whose path is drawn: the one that limits name, an end called tool or platform, or the last end."""
-    robot = design.mechanism
-    if robot is None:
-        return None
-    for limit in design.problem.limits.others:
-        if isinstance(limit, ToolBox):
-            return limit.frame
-    parents = {joint.parent for joint in robot.joints}
-    tips = [joint.child for joint in robot.joints if joint.child not in parents]
-    return next((tip for name in ENDS for tip in tips if tip == name), tips[-1])
-
-
-def tool_path_figure(design: Design) -> Figure | None:
-    """Return the way of the tool through space; None without a robot."""
-    robot, tip = design.mechanism, drawn_link(design)
-    if robot is None or tip is None:
-        return None
-    figure = new_figure(7.0, 6.5)
-    axis: Any = figure.add_subplot(projection="3d")
-    place = forward_kinematics(robot, design.motion().q, tip)[1]
-    before = forward_kinematics(robot, design.start.sample(design.rate).q, tip)[1]
-    axis.plot(*before.T, color=MUTED, linewidth=0.8, label="start of the search")
-    axis.plot(*place.T, color=BLUE, linewidth=1.3, label="designed")
-    axis.scatter(*place[0], color=ORANGE, label="first sample", depthshade=False)
-    both = np.concatenate([place, before])
-    middle, half = 0.5 * (both.min(axis=0) + both.max(axis=0)), 0.55 * float(np.max(np.ptp(both, axis=0))) or 1.0
-    sides = (axis.xaxis, axis.set_xlim, axis.set_xlabel), (axis.yaxis, axis.set_ylim, axis.set_ylabel)
-    for name, x, (ticks, limit, put) in zip("xyz", middle, (*sides, (axis.zaxis, axis.set_zlim, axis.set_zlabel)), strict=True):
-        limit(x - half, x + half)
-        ticks.get_major_locator().set_params(nbins=5)
-        put(f"{name} [m]", fontsize=9, labelpad=8)
-    axis.tick_params(labelsize=SMALL)
-    axis.set_box_aspect((1, 1, 1), zoom=0.95)
-    figure.subplots_adjust(0.0, 0.02, 0.95, 0.98)
-    figure.suptitle(f"path of {label(tip)}", color=INK, fontsize=10)
-    figure.legend(loc="upper left", frameon=False, fontsize=9)
-    return figure
-
-
-def singular_values_figure(design: Design) -> Figure:
-    """Return the singular values of the base regressor before and after, columns scaled as the criterion sees them."""
-    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - matplotlib is an extra
-
-    figure = new_figure(7.5, 4.2)
-    axis = figure.subplots()
-    plain_axes(axis)
-    drawn = []
-    for curve, colour, what in ((design.start, ORANGE, "before"), (None, BLUE, "after")):
-        values = design.singular_values(curve)
-        ratio = values[0] / values[-1] if values[-1] > 0.0 else np.inf
-        shown = np.where(values > 1e-12 * values[0], values, np.nan)
-        drawn.append(shown)
-        axis.semilogy(np.arange(1, values.size + 1), shown, color=colour, marker=".", label=f"{what}: ratio {ratio:.4g}")
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    plain_decades(axis.yaxis, np.concatenate(drawn))
-    axis.set_xlabel("number of the singular value", color=INK, fontsize=9)
-    scale = design.problem.objective.criterion.scale
-    unit = "SI units" if scale is None else "unit columns" if isinstance(scale, str) else "scaled columns"
-    axis.set_ylabel(f"singular value ({unit})", color=INK, fontsize=9)
-    axis.set_title("singular values of the base regressor, and their ratio first over last", color=INK, fontsize=10)
-    axis.legend(frameon=False, fontsize=9)
-    figure.tight_layout()
-    return figure
-
-
-def deviations_figure(design: Design) -> Figure:
-    """Return the expected standard deviation of every base parameter before and after."""
-    before, after = design.deviations(design.start), design.deviations()
-    names = design.exact.names
-    units = design.exact.base.units
-    height = 1.6 + 0.2 * len(names)
-    figure = new_figure(8.0, height)
-    axis = figure.subplots()
-    plain_axes(axis)
-    place = np.arange(len(names))
-    for y, old, new in zip(place, before, after, strict=True):
-        if np.isfinite(old) and np.isfinite(new):
-            axis.plot([old, new], [y, y], color=MUTED, linewidth=0.8, zorder=1)
-    for values, colour, what in ((before, ORANGE, "before"), (after, BLUE, "after")):
-        seen = np.isfinite(values)
-        text = what if seen.all() else f"{what} ({np.count_nonzero(~seen)} not visible)"
-        axis.scatter(values[seen], place[seen], s=22, color=colour, label=text, zorder=2)
-    texts = [f"{label(name, 26)} [{pretty_unit(unit)}]" for name, unit in zip(names, units, strict=True)]
-    axis.set_yticks(place, texts, fontsize=SMALL)
-    axis.set_xscale("log")
-    plain_decades(axis.xaxis, np.concatenate([before, after]))
-    axis.set_ylim(len(names) - 0.4, -0.6)
-    noise = ", ".join(f"{x:.3g}" for x in np.unique(np.round(design.noise, 12))[:4])
-    axis.set_xlabel(f"expected standard deviation after one run, in the unit of the parameter (noise {noise})", fontsize=9)
-    figure.tight_layout(rect=(0.0, 0.0, 1.0, 1.0 - 0.3 / height))
-    figure.legend(loc="upper right", ncols=2, frameon=False, fontsize=9)
-    return figure
-
-
-def all_figures(design: Design) -> dict[str, Figure]:
-    """Return all figures of a design by name."""
-    made = {
-        "motions": motions_figure(design),
-        "singular_values": singular_values_figure(design),
-        "deviations": deviations_figure(design),
-    }
-    path = tool_path_figure(design)
-    return made if path is None else {**made, "tool_path": path}

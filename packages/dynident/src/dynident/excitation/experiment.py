@@ -13,11 +13,10 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError
-from dynident.excitation.designs import Design, design
+from dynident.excitation.designs import Design, design, payload_plan
 from dynident.excitation.limits import POSTURES, Collision, Floor, State
 from dynident.excitation.limits_file import MotionLimits, assume_limits, capsules_of, limits_of, limits_settings
 from dynident.excitation.plan import Plan
-from dynident.excitation.stages import payload_plan
 from dynident.files import read_json, to_json
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.estimators.least_squares import WLS
@@ -29,9 +28,8 @@ from dynident.plugins import PLANS, entries, not_installed
 from dynident.plugins import require as plugin
 from dynident.results import Result, stored
 from dynident.signals.log import Log
+from dynident.trajectory.curves import Curve, Fourier, Trajectory
 from dynident.trajectory.export import REPETITIONS, from_spec, to_csv, to_ros_controller, to_ros_json
-from dynident.trajectory.family import Curve, Trajectory
-from dynident.trajectory.sines import Fourier
 
 File = str | os.PathLike[str]
 

@@ -23,19 +23,15 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.checks import number, numbers, shown
 from dynident.errors import DynidentError
-from dynident.excitation.input_checks import per_coordinate, text
-from dynident.excitation.objective import inputs_of
+from dynident.excitation.objective import inputs_of, per_coordinate, text
+from dynident.graph.algebra import Vector, dot, either, maximum, minimum, plus, scale, sqrt, times, vector, where
 from dynident.graph.compiled import Compiled
-from dynident.graph.elementary import either, maximum, minimum, sqrt, where
 from dynident.graph.expression import Node
-from dynident.graph.vectors import Vector, dot, plus, scale, times, vector
 from dynident.mechanics.actuation import actuator_jacobian, actuator_torques
 from dynident.mechanics.closure import close_positions, close_rates
-from dynident.mechanics.dynamics import inverse_dynamics
+from dynident.mechanics.dynamics import forward_kinematics, inverse_dynamics
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Outputs, function_of
-from dynident.mechanics.kinematics import forward_kinematics
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion, Outputs, function_of
 from dynident.mechanism.mechanism import Mechanism
 
 

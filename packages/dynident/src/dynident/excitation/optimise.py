@@ -32,7 +32,7 @@ from dynident.excitation.limits import Box, Limit, State, all_excess, all_names,
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.objective import Objective
 from dynident.parallel import WINDOW, completed, cores, one_blas_thread
-from dynident.trajectory.family import Family
+from dynident.trajectory.curves import Family
 
 FINE = 48  # samples of the limits per period of the highest harmonic
 DENSE = 4  # samples of the final check per sample of the optimisation

@@ -26,7 +26,7 @@ from dynident.export.loaders import Split, loader_name, loader_text, split
 from dynident.files import visible, write_atomic
 from dynident.graph.printing import comment, identifier
 from dynident.mechanics.dynamics import inverse_dynamics
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.mechanism.files import is_mjcf, is_patched, read_robot, write_robot
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.text_writers import mjcf_text, urdf_text

@@ -31,7 +31,7 @@ from dynident.errors import DescriptionError, LogError
 from dynident.figures import BLUE, finish, new_figure
 from dynident.friction.law import TILE, Friction
 from dynident.friction.laws import Coulomb, Stribeck, Viscous, stribeck
-from dynident.graph.elementary import absolute, both, equal, exp, floor, maximum, minimum, opposite, power, sign, where
+from dynident.graph.algebra import absolute, both, equal, exp, floor, maximum, minimum, opposite, power, sign, where
 from dynident.graph.expression import Graph, Node
 from dynident.graph.print_llvm import compile_routines
 from dynident.graph.routine import Routine

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.law import FrictionLaw, Point
-from dynident.graph.elementary import absolute, cos, exp, maximum, power, sign, sin, tanh, where
+from dynident.graph.algebra import absolute, cos, exp, maximum, power, sign, sin, tanh, where
 
 #: Transitions are searched from the largest speed of the data down to this part of it ([Roldan2017]: 1/beta is 2.4e-4 of it).
 FINEST = 1e-4

@@ -21,7 +21,7 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.law import directed, jumps, smooth
-from dynident.graph.elementary import absolute, maximum, minimum, sign, where
+from dynident.graph.algebra import absolute, maximum, minimum, sign, where
 from dynident.graph.expression import Graph, Node, evaluate_nodes, substitute
 
 

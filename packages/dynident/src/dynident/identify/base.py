@@ -27,8 +27,7 @@ from dynident.errors import ConditionWarning, DynidentError, IdentificationError
 from dynident.friction.terms import TERMS, JointTerm, term_of
 from dynident.identify.regression.rows import Rows, law_signals
 from dynident.mechanics.closure import close_positions, close_rates
-from dynident.mechanics.motion import Motion
-from dynident.mechanics.regressors import weighted_regressor
+from dynident.mechanics.functions import Motion, weighted_regressor
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import FIXED
@@ -397,7 +396,9 @@ def _regrouped(mechanism: Mechanism, Y: Array, groups: list[Group], tolerance: f
             shortest, longest = min(shortest, least), max(longest, float(np.max(rest, initial=0.0)))
         rank, gap = len(kept), shortest / max(longest, np.finfo(float).eps)
         if len(groups) == 1:
-            gap = _checked_rank(mechanism, scaled, rank, tolerance)
+            # Slopes of a friction curve may be almost the same, which is no question of the robot's structure.
+            rigid = np.setdiff1d(np.arange(p), curved)
+            gap = _checked_rank(mechanism, scaled[:, rigid], rank - len(set(kept) & set(curved)), tolerance)
     unknown = np.delete(relative, mechanism.known_columns)
     gap = min(gap, _gap(np.sort(unknown)[::-1], int(np.count_nonzero(visible))))
 

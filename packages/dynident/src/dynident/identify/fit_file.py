@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError
 from dynident.identify.base import BaseParameters, base_parameters
-from dynident.identify.fingerprint import is_whole
+from dynident.identify.held_out import is_whole
 from dynident.identify.posterior.posterior import Posterior
 from dynident.identify.regression.factor import RowGroup
 from dynident.identify.regression.regression import Regression

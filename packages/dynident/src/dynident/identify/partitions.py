@@ -20,8 +20,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.errors import IdentificationError, SignalWarning, require, warn
 from dynident.mechanics.actuation import actuator_jacobian
-from dynident.mechanics.functions import coordinates
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion, coordinates
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
 

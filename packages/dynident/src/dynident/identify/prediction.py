@@ -16,7 +16,7 @@ from dynident.identify.regression.factor import SLOW, nearness, shares
 from dynident.identify.regression.rows import law_signals
 from dynident.mechanics.closure import closure_starts
 from dynident.mechanics.dynamics import joint_loads
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.results import Result
 
 if TYPE_CHECKING:

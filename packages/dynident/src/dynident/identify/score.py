@@ -17,18 +17,19 @@ from dynident.identify.held_out import COPIED, Overlap, overlap
 from dynident.identify.regression.factor import nearness
 from dynident.identify.regression.logs import dead_efforts, match, prepared_for, robot_motion, same_band, source_of
 from dynident.identify.regression.rows import Rows, motor_map
-from dynident.mechanics.motion import Motion
-from dynident.results import Result
+from dynident.mechanics.functions import Motion
+from dynident.results import Result, Tabular
+from dynident.signals.filters import kept_samples
 from dynident.signals.log import Log
 from dynident.signals.preparation import Prepared
 from dynident.signals.quality import Quality
-from dynident.tabular import Tabular
 
 if TYPE_CHECKING:
     from dynident.identify.fit import Fit
 
 SMALL = 5e-4  # share of a preload that is not worth a word
 AT_REST = 0.5  # of the weight that friction at standstill has in the band
+RAW = 12_000  # samples of all joints that are kept as they were measured
 LEAVES = 3.0  # leverage from which on a motion is said to leave what was trained
 
 
@@ -80,6 +81,8 @@ class Score(Tabular, Result):
         Share of the motion that training logs have too (see `dynident.identify.held_out`).
     repeats : str
         Where they have it.
+    raw_t, raw : ndarray (K,) and (K, n), optional
+        Measured efforts without the low-pass, thinned without losing a peak.
     resting : ndarray of bool (M, n), optional
         Where joints of a tree stand still: friction holds them with anything up to its level, which the band covers.
     """
@@ -107,6 +110,8 @@ class Score(Tabular, Result):
     position: Array | None = None
     repeated: float = 0.0
     repeats: str = ""
+    raw_t: Array | None = None
+    raw: Array | None = None
     resting: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
@@ -213,6 +218,7 @@ def _with_motors(score: Score, rows: Rows, motion: Motion, prepared: Prepared, e
         open_share=float("nan"),
         described=None,
         position=None,
+        raw=None,
     )
     redundant = B.shape[1] > B.shape[2]
     return replace(score, motors=motors, preload=inside / whole if redundant and whole > 0.0 else 0.0)
@@ -265,8 +271,7 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         raise IdentificationError(f"log '{log.name}' has no usable effort channel of a joint that was fitted")
     motion = robot_motion(fit.mechanism, prepared.motion)
     free = fit.values if fit.free is None else fit.free
-    betas = np.array([fit.values, fit.described, free, np.zeros(fit.base.rank)])  # the last: known forces alone
-    efforts, deviation, share = fit.evaluate(motion, betas, prepared.temperature)
+    efforts, deviation, share = fit.evaluate(motion, np.array([fit.values, fit.described, free]), prepared.temperature)
     shared = Overlap(1.0, 1.0) if training else _shared(fit, source["sha256"], motion, prepared, efforts[0])
     training = shared.copied > COPIED
     if training and not allow_training:
@@ -284,9 +289,10 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         if not used.any():
             raise IdentificationError(f"log '{log.name}' has no row in which a joint moves; fit with a smaller standstill=")
     joints = tuple(rows.names[i] for i in keep)
-    given = low_pass(efforts[3][:, keep])
+    forces = rows.known_forces(motion)[:, keep]
+    given = low_pass(forces)
     metrics = evaluate(measured, predicted, joints, t, used, given)
-    every = evaluate(effort, efforts[0][:, keep], joints, prepared.motion.t, None, efforts[3][:, keep])
+    every = evaluate(effort, efforts[0][:, keep], joints, prepared.motion.t, None, forces)
     described, alone = low_pass(efforts[1][:, keep]), low_pass(efforts[2][:, keep])
     before, beside = (evaluate(measured, each, joints, t, used, given).relative for each in (described, alone))
     leverage, size = None, float(np.sqrt(np.mean(measured**2)))
@@ -302,6 +308,7 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     absent = _not_carried(fit, measured, predicted, motion, keep, low_pass)
     if absent is not None:
         return _without(fit, absent, log, metrics.relative, allow_training)
+    shown = kept_samples(list(effort.T), RAW)
     found = Score(
         name=log.name,
         joints=joints,
@@ -322,6 +329,8 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         open_share=float(np.sqrt(np.mean(open_share**2))) / size if size > 0.0 else float("nan"),
         described=described,
         position=motion.q[centres],
+        raw_t=prepared.motion.t[shown],
+        raw=effort[shown],
         repeated=shared.repeated,
         repeats=shared.where,
         resting=_resting(fit, motion.v[centres][:, keep], joints),

@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
+from dynident.graph.algebra import absolute, dot, minimum
 from dynident.graph.compiled import Compiled
-from dynident.graph.elementary import absolute, minimum
 from dynident.graph.expression import Function, Graph, Node, total
-from dynident.graph.vectors import dot
 from dynident.mechanics.closure import close_positions, projector
 from dynident.mechanics.functions import coordinates
 from dynident.mechanics.solving import NodeRows, solve_general, solve_symmetric

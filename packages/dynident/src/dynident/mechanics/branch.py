@@ -17,15 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
+from dynident.graph.algebra import absolute, both, dot, maximum, minimum, opposite, where
 from dynident.graph.compiled import Compiled
-from dynident.graph.elementary import absolute, both, maximum, minimum, opposite, where
 from dynident.graph.expression import Function, Graph, Node, total
 from dynident.graph.print_llvm import compile_routines
 from dynident.graph.routine import Routine
-from dynident.graph.vectors import dot
 from dynident.mechanics.actuation import TINY, least_squares
 from dynident.mechanics.functions import cached
-from dynident.mechanics.moving_tree import MovingTree
+from dynident.mechanics.newton_euler import MovingTree
 from dynident.mechanics.solving import eliminate
 from dynident.mechanism.loops import REACH
 from dynident.mechanism.mechanism import Mechanism

@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError
-from dynident.graph.elementary import absolute
+from dynident.graph.algebra import absolute
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Outputs, cached, function_of
-from dynident.mechanics.motion import Motion, MotionLike, as_motion
+from dynident.mechanics.functions import Motion, MotionLike, Outputs, as_motion, cached, function_of
 from dynident.mechanism.mechanism import Mechanism
 
 OPEN = 1e-8  # largest residual of a closed loop

@@ -2,7 +2,7 @@
 
     tau = G^T [ Y_tree(q_t, v_t, a_t) phi + joint terms + motor terms ]
 
-How the tree moves with the coordinates (q_t, v_t, a_t, G) is in `moving_tree`.
+How the tree moves with the coordinates (q_t, v_t, a_t, G) is in `newton_euler.MovingTree`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ from functools import cached_property
 
 from dynident.errors import DescriptionError
 from dynident.friction.terms import TERMS
-from dynident.graph.elementary import absolute, where
+from dynident.graph.algebra import absolute, dot, where
 from dynident.graph.expression import Graph, Node, derivative, derivative_matrix, forward, substitute, total
-from dynident.graph.vectors import dot
-from dynident.mechanics.moving_tree import MovingTree
-from dynident.mechanics.newton_euler import coriolis_matrix, energies, inverse_dynamics, mass_matrix, regressor
+from dynident.mechanics.newton_euler import MovingTree, coriolis_matrix, energies, inverse_dynamics, mass_matrix, regressor
 from dynident.mechanics.solving import NodeRows
 from dynident.mechanism.force import Force
 from dynident.mechanism.inertia import Inertia, moved

@@ -1,7 +1,7 @@
-"""The compiled functions of every robot, made once per process and geometry, and run over batches of samples.
+"""`Motion`, and the compiled functions of every robot, made once per process and geometry and run over batches of samples.
 
-Parameters are inputs, so one robot's code serves all its copies with other masses; only the geometry is built in. What enters
-is checked against the robot first.
+Parameters are inputs, so one robot's code serves all its copies with other masses; only the geometry is built in. Inputs are
+checked against the robot first. The regressors are Y of tau = Y(q, v, a) phi, and those of energy and momentum.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,16 +19,100 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import finite_rows, numbers
 from dynident.errors import DescriptionError, DynidentError, require
+from dynident.figures import over_time
 from dynident.graph.compiled import Compiled
-from dynident.graph.expression import Function, Node, reachable
+from dynident.graph.expression import Function, Node, reachable, reverse
 from dynident.mechanics.equations import Equations, opaque_columns
-from dynident.mechanics.motion import Motion, MotionLike, as_motion
-from dynident.mechanics.moving_tree import positions_of
+from dynident.mechanics.newton_euler import positions_of
 from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.inertia import transform_matrix
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import FIXED, PRISMATIC, REVOLUTE, SPHERICAL
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """A motion of n coordinates at N samples.
+
+    One sample may be given as plain vectors; it becomes a batch of one.
+    """
+
+    t: Array  #: (N,), time [s], strictly increasing
+    q: Array  #: (N, n), positions [rad or m], columns in the order of `Mechanism.coordinate_names`
+    v: Array  #: (N, n), velocities
+    a: Array  #: (N, n), accelerations
+
+    def __init__(self, t: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> None:
+        time, *arrays = [numbers(x, f"motion: {label}") for x, label in ((t, "t"), (q, "q"), (v, "v"), (a, "a"))]
+        time = time if time.ndim else time[None]
+        shape, _, _ = shapes = [x.shape if x.ndim > 1 else (1, *x.shape) for x in arrays]
+        if time.ndim != 1 or len(shape) != 2 or shapes != [shape] * 3 or time.size != shape[0]:
+            given = ", ".join(f"{label} {x.shape}" for label, x in zip("tqva", (time, *arrays), strict=True))
+            raise DynidentError(f"motion: shapes do not match ({given}); expected t (N,) and q, v, a (N, n)")
+        if time.size > 1 and not (rising := time[1:] > time[:-1]).all():
+            bad = int(np.argmin(rising)) + 1
+            raise DynidentError(
+                f"motion: time does not increase at sample {bad} (t = {time[bad]}); sort or clean the time stamps"
+            )
+        for label, x in zip("tqva", (time, *arrays), strict=True):
+            view = finite_rows("motion: " + label, x).reshape(-1 if label == "t" else shape)
+            view.flags.writeable = False
+            object.__setattr__(self, label, view)
+
+    @classmethod
+    def unchecked(cls, t: Array, q: Array, v: Array, a: Array) -> Motion:
+        """Return a motion of arrays (N,) and (N, n) that are known to be in order."""
+        motion = object.__new__(cls)
+        for label, array in (("t", t), ("q", q), ("v", v), ("a", a)):
+            view = array.view()
+            view.flags.writeable = False
+            object.__setattr__(motion, label, view)
+        return motion
+
+    def __len__(self) -> int:
+        return int(self.q.shape[0])
+
+    @property
+    def dof(self) -> int:
+        """Number of coordinates n."""
+        return int(self.q.shape[1])
+
+    def __getitem__(self, rows: slice) -> Motion:
+        """Return the samples of a slice as a Motion."""
+        if not isinstance(rows, slice):
+            raise DynidentError(f"motion: index is {rows!r}; use a slice such as motion[0:100]")
+        if rows.step is not None and rows.step < 0:
+            raise DynidentError(f"motion: the step of the slice is {rows.step}; time must increase")
+        return Motion.unchecked(self.t[rows], self.q[rows], self.v[rows], self.a[rows])
+
+    def plot(self, names: Sequence[str] | None = None) -> Figure:
+        """Draw positions, velocities and accelerations over time, one curve per coordinate."""
+        if names is not None and len(names) != self.dof:
+            raise DynidentError(f"motion: {len(names)} names for {self.dof} coordinates; give one name for each")
+        rates = {
+            "position\n[rad, m]": self.q,
+            "velocity\n[rad/s, m/s]": self.v,
+            "acceleration\n[rad/s\u00b2, m/s\u00b2]": self.a,
+        }
+        return over_time(self.t, rates, names)
+
+
+MotionLike = Motion | tuple[ArrayLike, ArrayLike, ArrayLike]
+
+
+def as_motion(motion: MotionLike) -> Motion:
+    """Return a motion that may have been given as arrays (q, v, a), (N, n) each, whose samples are numbered, not timed."""
+    if isinstance(motion, Motion):
+        return motion
+    if not isinstance(motion, tuple) or len(motion) != 3:
+        raise DynidentError(f"motion is a {type(motion).__name__}; give a Motion, or its arrays as (q, v, a)")
+    q = numbers(motion[0], "motion: q")
+    return Motion(np.arange(float(len(q) if q.ndim > 1 else 1)), q, *motion[1:])
+
 
 Outputs = Mapping[str, Sequence[Node | None]]
 T = TypeVar("T")
@@ -356,3 +441,92 @@ def tree_motion(mechanism: Mechanism, motion: MotionLike) -> TreeMotion:
 def project(G: Array | None, rows: Array) -> Array:
     """Return G^T x: forces of the tree coordinates (N, n_tree) on the robot's own."""
     return rows if G is None else np.asarray(np.einsum("stn,st->sn", G, rows))
+
+
+def regressor(mechanism: Mechanism, motion: MotionLike, out: Array | None = None) -> Array:
+    """Return Y with tau = Y phi for the standard parameters phi of `mechanism.parameters`.
+
+        M(q) a + C(q, v) v + g(q) + rotor, friction, offset and spring torques = Y(q, v, a) phi
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and p standard parameters.
+    motion : Motion or (q, v, a)
+        N samples.
+    out : ndarray (N, n, p), optional
+        Where to write it, contiguous float64; touching fresh memory of this size costs more than computing it.
+
+    Returns
+    -------
+    ndarray, (N, n, p)
+        Regressor; columns in the order of ``mechanism.parameters.names``, N m or N per unit of the parameter.
+
+    Examples
+    --------
+    >>> import numpy as np, dynident as di
+    >>> arm = di.Mechanism.from_dh([(0.3, 0, 0, 0), (0.2, 0, 0, 0)], convention="standard")
+    >>> motion = di.Motion([0.0], [0.1, 0.2], [1.0, -1.0], [0.5, 0.5])
+    >>> di.regressor(arm, motion).shape
+    (1, 2, 28)
+    """
+    motion = as_motion(motion)
+    arrays = entering(mechanism, motion)
+    shape = (mechanism.dof, len(mechanism.parameters))
+    if out is not None and not isinstance(out, np.ndarray):
+        raise DynidentError(f"out is a {type(out).__name__}; give a contiguous float64 array to write into")
+    if out is not None and (out.shape != (len(motion), *shape) or out.dtype != np.float64 or not out.flags.c_contiguous):
+        wanted = (len(motion), *shape)
+        raise DynidentError(
+            f"out has shape {out.shape} and type {out.dtype}; give a contiguous float64 array of shape {wanted}"
+        )
+    return quantity(mechanism, "regressor", Equations.regressor, shape, arrays, out=out)
+
+
+def weighted_regressor(mechanism: Mechanism, motion: MotionLike, weights: ArrayLike) -> Array:
+    """Return sums of the regressor's rows, w^T Y(q, v, a), by one reverse sweep: its cost grows with n, not with n^2.
+
+    With w = v it is the regressor of the power that the actuators exert.
+    """
+    motion = as_motion(motion)
+
+    def build() -> Compiled:
+        x = Equations(mechanism, links=True)
+        row = reverse(x.torques(), x.graph.symbols("w", mechanism.dof), x.phi)
+        return Compiled(declared(mechanism, "weighted_regressor", {"Y": row}, more={"w": mechanism.dof}))
+
+    w = numbers(weights, "weights")
+    if w.ndim != 3 or w.shape[0] != len(motion) or w.shape[2] != mechanism.dof:
+        raise DynidentError(f"weights have shape {w.shape}; give (N, m, n) with N = {len(motion)} and n = {mechanism.dof}")
+    entered = entering(mechanism, motion).items()
+    arrays = {name: array if name == "law" else np.repeat(array, w.shape[1], axis=0) for name, array in entered}
+    arrays["w"] = np.ascontiguousarray(w.reshape(-1, mechanism.dof))
+    p = len(mechanism.parameters)
+    Y = run(cached(mechanism, ("weighted_regressor", ()), build), arrays, None, {"Y": (p,)})["Y"]
+    return Y.reshape(*w.shape[:2], p)
+
+
+def energy_regressor(mechanism: Mechanism, motion: MotionLike) -> tuple[Array, Array]:
+    """Return the energy regressors Y_T, Y_U (N, p) of a `mechanism` along a `motion` (q, v, a): T = Y_T phi, U = Y_U phi [J].
+
+        T = sum m v.v/2 + h.(v x omega) + omega.I omega/2 + ia v_joint^2/2,   U = -sum g.(m p + R h) + k q^2/2 + off q
+
+    Columns of what is not conservative are zero: friction, the offset of `spherical` and `free` joints (a torque fixed in the
+    child frame), and the spring of a `free` joint or of a `spherical` one with unequal stiffnesses.
+    """
+    motion = as_motion(motion)
+
+    def make(x: Equations) -> Outputs:
+        kinetic, potential = x.energies()
+        return {"T": reverse([kinetic], [1.0], x.phi), "U": reverse([potential], [1.0], x.phi)}
+
+    arrays, p = entering(mechanism, motion), len(mechanism.parameters)
+    out = run(function_of(mechanism, "energies", make, links=True), arrays, None, {"T": (p,), "U": (p,)})
+    return out["T"], out["U"]
+
+
+def momentum_regressor(mechanism: Mechanism, motion: MotionLike) -> Array:
+    """Return the regressor (N, n, p) of the generalised momentum M(q) v = Y_p phi of a `mechanism` along a `motion`."""
+    arrays, shape = entering(mechanism, as_motion(motion)), (mechanism.dof, len(mechanism.parameters))
+    make = lambda x: [reverse([momentum], [1.0], x.phi) for momentum in x.momentum()]  # noqa: E731 - read with the line below
+    return quantity(mechanism, "momentum", make, shape, arrays, links=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dynident.graph.elementary import absolute, maximum, minimum, where
+from dynident.graph.algebra import absolute, maximum, minimum, where
 from dynident.graph.expression import Node, total
 
 NodeRows = list[list[Node]]

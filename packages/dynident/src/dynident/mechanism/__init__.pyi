@@ -1,5 +1,4 @@
 from .describe import description as description
-from .drawing import write_svg as write_svg
 from .elements import Actuator as Actuator
 from .elements import Body as Body
 from .elements import Coupling as Coupling

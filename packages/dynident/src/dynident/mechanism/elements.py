@@ -143,6 +143,8 @@ class Limits:
     upper: float = np.inf  #: Highest position [rad or m]
     velocity: float = np.inf  #: Largest speed [rad/s or m/s]
     effort: float = np.inf  #: Largest torque or force [N m or N]
+    acceleration: float = np.inf  #: Largest acceleration [rad/s^2 or m/s^2]
+    jerk: float = np.inf  #: Largest jerk [rad/s^3 or m/s^3]
 
 
 def _frozen_terms(terms: Mapping[str, float], owner: str) -> Mapping[str, float]:

@@ -142,7 +142,12 @@ def save_robot(mechanism: Mechanism, path: str | os.PathLike[str]) -> list[Path]
         text = urdf_text(mechanism)
     else:  # loops that MJCF cannot close, or whose pose it cannot hold, go to the sidecar
         single = all(len(joint.coordinates) <= 1 for joint in mechanism.joints)
-        text = mjcf_text(replace(mechanism, loops=tuple(x for x in mechanism.loops if x.kind in MJCF_LOOPS and single)))
+        loops = tuple(x for x in mechanism.loops if x.kind in MJCF_LOOPS and single)
+        written = mechanism
+        if len(loops) < len(mechanism.loops):  # fewer loops have other independent coordinates, at the same closed home
+            home = dict(zip(mechanism.tree.coordinates, mechanism.closure.home, strict=True))
+            written = replace(mechanism, loops=loops, independent=(), home=home)
+        text = mjcf_text(written)
     return completed(mechanism, write_atomic(file, text))
 
 

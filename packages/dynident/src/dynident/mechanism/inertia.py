@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
+from dynident.graph.algebra import S, Square, Triple, plus, product, scale, times, transposed
 from dynident.graph.expression import Node
-from dynident.graph.vectors import S, Square, Triple, plus, product, scale, times, transposed
 
 Inertia = tuple[Node, ...]
 """The ten parameters as expressions."""

@@ -194,7 +194,7 @@ class Mechanism(Result):
 
     def plot(self, q: ArrayLike | None = None) -> Figure:
         """Draw the robot in space, with the frames of its links, beside the graph of its bodies and joints."""
-        from dynident.mechanism.drawing import plot_mechanism  # noqa: PLC0415 - matplotlib is an extra
+        from dynident.mechanism.describe import plot_mechanism  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_mechanism(self, q)
 

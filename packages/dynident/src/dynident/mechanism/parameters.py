@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
-from dynident.tabular import Tabular
+from dynident.results import Tabular
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
-from dynident.graph.expression import Graph, Node
-from dynident.graph.vectors import (
+from dynident.graph.algebra import (
     Matrix,
     Vector,
     back,
@@ -32,6 +31,7 @@ from dynident.graph.vectors import (
     times,
     vector,
 )
+from dynident.graph.expression import Graph, Node
 from dynident.mechanism.elements import Joint, Placement, frozen
 from dynident.mechanism.inertia import transform, transform_matrix
 

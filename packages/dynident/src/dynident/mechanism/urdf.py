@@ -213,18 +213,23 @@ def _read_joints(robot: Element, links: set[str]) -> tuple[list[Joint], list[Cou
     return joints, couplings
 
 
+POSITIVE = ("velocity", "effort", "acceleration", "deceleration", "jerk")
+
+
 def _read_limits(limit: Element | None, kind: str, where: str) -> Limits:
     if limit is None or kind == "fixed":
         return Limits()
-    values = {"lower": -np.inf, "upper": np.inf, "velocity": np.inf, "effort": np.inf}
+    # Acceleration, deceleration and jerk are of URDF 1.2; the weaker of braking and speeding up limits both.
+    values = {"lower": -np.inf, "upper": np.inf, **dict.fromkeys(POSITIVE, np.inf)}
     for key, default in tuple(values.items()):
         values[key] = number(limit, key, default, f"{where} <limit>", finite=False)
         if abs(values[key]) >= FAR:
             values[key] = default
-        if key in ("velocity", "effort") and values[key] < 0.0:
+        if key in POSITIVE and values[key] < 0.0:
             raise DescriptionError(f"{where} <limit>: {key} is {values[key]}; give a positive number")
     if kind not in ("revolute", "prismatic"):  # the others turn or move without end, whatever the file says
         values |= {"lower": -np.inf, "upper": np.inf}
+    values["acceleration"] = min(values["acceleration"], values.pop("deceleration"))
     return Limits(**values)
 
 

@@ -93,7 +93,7 @@ def provenance(fit: Fit, scores: Sequence[Score]) -> Html:
         ("dynident", __version__),
         *((package, version(package)) for package in PACKAGES),
         ("Python", platform.python_version()),
-        *((("Date", date()),) if date() else ()),
+        ("Date", date()),
     ]
     return section("provenance", "Provenance", logs, table(("What", "Which"), facts))
 
@@ -124,8 +124,10 @@ def _options(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} = {value!r}" for key, value in options.items()) or "defaults"
 
 
-LAYERS = (("measured", "measured"), ("predicted", "blue"), ("other", "orange"), ("band", "band"))
-HINT = "Drag to zoom, double-click to see all, shift-drag to move; the time axes of a log move together."
+MOST_NAMED = 4  # logs in the head
+FEW = 0.1  # error whose second digit after the point counts
+LAYERS = (("raw", "muted"), ("measured", "measured"), ("predicted", "blue"), ("other", "orange"), ("band", "band"))
+HINT = "Drag to zoom in on the raw samples, double-click to see all, shift-drag to move; the time axes of a log move together."
 
 
 def held_out_errors(verdict: Verdict) -> list[float]:
@@ -134,8 +136,8 @@ def held_out_errors(verdict: Verdict) -> list[float]:
     return [float(v) for v in values if v is not None]
 
 
-def headline(fit: Fit, verdict: Verdict) -> Html:
-    """Return the title, the verdict in one sentence and the key numbers."""
+def headline(fit: Fit, verdict: Verdict, command: str = "") -> Html:
+    """Return the title, what it was made of, the verdict in one sentence and the key numbers."""
     errors = held_out_errors(verdict)
     worst = max(errors, default=float("nan"))
     failed = [check.name.replace("_", " ") for check in verdict.checks if not check.ok]
@@ -165,12 +167,13 @@ def headline(fit: Fit, verdict: Verdict) -> Html:
     else:
         kind, title = "mid", "Checks failed"
         sentence = f"{predicts}; {missed}."
+    described = [entry["description_relative"] for entry in verdict.scores if entry["relative"] == worst]
+    before = float("nan") if not described or described[0] is None else float(described[0])
     estimated = int(np.count_nonzero(fit.solved))
     good = sum(row.verdict == "good" for row in fit.observability())
     cards = [
-        ("Held-out relative error", percent(worst), logs if errors else "not validated"),
-        ("Training relative error", percent(fit.training_relative), "not a validation"),
-        ("Description", percent(fit.posterior.description_relative), "training error before identification"),
+        _before_after("Held-out error", before, worst, logs if errors else "not validated"),
+        _before_after("Training error", fit.posterior.description_relative, fit.training_relative, "not a validation"),
         ("Base parameters", f"{estimated} of {fit.base.rank}", f"estimated; {good} known to 10 % or better"),
         ("Condition number", number(fit.condition, 3), "of the scaled regression"),
         ("Equations", f"{fit.rows:,}".replace(",", "\N{THIN SPACE}"), f"of {several(len(fit.groups), 'joint')}"),
@@ -182,11 +185,7 @@ def headline(fit: Fit, verdict: Verdict) -> Html:
     return join(
         [
             tag("h1", fit.mechanism.name),
-            tag(
-                "p",
-                f"Dynamic identification report, {several(fit.mechanism.dof, 'axis').replace('axiss', 'axes')}",
-                class_="lead",
-            ),
+            tag("p", *_origin(fit, verdict, command), class_="lead"),
             tag("div", tag("strong", title), tag("p", sentence), class_=f"banner {kind}", role="status"),
             tag("dl", *boxes, class_="cards"),
             tag(
@@ -194,6 +193,33 @@ def headline(fit: Fit, verdict: Verdict) -> Html:
             ),
         ]
     )
+
+
+def _before_after(name: str, before: float, after: float, remark: str) -> tuple[str, str, str]:
+    """Return the card of an error: of the description, then of the identified model."""
+    if not (np.isfinite(before) and np.isfinite(after)):
+        return name, percent(after), remark
+    digits = 2 if max(before, after) < FEW else 1
+    return (
+        name,
+        f"{percent(before, digits)} \N{RIGHTWARDS ARROW} {percent(after)}",
+        f"description \N{RIGHTWARDS ARROW} identified; {remark}",
+    )
+
+
+def _origin(fit: Fit, verdict: Verdict, command: str) -> list[object]:
+    """Return logs, date, version and command."""
+    training = list(dict.fromkeys(str(source["name"]) for source in fit.sources if "name" in source))
+    uses = (("fitted", training), ("held out", [str(entry["log"]) for entry in verdict.scores if not entry["training"]]))
+    words = [
+        f"{use}: {', '.join(names[:MOST_NAMED])}{f' and {len(names) - MOST_NAMED} more' * (len(names) > MOST_NAMED)}"
+        for use, names in uses
+        if names
+    ]
+    facts = " \N{MIDDLE DOT} ".join(
+        [several(fit.mechanism.dof, "axis").replace("axiss", "axes"), *words, date(), f"dynident {__version__}"]
+    )
+    return [facts, *([Html("<br>"), tag("code", command)] if command else [])]
 
 
 def checks(verdict: Verdict) -> Html:
@@ -276,6 +302,7 @@ def before_after(score: Score) -> Html:
 def curves(log: int, score: Score, labels: tuple[str, str]) -> list[Html]:
     """Return the places of the curves of a log, with switches for joints and curves."""
     words = {"measured": "measured", "predicted": labels[0], "other": labels[1], "band": "two standard deviations"}
+    words |= {"raw": "raw samples", "measured": "measured, low-passed"} if score.raw is not None else {"raw": ""}
     layers = [
         tag("button", _key(colour), words[name], type="button", class_="chip", aria_pressed="true", data_layer=name)
         for name, colour in LAYERS

@@ -19,12 +19,12 @@ from dynident.arrays import Array
 from dynident.checks import numbers, time_axis
 from dynident.errors import LogError
 from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, WIDTH, extremes, label, new_figure, plain_axes
-from dynident.tabular import Tabular
+from dynident.results import Tabular
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dynident.signals.stream import LogStream
+    from dynident.signals.reading import LogStream
 
 PathLike = str | os.PathLike[str]
 
@@ -258,7 +258,7 @@ class Log(Tabular):
         gain: float | Sequence[float] | None = None,
     ) -> LogStream:
         """Read a long ROS bag or MCAP file as logs one after the other, with one piece in memory at a time."""
-        from dynident.signals.stream import LogStream  # noqa: PLC0415  (only loaded when something is read)
+        from dynident.signals.reading import LogStream  # noqa: PLC0415  (only loaded when something is read)
 
         given = {"effort_kind": effort, "topic": topic, "joints": joints, "unit": units, "gain": gain}
         return LogStream(path, samples, schema, {k: v for k, v in given.items() if v is not None})

@@ -174,7 +174,7 @@ class Segment:
     @cached_property
     def filled(self) -> tuple[Log, int]:
         """The piece with its holes filled, and how many values that were."""
-        everything = (self.start, self.stop) == (0, len(self.whole))
+        everything = (self.start, self.stop) == (0, self.whole.t.size)
         return fill_holes(self.whole if everything else self.whole.rows(self.start, self.stop))
 
     @cached_property
@@ -197,7 +197,7 @@ class Segment:
         """Findings about the log, from the clock to the single channels of this piece."""
         log = self.whole
         findings = _clock(log) + self._missing + self._outliers
-        if len(log) < FEWEST or np.isfinite(log.position).mean() <= 0.5:
+        if log.t.size < FEWEST or np.isfinite(log.position).mean() <= 0.5:
             return Quality(log.name, tuple(findings))
         findings += _units(log)
         if len(self) < FEWEST:
@@ -273,7 +273,7 @@ def without_outliers(log: Log) -> tuple[Log, list[Finding]]:
     and again stands for missing values: all rows are missing in which every joint has it. Channels with more than `MOST`
     outliers are left as they are.
     """
-    if len(log) < FEWEST:
+    if log.t.size < FEWEST:
         return log, []
     bad = {name: np.zeros(getattr(log, name).shape, dtype=bool) for name in ("position", "effort")}
     for name, marked in bad.items():
@@ -283,7 +283,7 @@ def without_outliers(log: Log) -> tuple[Log, list[Finding]]:
     counts = every.sum(axis=0)
     if not counts.any():
         return log, []
-    rows = np.zeros(len(log), dtype=bool)
+    rows = np.zeros(log.t.size, dtype=bool)
     for name, marked in bad.items():
         values, times = np.unique(getattr(log, name)[marked], return_counts=True)
         for value in values[times >= max(FEWEST_LOST, 0.2 * marked.sum())]:
@@ -296,7 +296,7 @@ def without_outliers(log: Log) -> tuple[Log, list[Finding]]:
     touched = [channel for channel, count in zip(channels, counts, strict=True) if count]
     share = float(np.mean(every.any(axis=1)))
     text = (
-        f"{int(every.any(axis=1).sum())} of {len(log)} samples are outliers ({int(rows.sum())} of them whole rows), most in "
+        f"{int(every.any(axis=1).sum())} of {log.t.size} samples are outliers ({int(rows.sum())} of them whole rows), most in "
         f"{channels[int(np.argmax(counts))]}; they are left out. Is a number such as 0 or -999 logged for missing values?"
     )
     cleaned = {name: np.where(marked, np.nan, getattr(log, name)) for name, marked in bad.items()}

@@ -1,4 +1,4 @@
-"""Tables to a `Log`: the clock, the channels of every quantity, and all of it in SI.
+"""Files to tables by their ending, and tables to a `Log`: the clock, the channels of every quantity, and all of it in SI.
 
 In tables in long format a column states the joint, the quantity or the run of each row:
 
@@ -8,42 +8,153 @@ In tables in long format a column states the joint, the quantity or the run of e
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from dynident.arrays import Array
-from dynident.errors import LogError
+from dynident.errors import LogError, missing_extra
+from dynident.files import read_regular
 from dynident.plugins import LOG_READERS, reader_of
 from dynident.signals.channels import REQUIRED, Found, files_beside, find_channels, rules_of, unwrap
 from dynident.signals.clock import aligned, join_stamps, on_one_clock, without_repeats
-from dynident.signals.formats import has_format, is_data_set, read_data_set, read_frame, read_table
-from dynident.signals.log import FIELDS, Log, check_effort_kind
+from dynident.signals.formats import READERS, TEXT, joints_of, read_frame
+from dynident.signals.log import FIELDS, MINIMUM_SAMPLES, Log, check_effort_kind
 from dynident.signals.tables import (
     EPISODES,
+    GROWTH,
     JOINT_KEYS,
+    LARGEST,
     NOT_READ,
     ROLES,
+    ROOM,
     VARIABLE_KEYS,
     Table,
     Words,
+    canonical,
     has_keys,
     is_time,
     parse_column,
     plain_key,
+    printable,
     split_unit,
+    table_of,
     time_column,
     time_name,
+    to_si,
 )
-from dynident.signals.units import canonical, to_si
+
+UR_EFFORT = (  # [UniversalRobots2026]
+    "For joint_states of a Universal Robots driver it is motor_current [A]; on PolyScope 5.23, 10.11 or newer, where the "
+    "driver's use_currents_as_efforts is false, it is joint_torque [N m]"
+)
 
 VALUES = ("value", "values", "val", "reading")
 FEWEST = 3  #: rows per joint or run, below which a column is something else: a counter, a checksum
 SHOWN = 12  #: names in a sentence
+#: What to do with files of other programs.
+ELSEWHERE = {
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV"),
+    **dict.fromkeys((".pkl", ".pickle", ".joblib"), "a pickle can run code and is never loaded: save CSV, npz or Parquet"),
+    **dict.fromkeys((".feather", ".arrow"), "read it with pandas and give the DataFrame to Log.read"),
+    **dict.fromkeys((".npy",), "save its columns by name, np.savez('run.npz', t=..., q=..., tau=...)"),
+}
+
+
+# ---------------------------------------------------------------------- files
+def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) -> Table:
+    """Read one file or bag into a `Table`, choosing the reader by the file name's ending; units are not yet converted.
+
+    `topics` of a bag: the first one gives the clock; its only topic of JointState messages when omitted.
+    """
+    file = Path(path)
+    suffix = _suffix(file)
+    if is_bag(file):
+        with naming(file):
+            bag: Table = bags(file).read_bag(file, topics)
+        return bag
+    if not suffix and not file.exists():
+        raise LogError(f"cannot read '{file}': it does not exist; give a file, a bag or a folder")
+    if suffix not in READERS:
+        others = (ending for ending in READERS if ending not in TEXT and not ending.endswith(".gz"))
+        known = ", ".join((*TEXT, ".gz of them", *others, ".mcap", ".db3", ".bag"))
+        hint = f"; {ELSEWHERE[suffix]}" if suffix in ELSEWHERE else ""
+        raise LogError(f"cannot read '{file}': ending '{suffix}' is not one of {known}{hint}")
+    try:
+        if file.is_file() and (size := file.stat().st_size) > LARGEST:
+            raise LogError(f"cannot read '{file}': it has {size >> 20} MB; at most {LARGEST >> 20} MB are read, split the file")
+        data = read_regular(file)
+    except OSError as error:
+        raise LogError(f"cannot read '{file}': {error.strerror or error}") from error
+    if not data:
+        raise LogError(f"cannot read '{file}': the file is empty")
+    room = max(ROOM, GROWTH * len(data))
+    with naming(file):
+        content = READERS[suffix](data, room)
+    return replace(table_of(file.name, content, topics), sha256=hashlib.sha256(data).hexdigest())
+
+
+def is_bag(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a ROS bag or MCAP file, by its ending."""
+    return Path(path).is_dir() or _suffix(Path(path)) in (".mcap", ".db3", ".bag")
+
+
+def has_format(path: Path) -> bool:
+    """Whether `read_table` reads a file by its ending; a folder may be anything."""
+    return not path.is_dir() and (is_bag(path) or _suffix(path) in READERS)
+
+
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Say which file cannot be read."""
+    try:
+        yield
+    except LogError as error:
+        raise LogError(printable(f"cannot read '{file}': {error}", 2000)) from error
+    except OSError as error:
+        raise LogError(printable(f"cannot read '{file}': {error.strerror or error}", 2000)) from error
+
+
+def _suffix(file: Path) -> str:
+    parts = [s.lower() for s in file.suffixes]
+    return "".join(parts[-2:]) if parts and parts[-1] == ".gz" else (parts[-1] if parts else "")
+
+
+def is_data_set(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is the folder of a LeRobot data set."""
+    return (Path(path) / "meta" / "info.json").is_file() and (Path(path) / "data").is_dir()
+
+
+def read_data_set(path: str | os.PathLike[str]) -> Table:
+    """Read the only file of numbers that a data set has; where there are several one of them has to be named."""
+    folder = Path(path)
+    files = sorted(folder.glob("data/*/*.parquet"))
+    if not files:
+        raise LogError(f"cannot read '{folder}': it has no file data/*/*.parquet; download its data too")
+    if len(files) > 1:
+        some = ", ".join(str(f.relative_to(folder)) for f in files[:3])
+        raise LogError(f"cannot read '{folder}': it has {len(files)} files of numbers ({some} ...); give one of them")
+    return replace(read_table(files[0]), labels=joints_of(folder / "meta" / "info.json"))
+
+
+def bags(path: Path) -> ModuleType:
+    """Return the module that reads bags, whose libraries are an extra; `path` is what shall be read."""
+    try:
+        from dynident.signals import bags as module  # noqa: PLC0415 - its libraries are an extra
+    except ImportError as error:
+        raise missing_extra(error.name or "rosbags", "ros", f"reading '{path.name}' as a ROS bag or MCAP file") from error
+    return module
+
+
+# ---------------------------------------------------------------------- long format
 
 
 def words_of(values: Array) -> Words | None:
@@ -271,7 +382,7 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
     """Tables to a log with every channel at the time that the file says."""
     if own and len(tables) == 1 and tables[0].metadata is not None:
         return _own_log(tables[0], rules)
-    kind = check_effort_kind(rules.get("effort_kind"))
+    kind = _effort_kind(tables, rules.get("effort_kind"))
     notes = [note for t in tables for note in t.notes]
     row_units = {name: unit for t in tables for name, unit in t.units.items()}
     texts = tables[0].texts if len(tables) == 1 else {}
@@ -311,6 +422,16 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
         },
         **arrays,
     )
+
+
+def _effort_kind(tables: list[Table], kind: object) -> str:
+    """Return the effort kind; where it is missing, the error says what the efforts of a known driver are."""
+    try:
+        return check_effort_kind(kind)
+    except LogError as error:
+        if kind is None and any("shoulder_pan_joint" in name for name in _columns(tables, {})):
+            raise LogError(f"{error}. {UR_EFFORT}") from None
+        raise
 
 
 def _understood(found: Found, columns: Mapping[str, Array]) -> list[str]:
@@ -600,3 +721,51 @@ def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
         **arrays,
     )
     return log.select(rules["joints"]) if rules.get("joints") is not None else log
+
+
+SHORTEST_PIECE = 100
+
+
+@dataclass(frozen=True)
+class LogStream:
+    """A recording as pieces with one clock; iterating reads it anew. Made by `Log.stream`."""
+
+    path: str | os.PathLike[str]  #: Bag, MCAP file, or any other file of `Log.read`, which is read at once and cut
+    samples: int  #: Samples of a piece
+    schema: str | os.PathLike[str] | Mapping[str, object] | None  #: See `Log.read`
+    options: Mapping[str, object]  #: Other arguments of `Log.read` by the names of a schema
+
+    def __post_init__(self) -> None:
+        if isinstance(self.samples, bool) or not isinstance(self.samples, int) or self.samples < SHORTEST_PIECE:
+            raise LogError(
+                f"samples is {self.samples!r}; give the samples of a piece, a whole number of at least {SHORTEST_PIECE}"
+            )
+
+    def __iter__(self) -> Iterator[Log]:
+        rules, _ = rules_of(self.schema, self.options)
+        if not is_bag(self.path) or rules.get("files") is not None:
+            log = read_log(self.path, self.schema, self.options)
+            for start in range(0, len(log), self.samples):
+                if len(log) - start >= MINIMUM_SAMPLES:
+                    yield log.rows(start, min(start + self.samples, len(log)))
+            return
+        begun: int | None = None
+        file, tables = Path(self.path), self._tables(topics_of(rules))
+        while True:
+            with naming(file):
+                table = next(tables, None)
+            if table is None:
+                return
+            rows = len(next(iter(table.columns.values())))
+            if rows < MINIMUM_SAMPLES:
+                continue
+            log = log_of([table], {}, rules, own=self.schema is None)
+            if table.metadata is None:  # every piece has begun at zero
+                stamp = int(table.columns["header.stamp"][0])
+                begun = stamp if begun is None else begun
+                log = replace(log, t=log.t + (stamp - begun) * 1e-9)
+            yield log
+
+    def _tables(self, topics: list[str] | None) -> Iterator[Table]:
+        tables: Iterator[Table] = bags(Path(self.path)).bag_tables(Path(self.path), topics, self.samples)
+        return tables

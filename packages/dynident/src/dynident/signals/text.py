@@ -26,8 +26,7 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import LogError
-from dynident.signals.tables import COLUMNS, LABELS, Content, check_room, is_key, own_metadata, printable, texts_of
-from dynident.signals.units import is_unit
+from dynident.signals.tables import COLUMNS, LABELS, Content, check_room, is_key, is_unit, own_metadata, printable, texts_of
 
 DELIMITERS = ("\t", ";", ",", "|")
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.I | re.ASCII)

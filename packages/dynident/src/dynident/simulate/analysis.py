@@ -15,10 +15,8 @@ from dynident.arrays import Array
 from dynident.errors import SimulationError
 from dynident.figures import BLUE, CURVES, INK, MUTED, ORANGE, WIDTH, extremes, finish, label, new_figure
 from dynident.mechanics.actuation import actuator_torques, preload
-from dynident.mechanics.dynamics import inverse_dynamics
-from dynident.mechanics.functions import at_rest, project, tree_motion
-from dynident.mechanics.kinematics import end_frame, jacobian
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.dynamics import end_frame, inverse_dynamics, jacobian
+from dynident.mechanics.functions import Motion, at_rest, project, tree_motion
 from dynident.mechanism.describe import effort_units
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result

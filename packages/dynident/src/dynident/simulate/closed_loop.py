@@ -18,10 +18,9 @@ import scipy  # its sub-packages load on first use, which keeps the start fast
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.control.laws import PID, Cascade, OpenLoop
-from dynident.drive.drive import Drive
-from dynident.drive.transmission import Transmission
+from dynident.drive.drive import Drive, Transmission
 from dynident.errors import SimulationError, require
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.log import Log
 from dynident.simulate.record import Sensors

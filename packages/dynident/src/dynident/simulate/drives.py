@@ -13,13 +13,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from dynident.drive.chain import accelerations
-from dynident.drive.motor import resistive_current, winding_rate
-from dynident.drive.transmission import gear_share, shaft_torque
+from dynident.drive.drive import accelerations, gear_share, resistive_current, shaft_torque, winding_rate
 from dynident.friction.terms import TERMS
-from dynident.graph.elementary import both, clip, equal, maximum, minimum, where
+from dynident.graph.algebra import along, both, clip, cross, dot, equal, maximum, minimum, plus, scale, where
 from dynident.graph.expression import Graph, Node
-from dynident.graph.vectors import along, cross, dot, plus, scale
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import lumped_symbols
 from dynident.mechanics.newton_euler import inverse_dynamics

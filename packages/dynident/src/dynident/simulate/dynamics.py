@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property, reduce
 
-from dynident.graph.elementary import absolute, both, clip, equal, minimum, opposite, where
+from dynident.graph.algebra import absolute, along, both, clip, dot, equal, minimum, opposite, where
 from dynident.graph.expression import Function, Node, total
-from dynident.graph.vectors import along, dot
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.newton_euler import energies
 from dynident.mechanics.solving import NodeRows, factor_symmetric, solve_factored

@@ -22,7 +22,7 @@ from dynident.friction.dynamic import DynamicLaw
 from dynident.friction.law import Friction, FrictionLaw, Point, directed
 from dynident.friction.laws import Offset
 from dynident.friction.terms import TERMS
-from dynident.graph.elementary import absolute, maximum, sign, where
+from dynident.graph.algebra import absolute, maximum, sign, where
 from dynident.graph.expression import Graph, Node, reachable, substitute, total
 from dynident.mechanics.actuation import coupling_rows
 from dynident.mechanism.mechanism import Mechanism

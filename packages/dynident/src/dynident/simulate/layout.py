@@ -14,12 +14,12 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from dynident.arrays import Array
-from dynident.graph.elementary import absolute, maximum, opposite
+from dynident.graph.algebra import absolute, maximum, opposite
 from dynident.graph.expression import Function, Graph, Node
 from dynident.graph.routine import Place, Routine
 from dynident.mechanics.actuation import coupling_rows
 from dynident.mechanics.functions import geometry_key
-from dynident.mechanics.moving_tree import positions_of
+from dynident.mechanics.newton_euler import positions_of
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.tree import FREE, SPHERICAL
 from dynident.simulate.friction import Owner, asks_load, jumps, starts, states_of

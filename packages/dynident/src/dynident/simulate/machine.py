@@ -18,16 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
 from dynident.checks import number, per_actuator
-from dynident.control.controller import Measurement
 from dynident.control.feedforward import actuator_rows
-from dynident.control.laws import PID, Cascade, ComputedTorque, OpenLoop
+from dynident.control.laws import PID, Cascade, ComputedTorque, Measurement, OpenLoop
 from dynident.control.task import TaskCascade, TaskComputedTorque, TaskPID, bound_space
-from dynident.drive.drive import Drive, linear_drive
-from dynident.drive.encoder import low_pass_coefficient
+from dynident.drive.drive import Drive, linear_drive, low_pass_coefficient
 from dynident.drive.joint_terms import joint_side
 from dynident.errors import SimulationError
 from dynident.friction.terms import TERMS
-from dynident.graph.elementary import clip
+from dynident.graph.algebra import clip
 from dynident.graph.expression import Graph
 from dynident.graph.machine import SLOW
 from dynident.graph.print_llvm import compile_routines

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
 from dynident.checks import choice, flag, gain, per_actuator, whole
-from dynident.drive.encoder import sensed_current, sensed_position
+from dynident.drive.drive import sensed_current, sensed_position
 from dynident.errors import DynidentError, SimulationError, SimulationWarning, warn
 from dynident.files import write_atomic
-from dynident.mechanics.kinematics import forward_kinematics
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.dynamics import forward_kinematics
+from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.results import Result, stored

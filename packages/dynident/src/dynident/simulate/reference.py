@@ -37,19 +37,18 @@ from dynident.control.laws import PID, Cascade, ComputedTorque
 from dynident.control.task import TaskCascade, TaskComputedTorque, TaskPID, bound_space
 from dynident.errors import DynidentError, SimulationError, SimulationWarning, require, warn
 from dynident.files import read_json
+from dynident.graph.algebra import along, dot
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Function
-from dynident.graph.vectors import along, dot
 from dynident.mechanics.actuation import coupling_rows
 from dynident.mechanics.closure import close_positions, close_rates
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import at_rest, cached, declared, entering, geometry_key, node_values, tree_motion
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion, at_rest, cached, declared, entering, geometry_key, node_values, tree_motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import stored
 from dynident.simulate.layout import Field, Layout, Record, placed
+from dynident.trajectory.curves import Interpolated
 from dynident.trajectory.export import cycle_from_spec
-from dynident.trajectory.splines import Interpolated
 
 T = TypeVar("T")
 Curve = Callable[[Array], tuple[Array, Array, Array]]

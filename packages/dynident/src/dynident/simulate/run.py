@@ -11,10 +11,9 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.checks import choice, number, numbers
-from dynident.control.controller import Setpoint
-from dynident.control.laws import OpenLoop
+from dynident.control.laws import OpenLoop, Setpoint
 from dynident.errors import SimulationError, SimulationWarning, warn
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.signals.log import MINIMUM_SAMPLES
 from dynident.simulate.layout import FINE
 from dynident.simulate.machine import COMPILED, Machine, check_step, fed_with_voltage, loops_of, whole_steps

@@ -23,8 +23,7 @@ from dynident.control.laws import OpenLoop
 from dynident.errors import DynidentError
 from dynident.mechanics.actuation import coupling_rows
 from dynident.mechanics.dynamics import mass_matrix
-from dynident.mechanics.functions import at_rest, tree_motion
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion, at_rest, tree_motion
 from dynident.mechanism.describe import effort_units
 from dynident.mechanism.mechanism import Mechanism
 from dynident.simulate.layout import LOST_CLOSURE, LOST_TASK, SINGULAR_MASS, UNSTABLE, own_positions

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from functools import cached_property, reduce
 
 from dynident.friction.dynamic import DynamicLaw
-from dynident.graph.elementary import absolute, both, either, equal, floor, maximum, minimum, opposite, sign, sqrt, where
+from dynident.graph.algebra import absolute, both, either, equal, floor, maximum, minimum, opposite, sign, sqrt, where
 from dynident.graph.expression import Function, Node, total
 from dynident.graph.routine import Place, Routine
 from dynident.mechanics.branch import branch_routine

@@ -24,8 +24,8 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.files import write_atomic
+from dynident.graph.algebra import dot, minimum
 from dynident.graph.compiled import Compiled
-from dynident.graph.elementary import minimum
 from dynident.graph.expression import Function, Graph, Node
 from dynident.graph.print_c import c_function, c_helpers, c_number, c_table
 from dynident.graph.print_python import casadi_function, casadi_helpers, numpy_function, numpy_helpers
@@ -33,16 +33,18 @@ from dynident.graph.printing import comment, identifier, identifiers
 from dynident.mechanics.actuation import coupling_rows, internal, least_norm
 from dynident.mechanics.branch import newton_step
 from dynident.mechanics.closure import close_positions
-from dynident.mechanics.dynamics import SINGULAR
+from dynident.mechanics.dynamics import SINGULAR, accelerations
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.moving_tree import MovingTree, positions_of
-from dynident.mechanics.newton_euler import inverse_dynamics
+from dynident.mechanics.newton_euler import MovingTree, inverse_dynamics, positions_of
 from dynident.mechanics.solving import reciprocal, solve_symmetric
 from dynident.mechanism.force import Columns
 from dynident.mechanism.mechanism import Mechanism
+from dynident.symbolic import controller_ik
+from dynident.symbolic.controller_ik import c_body, pose_entries, reachable_targets, target_step
 
 STEPS = 5  # Newton's method doubles the digits at each step: 0.03 rad, 1e-3, 1e-6, 1e-12, then rounding errors
 CLOSED = 1e-9  # size of the last step [rad or m]; the error that is left is its square
+POSE = 12  # numbers of a pose
 SAMPLES, WAY = 40, 0.01  # samples of the self-test, and how far they go from home [rad or m]
 
 
@@ -68,22 +70,24 @@ class ControllerCode:
         Prefix of the functions and of the files; the robot's name when omitted.
     friction : float or None
         Speed over which the jumps of dry friction are spread [rad/s, m/s], 0 for exact jumps; None leaves friction out.
+    frame : str, optional
+        Link for which forward and inverse kinematics are written too.
     """
 
-    def __init__(self, robot: Mechanism, name: str | None = None, friction: float | None = 0.0) -> None:
+    def __init__(
+        self, robot: Mechanism, name: str | None = None, friction: float | None = 0.0, frame: str | None = None
+    ) -> None:
         if any(isinstance(force, Columns) for force in robot.forces):
             raise DescriptionError(f"robot '{robot.name}' has forces given as Python functions of arrays; they have no C code")
         if robot.dof == 0:
             raise DescriptionError(f"robot '{robot.name}' has no moving joint, so it has no equations of motion")
-        loaded = [name for name, own in robot.friction.items() if "tau" in own.law.looks_at]
-        if loaded and friction is not None:
-            raise DescriptionError(
-                f"friction of {', '.join(loaded)} grows with the load, and controller code computes friction from positions "
-                "and velocities only; write the code without friction, or export the robot for a program"
-            )
-        self.robot, self.friction = robot, friction
+        if frame is not None:
+            robot.frame(frame)
+        self.robot, self.friction, self.frame = robot, friction, frame
         self.name = identifier(robot.name if name is None else name).lower()
         self.motors = len(robot.actuators) if len(robot.actuators) >= robot.dof else 0
+        #: Whether friction depends on the load of joints, and so on accelerations.
+        self.loaded = any("tau" in own.law.looks_at for own in robot.friction.values())
         self.calls = self._calls()
 
     def _equations(self) -> Equations:
@@ -106,7 +110,8 @@ class ControllerCode:
         if self.friction is not None:
             x = make()
             tau = x.project(x.tree_terms(x.phi, "friction"))
-            calls.append(Call("friction", "friction torques", self._function("friction", {"tau": tau}, v=n), "tau"))
+            friction = self._function("friction", {"tau": tau}, v=n, **({"a": n} if self.loaded else {}))
+            calls.append(Call("friction", "friction torques", friction, "tau"))
         x = make()
         gravity = self._function("gravity", {"g": x.gravity()})
         calls.append(Call("gravity", "torques that hold the bodies against gravity", gravity, "g"))
@@ -127,16 +132,43 @@ class ControllerCode:
             share = self._function("motor_torques", {"motor": motor, "ok": [ok]}, **inputs)
             meaning = "torques of the motors that give torques f of the coordinates"
             calls.append(Call("motor_torques", meaning, share, "motor", 0.0))
+            x = make()
+            places = [dot([x.graph.const(c) for c in row], x.tree_q) for row in coupling_rows(self.robot).tolist()]
+            places = [rho * motor.ratio + motor.offset for rho, motor in zip(places, self.robot.actuators, strict=True)]
+            at = self._function("motor_positions", {"motor": places})
+            calls.append(Call("motor_positions", "positions of the motors", at, "motor"))
+        if self.frame is not None:
+            meaning = f"pose of link {comment(self.frame)}: upper three rows of its homogeneous matrix"
+            pose = self._function("forward_kinematics", {"T": pose_entries(make(), self.frame)})
+            calls.append(Call("forward_kinematics", meaning, pose, "T"))
         return calls
+
+    @cached_property
+    def _targets(self) -> dict[str, Function]:
+        """Newton steps of inverse kinematics by the name of their function."""
+        if self.frame is None:
+            return {}
+        names = {"pose": "inverse_kinematics", "position": "inverse_kinematics_position"}
+        return {
+            names[kind]: target_step(MovingTree(self.robot), self.frame, kind, f"{self.name}_{names[kind]}_step")
+            for kind in reachable_targets(self.robot, self.frame)
+        }
+
+    def _target_prototype(self, name: str) -> str:
+        state = f"{self.name}_state *state, " * bool(self.robot.loops)
+        target = "T[12]" if "T" in self._targets[name].inputs else "p[3]"
+        return f"int {self.name}_{name}({state}const double {target}, double q[{self.robot.dof}])"
 
     def _forward(self) -> Function:
         """Return a = M^-1 (tau - h) with h all torques without acceleration, and the smallest pivot ratio of M."""
         x, n = self._equations(), self.robot.dof
         x.a = [x.graph.zero] * n
-        kinds = ("rotor", "other") if self.friction is None else ()
-        h = x.project([b + t for b, t in zip(_bodies(x), x.tree_terms(x.phi, *kinds), strict=True)])
         M, tau = x.mass_matrix(), x.graph.symbols("tau", n)
-        solved, pivots = solve_symmetric(M, [[t - b] for t, b in zip(tau, h, strict=True)])
+        if self.friction is None:
+            h = x.project([b + t for b, t in zip(_bodies(x), x.tree_terms(x.phi, "rotor", "other"), strict=True)])
+            solved, pivots = solve_symmetric(M, [[t - b] for t, b in zip(tau, h, strict=True)])
+        else:
+            solved, pivots = accelerations(x, M, tau)
         ok = pivots[0] * reciprocal(M[0][0])
         for i, pivot in enumerate(pivots[1:], 1):
             ok = minimum(ok, pivot * reciprocal(M[i][i]))
@@ -185,6 +217,11 @@ class ControllerCode:
             f"#define {upper}_OK 0",
             f"#define {upper}_NOT_CLOSED 1 /* the loops cannot be closed near the last pose */",
             f"#define {upper}_SINGULAR 2   /* the mass matrix, or the motors, in a singularity */",
+            *(
+                [f"#define {upper}_NOT_REACHED 3 /* the target of inverse kinematics, from the last pose */"]
+                if self.frame
+                else []
+            ),
             "",
             f"#define {upper}_DOF {robot.dof}",
             *(f"#define {upper}_Q_{label.upper()} {i}" for i, label in enumerate(identifiers(robot.coordinate_names))),
@@ -207,8 +244,15 @@ class ControllerCode:
                 "",
             ]
         for call in self.calls:
-            more = " w: prices of the motors' squares, u: preload; NULL for equal prices and none." * ("w" in call.code.inputs)
+            more = (
+                " w: prices of the motors' squares, INFINITY for motors that carry nothing; u: preload; NULL for equal prices "
+                "and none."
+            ) * ("w" in call.code.inputs)
             lines += [f"/* {call.meaning[0].upper()}{call.meaning[1:]}.{more} */", f"{self._prototype(call)};", ""]
+        for name in self._targets:
+            start = "the last closed pose" if robot.loops else "q"
+            what = f"Coordinates at a {'position' if name.endswith('position') else 'pose'} of link {comment(self.frame or '')}"
+            lines += [f"/* {what}, by Newton steps from {start}. */", f"{self._target_prototype(name)};", ""]
         if self.motors:
             lines += ["/* Motor torques along a motion: inverse dynamics and friction. */", f"{self._feedforward()};", ""]
             if all(actuator.gain for actuator in robot.actuators):
@@ -226,12 +270,17 @@ class ControllerCode:
 
     def _source(self) -> str:
         robot, name = self.robot, self.name
-        static = [call.code for call in self.calls]
+        static = [*(call.code for call in self.calls), *self._targets.values()]
         bodies: list[str] = []
         if robot.loops:
             static.insert(0, self._newton)
             bodies += [self._close()]
         bodies += [self._wrapper(call) for call in self.calls]
+        places = robot.closure.independent.tolist() if robot.loops else list(range(robot.dof))
+        branch = self._branch if robot.loops else ""
+        for label, step in self._targets.items():
+            prototype = self._target_prototype(label)
+            bodies.append(c_body(name, prototype, step, positions_of(robot), bool(robot.loops), places, branch))
         if self.motors:
             bodies.append(self._feedforward_body())
             if all(actuator.gain for actuator in robot.actuators):
@@ -361,7 +410,11 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
             lines += [f"    double rest[{n}];", "    int i;"]
         lines += [*self._closing(), f"    {name}_inverse_dynamics_at({pose}, v, a, f);"]
         if self.friction is not None:
-            lines += [f"    {name}_friction_at({pose}, v, rest);", f"    for (i = 0; i < {n}; i++)", "    {"]
+            lines += [
+                f"    {name}_friction_at({pose}, v, {'a, ' * self.loaded}rest);",
+                f"    for (i = 0; i < {n}; i++)",
+                "    {",
+            ]
             lines += ["        f[i] += rest[i];", "    }"]
         return "\n".join([*lines, f"    return {name}_motor_torques_checked({pose}, f, {more}motor);", "}", ""])
 
@@ -387,6 +440,18 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
             gives += ["NULL", "NULL"] * ("w" in call.code.inputs)
             body += [f"        failed += {name}_{call.name}({', '.join([*gives, 'result'])});"]
             body += [f"        compare(&expected_{call.name}[k * {size}], result, {size});"]
+        for label, step in self._targets.items():
+            expected, state = f"expected_forward_kinematics[k * {POSE}", ["&state"] * bool(robot.loops)
+            body += ["        {"]
+            checked = [(0, POSE)]
+            if "p" in step.inputs:
+                checked = [(3, 1), (7, 1), (11, 1)]
+                body += [f"            const double goal[3] = {{{', '.join(f'{expected} + {i}]' for i, _ in checked)}}};"]
+            wanted = "goal" if "p" in step.inputs else f"&{expected}]"
+            body += [f"            failed += {name}_{label}({', '.join([*state, wanted, 'near'])});"]
+            body += [f"            failed += {name}_forward_kinematics({', '.join([*state, 'near', 'result'])});"]
+            body += [f"            compare(&{expected} + {i}], &result[{i}], {size});" for i, size in checked]
+            body += ["        }"]
         loops = [f"    {name}_state state;"] * bool(robot.loops), [f"    {name}_start(&state);"] * bool(robot.loops)
         return "\n".join(
             [
@@ -414,9 +479,15 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
                 "{",
                 *loops[0],
                 f"    double result[{largest}];",
+                *([f"    double near[{n}];"] if self._targets else []),
                 "    int failed = 0;",
                 "    int k;",
                 *loops[1],
+                *(
+                    [f"    for (k = 0; k < {n}; k++)", "    {", "        near[k] = test_q[k];", "    }"]
+                    if self._targets
+                    else []
+                ),
                 f"    for (k = 0; k < {SAMPLES}; k++)",
                 "    {",
                 *body,
@@ -436,8 +507,21 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
         texts = [numpy_function(replace(self._newton, name="newton"))] if self.robot.loops else []
         for call in self.calls:
             texts.append(numpy_function(replace(call.code, name=f"{call.name}_at"), shapes=self._shapes(call)))
+        for label, step in self._targets.items():
+            texts.append(numpy_function(replace(step, name=f"{label}_step")))
         text = "\n\n".join(texts)
-        return self._module("NumPy", "import numpy as np", [*numpy_helpers(text), text], _NUMPY_CLOSE)
+        return self._module("NumPy", "import numpy as np", [*numpy_helpers(text), text], _NUMPY_CLOSE) + self._numpy_targets()
+
+    def _numpy_targets(self) -> str:
+        """Return inverse kinematics of the NumPy module."""
+        loops, texts = bool(self.robot.loops), []
+        for label, step in self._targets.items():
+            given = {"suffix": label.removeprefix("inverse_kinematics"), "target": list(step.inputs)[1], "link": self.frame}
+            start = "HOME" if loops else repr((0.0,) * self.robot.dof)
+            result = "q[PLACES], q" if loops else "q"
+            more = {"start": start, "result": result, "steps": controller_ik.STEPS, "reached": controller_ik.REACHED}
+            texts.append(controller_ik.NUMPY.format(**given, **more))
+        return "".join(texts)
 
     @property
     def casadi(self) -> str:
@@ -474,17 +558,17 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
             if self.motors > n:
                 lines += ["", f"ONES, ZEROS = {[1.0] * self.motors}, {[0.0] * self.motors}"]
             more, at = ", w=None, u=None" * (self.motors > n), ", start=start" * bool(robot.loops)
-            rest = f" + friction(q, v{at})" * (self.friction is not None)
+            rest = f" + friction(q, v{', a' * self.loaded}{at})" * (self.friction is not None)
             lines += ["", f"def feedforward(q, v, a{more}{start}):", '    """Return motor torques along a motion."""']
             lines += [f"    f = inverse_dynamics(q, v, a{at}){rest}"]
             lines += [f"    return motor_torques(q, f{', w=w, u=u' * bool(more)}{at})", ""]
         return "\n".join(lines)
 
     def _path(self) -> dict[str, Array]:
-        """Return a small motion about home."""
+        """Return a small motion about home, of trees about a posture with bent joints."""
         robot, t = self.robot, np.linspace(0.0, 2.0 * np.pi, SAMPLES)[:, None]
-        home = robot.closure.home[robot.closure.independent] if robot.loops else np.zeros(robot.dof)
         phase = np.arange(1.0, 1.0 + robot.dof)
+        home = robot.closure.home[robot.closure.independent] if robot.loops else 0.7 * np.sin(phase)  # stretched is singular
         way = WAY * (np.sin(t + phase) - np.sin(phase))
         return {"q": home + way, "v": np.cos(t + phase), "a": -3.0 * np.sin(2.0 * t + phase)}
 
@@ -541,13 +625,14 @@ def write_model(
     numpy: bool = True,
     casadi: bool = True,
     friction: float | None = 0.0,
+    frame: str | None = None,
 ) -> list[Path]:
     """Write the model of a `mechanism` with its own numbers, such as ``fit.model``, for a controller; returns the files.
 
     Functions of the independent coordinates: ``inverse_dynamics(q, v, a)`` without friction, ``friction(q, v)``,
     ``gravity(q)``, ``mass_matrix(q)``, ``forward_dynamics(q, v, tau)``, and of the motors: ``motor_torques(q, f)`` and
     ``feedforward(q, v, a)``, of minimum norm where there are more motors than degrees of freedom. Loops are closed from the
-    last closed pose.
+    last closed pose. With a `frame` there are ``forward_kinematics(q)`` and ``inverse_kinematics(T)`` (C and NumPy).
 
     Parameters
     ----------
@@ -559,8 +644,10 @@ def write_model(
         Write ``<robot>.h``, ``.c``, ``_test.c`` and ``CMakeLists.txt``; ``<robot>.py``; ``<robot>_casadi.py``.
     friction : float or None
         Speed over which the jumps of dry friction are spread [rad/s, m/s], 0 for exact jumps; None leaves friction out.
+    frame : str, optional
+        Link for which forward and inverse kinematics are written too.
     """
-    code = ControllerCode(mechanism, friction=friction)
+    code = ControllerCode(mechanism, friction=friction, frame=frame)
     files = code.c_files if c else {}
     if numpy:
         files[f"{code.name}.py"] = code.numpy

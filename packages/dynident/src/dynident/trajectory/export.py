@@ -15,13 +15,11 @@ from dynident.arrays import Array
 from dynident.checks import choice
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.results import stored, stored_fields
-from dynident.trajectory.family import Curve, Family, Trajectory, sample
+from dynident.trajectory.curves import BSpline, Curve, Family, Fourier, Interpolated, Multisine, Trajectory, sample
 from dynident.trajectory.joins import Bridge, Joined, Lead, Slowed, cycle
-from dynident.trajectory.moves import Move, Moves, Strokes
-from dynident.trajectory.sines import Fourier, Multisine
-from dynident.trajectory.splines import BSpline, Interpolated
+from dynident.trajectory.profiles import Move, Moves, Strokes
 
 
 def _motion(curve: Curve | Motion, rate: float | None, names: Sequence[str]) -> Motion:

@@ -20,9 +20,8 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.trajectory.family import Curve, CurveBase, State, positive
+from dynident.trajectory.curves import HERMITE, Curve, CurveBase, State, hermite, positive
 from dynident.trajectory.profiles import Quintic
-from dynident.trajectory.splines import HERMITE, hermite
 
 SAME = 1e-9  # difference of states [rad, rad/s, rad/s^2] below which no join is needed
 TOUCH = 1e-9  # share of a limit by which rounding may exceed it

@@ -25,20 +25,18 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.files import to_json
-from dynident.friction.law import Friction, State
-from dynident.friction.passivity import dissipation
+from dynident.friction.law import Friction, State, dissipation
 from dynident.friction.terms import term_of
-from dynident.identify.held_out import REPEATED
 from dynident.pages import number, percent
-from dynident.results import Result
+from dynident.results import Result, Tabular
 from dynident.signals.quality import Finding
-from dynident.tabular import Tabular
 
 if TYPE_CHECKING:
     from dynident.identify.fit import Fit
     from dynident.identify.score import Metrics, Score
 
 # Limits that a usable rigid-body model meets; they are stated in every verdict.
+REPEATED = 0.5  # share of the motion from which on a log shows repeatability only
 RELATIVE_LIMIT = 0.15
 GAP_LIMIT = 2.0
 JOINT_LIMIT = 0.5  # of a joint's own effort, where the error is above what its noise explains ...

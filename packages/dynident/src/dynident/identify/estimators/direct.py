@@ -28,7 +28,7 @@ from dynident.identify.fit import Fit
 from dynident.identify.regression.factor import Solution
 from dynident.identify.regression.logs import differentiated
 from dynident.identify.regression.regression import Regression, Stretch, rows_along, sampled
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 
 HALVINGS = 6  # of a step to a robot that cannot be simulated

@@ -22,7 +22,7 @@ from dynident.identify.estimators.statistics import embedded, influence_covarian
 from dynident.identify.regression.factor import RowGroup, Solution, group_sigma, solve
 from dynident.identify.regression.logs import robot_motion
 from dynident.identify.regression.regression import Regression, Stretch, rows_along, sampled
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 
 Instruments = str | Motion | Callable[[int, Stretch], Motion]
 

@@ -22,7 +22,7 @@ from dynident.identify.estimators.total import TLS
 from dynident.identify.regression.factor import Solution
 from dynident.identify.regression.logs import differentiated, robot_motion
 from dynident.identify.regression.regression import Regression, Stretch, rows_along, sampled
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 
 SMALL = 1e-5
 

@@ -25,7 +25,7 @@ from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.regression.factor import RowGroup, Solution, solve, triangle
 from dynident.identify.regression.regression import Regression, sampled
 from dynident.identify.regression.rows import Rows
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

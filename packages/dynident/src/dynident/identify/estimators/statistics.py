@@ -17,7 +17,7 @@ from dynident.friction.terms import JointTerm, term_of
 from dynident.identify.regression.factor import Solution
 from dynident.identify.regression.logs import differentiated, robot_motion
 from dynident.identify.regression.regression import Regression, Stretch, rows_along
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 
 
 def autocovariance(parts: Sequence[tuple[Array, NDArray[np.bool_]]], lags: int) -> Array:

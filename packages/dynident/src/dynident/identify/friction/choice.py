@@ -25,9 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
 from dynident.errors import ConditionWarning, DynidentError, IdentificationError, SignalWarning
-from dynident.friction.law import Friction, FrictionLaw
+from dynident.friction.law import Friction, FrictionLaw, dissipation
 from dynident.friction.laws import TemperatureDependent
-from dynident.friction.passivity import dissipation
 from dynident.friction.text import law_of, law_text
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.estimators.least_squares import WLS

@@ -35,8 +35,7 @@ from dynident.identify.regression.regression import Regression, compressed
 from dynident.identify.regression.rows import CompiledRows, Rows, Signals, law_signals, projected
 from dynident.mechanics.closure import close_positions, closure_starts
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import cached, declared, entering, tree_motion
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion, cached, declared, entering, tree_motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import one_blas_thread
 from dynident.signals.filters import Decimator

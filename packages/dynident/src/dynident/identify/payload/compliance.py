@@ -22,7 +22,7 @@ from dynident.identify.regression.logs import differentiated
 from dynident.identify.regression.regression import Stretch, filtered_rows
 from dynident.mechanics.actuation import actuator_jacobian, actuator_torques
 from dynident.mechanics.dynamics import inverse_dynamics
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 
 CLEAR = 2.5  # standard deviations of a compliance that is there: one test in 160 is passed by chance

@@ -20,7 +20,7 @@ CLEAR = 2.0  # standard deviations beyond which something is sure
 HEAVY = 2.0  # of the described mass of a robot: a load above it is doubted
 LOOSE = 0.1  # of the reach: a centre of mass that is known no better helps no controller
 STEP = 1e-6
-CONVENTIONS = ("ur", "franka", "kuka")
+CONVENTIONS = ("ur", "franka", "franka_desk", "kuka")
 UPPER = ([0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2])  # Ixx Ixy Ixz Iyy Iyz Izz
 
 
@@ -226,6 +226,9 @@ class Payload(Result):
             return {"m": self.mass, "cog": c.tolist(), "inertia": inertia[order].tolist()}
         if maker == "franka":
             return {"load_mass": self.mass, "F_x_Cload": c.tolist(), "load_inertia": inertia.T.ravel().tolist()}
+        if maker == "franka_desk":  # endeffector-config.json [FrankaDesk]: matrices column by column, flange to end effector
+            body = {"mass": self.mass, "centerOfMass": c.tolist(), "inertia": inertia.T.ravel().tolist()}
+            return {**body, "transformation": np.eye(4).ravel().tolist()}
         moments, angles = _principal_axes(inertia)
         millimetres = dict(zip("XYZ", (1000.0 * c).tolist(), strict=True))
         turned = dict(zip("ABC", np.degrees(angles).tolist(), strict=True))

@@ -24,14 +24,13 @@ from dynident.errors import IdentificationError, LogError
 from dynident.identify.payload.load import Payload, believed
 from dynident.identify.posterior.posterior import at_least_jackknife
 from dynident.identify.regression.factor import BLOCKS
-from dynident.mechanics.functions import at_rest
-from dynident.mechanics.kinematics import forward_kinematics, frame_motion
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.dynamics import forward_kinematics, frame_motion
+from dynident.mechanics.functions import Motion, at_rest
 from dynident.mechanics.newton_euler import body_regressor
 from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import automatic_cutoff, butterworth
-from dynident.signals.formats import read_table
+from dynident.signals.reading import read_table
 
 SEEN = 1e-7  # part of a column of unit length below which the data do not show it
 PASSES = 30

@@ -43,6 +43,7 @@ from dynident.friction.terms import TERMS
 from dynident.identify.base import BaseParameters, joint_terms, natural_spread
 from dynident.identify.regression.factor import FEWEST_BLOCKS, FEWEST_ROWS, RowGroup, triangle
 from dynident.identify.regression.regression import Regression
+from dynident.mechanism.loop_closures import is_loop_closures
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.results import Result
@@ -100,7 +101,7 @@ class Knowledge:
     @classmethod
     def from_sidecar(cls, path: str | os.PathLike[str]) -> Knowledge:
         """Read the table [known] of a sidecar."""
-        table = read_toml(path, "the sidecar", IdentificationError).get("known", {})
+        table = {} if is_loop_closures(path) else read_toml(path, "the sidecar", IdentificationError).get("known", {})
         if not isinstance(table, dict):
             raise IdentificationError(f"sidecar '{path}': known is {table!r}; write it as a table [known]")
         fields = {"masses": dict, "total_mass": (int, float, list), "centres": dict, "without": list}

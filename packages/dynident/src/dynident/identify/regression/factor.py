@@ -39,11 +39,11 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.errors import IdentificationError, SignalWarning, warn
-from dynident.graph.products import Products
+from dynident.graph.compiled import Products
 from dynident.identify.base import BaseParameters, random_motion
 from dynident.identify.regression.rows import CompiledRows, Relation, Rows, Signals, Writer
 from dynident.mechanics.closure import closure_starts
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.parallel import cores, one_blas_thread
 from dynident.signals.filters import PART, Cutoff, Decimator
 from dynident.signals.log import Log

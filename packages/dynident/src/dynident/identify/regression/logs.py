@@ -26,7 +26,6 @@ from dynident import signals
 from dynident.arrays import Array
 from dynident.errors import IdentificationError, LogError, SignalWarning, warn
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
-from dynident.identify.fingerprint import fingerprint
 from dynident.identify.regression.factor import BLOCKS, FEW, FEWEST_ROWS, Part, Repeats, RowGroup, Samples, repeated_stretches
 from dynident.identify.regression.regression import (
     Recorded,
@@ -39,13 +38,13 @@ from dynident.identify.regression.regression import (
 )
 from dynident.identify.regression.rows import Projection, Rows, check_projection
 from dynident.mechanics.closure import motion_from_actuators
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import Cutoff
 from dynident.signals.log import Log
-from dynident.signals.preparation import Options, Preparation, Prepared, common_cutoff
+from dynident.signals.preparation import Options, Preparation, Prepared, common_cutoff, fingerprint
 from dynident.signals.quality import Finding, Segment, note, split_at_gaps
-from dynident.signals.stream import LogStream
+from dynident.signals.reading import LogStream
 
 if TYPE_CHECKING:
     from dynident.identify.posterior.posterior import MapEstimate
@@ -328,6 +327,18 @@ def _joint_channels(mechanism: Mechanism, log: Log, quantity: str) -> list[int]:
             )
         columns.append(found[0])
     return columns
+
+
+def with_drive_gains(mechanism: Mechanism, log: Log) -> Mechanism:
+    """Return the robot whose motors have the drive gains of a log of currents or voltages, so that its model knows them."""
+    if log.gain is None or log.effort_kind not in ("motor_current", "voltage"):
+        return mechanism
+    known = dict(zip(log.joints, np.broadcast_to(log.gain, (len(log.joints),)).tolist(), strict=True))
+    actuators = []
+    for motor in mechanism.actuators:
+        joint = next(iter(motor.coupling)) if len(motor.coupling) == 1 else ""
+        actuators.append(replace(motor, gain=known.get(motor.name, known.get(joint, motor.gain))))
+    return mechanism.altered(actuators=tuple(actuators))
 
 
 def _gain(mechanism: Mechanism, log: Log) -> Array | None:

@@ -19,18 +19,18 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import ContentError, parsed, read_regular, write_atomic
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
-from dynident.identify.fingerprint import both
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.regression.factor import Repeats, RowGroup, Samples, added, factors_of, triangle
 from dynident.identify.regression.rows import Projection, Rows, check_projection, checked_efforts
 from dynident.mechanics.closure import closure_starts
-from dynident.mechanics.motion import Motion, MotionLike, as_motion
+from dynident.mechanics.functions import Motion, MotionLike, as_motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import stored
 from dynident.signals.filters import Decimator
 from dynident.signals.log import Log
+from dynident.signals.preparation import both
 from dynident.signals.quality import Finding, read_notes
-from dynident.signals.stream import LogStream
+from dynident.signals.reading import LogStream
 
 TILE = 4096  # samples whose regressor is held at once
 

@@ -24,15 +24,14 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import IdentificationError, LogError
+from dynident.graph.algebra import absolute, maximum, minimum, sqrt
 from dynident.graph.compiled import Compiled
-from dynident.graph.elementary import absolute, maximum, minimum, sqrt
 from dynident.graph.expression import Node, total
 from dynident.mechanics.actuation import actuator_jacobian
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.dynamics import joint_loads
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import cached, declared, entering
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion, cached, declared, entering
 from dynident.mechanics.solving import solve_general
 from dynident.mechanism.mechanism import Mechanism
 
@@ -179,6 +178,13 @@ class Rows:
         bare = self.mechanism.altered(friction={}, forces=())
         compiled = Rows(bare, self.projection).compiled(np.zeros(0, dtype=np.int64))
         return compiled.whole(motion, effort).T
+
+    def known_forces(self, motion: Motion) -> Array:
+        """Return the part of the equations that force elements with known coefficients give, (N, n); friction is none of it."""
+        bare = self.mechanism.altered(friction={})
+        if not bare.known_columns.size:
+            return np.zeros((len(motion), self.mechanism.dof))
+        return -Rows(bare, self.projection).compiled(np.zeros(0, dtype=np.int64)).whole(motion).T
 
 
 class CompiledRows:

@@ -40,7 +40,7 @@ from dynident.identify.base import BaseParameters
 from dynident.identify.regression.factor import period_of
 from dynident.identify.regression.logs import robot_motion
 from dynident.identify.regression.rows import Rows
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.signals.filters import butterworth
 from dynident.signals.preparation import Prepared
 from dynident.signals.quality import Finding

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.mechanics.dynamics import gravity, inverse_dynamics
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.mechanism.elements import Joint
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.quality import Finding

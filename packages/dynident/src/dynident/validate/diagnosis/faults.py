@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.left_out import believed, falls, left_out_errors
 from dynident.validate.diagnosis.sample import Sample, fault

@@ -24,7 +24,7 @@ from dynident.identify.fit import Fit
 from dynident.identify.regression.logs import dead_efforts, match, prepared_for, same_band
 from dynident.identify.regression.regression import check_finite
 from dynident.identify.regression.rows import Rows
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import one_blas_thread
 from dynident.signals.log import Log

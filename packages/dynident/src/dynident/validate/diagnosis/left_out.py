@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.identify.regression.factor import period_of
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.validate.diagnosis.delay import FRICTION, SLOW, friction_functions
 
 CHANCE = 0.01

@@ -17,7 +17,7 @@ from dynident.arrays import Array
 from dynident.identify.regression.factor import REST_SAMPLES as SAMPLES
 from dynident.identify.regression.rows import Rows, Signals
 from dynident.mechanics.dynamics import gravity
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.log import Log
 from dynident.signals.quality import Finding, Quality
