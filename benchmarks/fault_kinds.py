@@ -506,7 +506,7 @@ def _scaled(length: float, mass: float) -> Apply:
 
 
 kind("lengths in millimetres", "lengths")(_scaled(1000.0, 1.0))
-kind("masses in grams", "masses", "gain")(_scaled(1.0, 1000.0))
+kind("masses in grams", "gain")(_scaled(1.0, 1000.0))
 
 
 @kind("a link 30 % longer", "geometry", "contradiction", least=3)

@@ -299,8 +299,9 @@ def without_outliers(log: Log) -> tuple[Log, list[Finding]]:
         f"{int(every.any(axis=1).sum())} of {log.t.size} samples are outliers ({int(rows.sum())} of them whole rows), most in "
         f"{channels[int(np.argmax(counts))]}; they are left out. Is a number such as 0 or -999 logged for missing values?"
     )
-    cleaned = {name: np.where(marked, np.nan, getattr(log, name)) for name, marked in bad.items()}
-    return replace(log, **cleaned), [Finding("outliers", ",".join(touched), "warning", text, share)]
+    position, effort = (np.where(marked, np.nan, getattr(log, name)) for name, marked in bad.items())
+    found = Finding("outliers", ",".join(touched), "warning", text, share)
+    return replace(log, position=position, effort=effort), [found]
 
 
 def _outliers(x: Array) -> Mask:
@@ -353,8 +354,8 @@ def _lost_rows(piece: Segment, still: Mask) -> list[Finding]:
         known = int(np.count_nonzero(sure))
         between = np.count_nonzero((np.abs(r - 1.5) < 0.15) | (np.abs(r - 0.5) < 0.15) | (r < -0.3) | (r > 4.5))
         for lost, heap in ((1, np.abs(r - 2.0) < 0.2), (0, np.abs(r) < 0.2)):
-            count = np.count_nonzero(heap)
-            found[lost] = min(found[lost], count if count >= max(FEWEST_LOST, RARE * known) and count > 5 * between else 0)
+            count = float(np.count_nonzero(heap))
+            found[lost] = min(found[lost], count if count >= max(FEWEST_LOST, RARE * known) and count > 5 * between else 0.0)
     findings = []
     for lost, count in found.items():
         if count:

@@ -173,6 +173,7 @@ class Data:
     square: Array  # (n,) mean square of the efforts that residuals are compared with
     gravity: float = 1.0  # times the described one
     drifting: tuple[int, ...] = ()  # joints whose efforts may drift
+    complete: bool = False  # described gravity torques were added
 
     @classmethod
     def of(cls, sample: Sample, effort: Array | None = None) -> Data:
@@ -443,8 +444,8 @@ def _of_motion(
 
 def _additions(data: Data, names: Sequence[str]) -> Iterator[Change]:
     """Yield what undoes described gravity torques that were taken off, and drifts."""
-    if data.gravity == 1.0 and np.any(data.sample.gravity):
-        yield Change(other_gravity(0.0), lambda data: replace(data, effort=data.effort + data.sample.gravity))
+    if data.gravity == 1.0 and not data.complete and np.any(data.sample.gravity):
+        yield Change(other_gravity(0.0), lambda data: replace(data, effort=data.effort + data.sample.gravity, complete=True))
     for i in (i for i in range(len(names)) if i not in data.drifting):
         said = (
             f"the efforts of {names[i]} drift over the time of the log; let the robot warm up, or check the zero of the sensor"

@@ -24,6 +24,7 @@ from dynident.identify.fit import Fit
 from dynident.identify.regression.logs import dead_efforts, match, prepared_for, same_band
 from dynident.identify.regression.regression import check_finite
 from dynident.identify.regression.rows import Rows
+from dynident.mechanics.dynamics import inverse_dynamics
 from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import one_blas_thread
@@ -62,7 +63,7 @@ from dynident.validate.diagnosis.faults import (
 )
 from dynident.validate.diagnosis.noise import noise_floor
 from dynident.validate.diagnosis.residuals import clipped, contact_finding, contacts
-from dynident.validate.diagnosis.sample import Equations, Sample, false_channels, fault
+from dynident.validate.diagnosis.sample import Equations, Sample, bare, false_channels, fault
 from dynident.validate.verdict import feeding_joints
 
 EXCHANGED = 0.25  # of the error: so much better two joints must fit crosswise
@@ -238,7 +239,7 @@ def findings_of(fit: Fit) -> tuple[Finding, ...]:
     """
     notes = with_findings(fit).notes if fit.data.logs else fit.notes
     noted = [note for note in notes if note.severity == "error" or (note.severity == "warning" and note.kind in FAULTS)]
-    every = sorted(noted, key=lambda finding: ORDER[finding.severity])
+    every = sorted(noted, key=lambda finding: (ORDER[finding.severity], finding.kind in ("gap", "nan")))  # contacts make gaps
     return tuple(every) if every and every[0].severity == "error" else (*feeding_joints(fit), *every)
 
 
@@ -481,19 +482,11 @@ def _turned_gravity(
 ) -> tuple[Faults, Mechanism, Array, Finding] | None:
     """Return the faults left when gravity acts elsewhere, the robot, its torques and the finding; None where it does not."""
     best: tuple[Faults, Mechanism, Array, Finding] | None = None
-    alive = np.any(sample.effort, axis=0)
     for g in other_gravities(rows.mechanism, part, measured):
         robot = rows.mechanism.with_gravity(g)
-        own, base = replace(rows, mechanism=robot), base_parameters(robot)
-
-        def equations(moved: Motion, step: int = 1, own: Rows = own, base: BaseParameters = base) -> Array:
-            return np.asarray(own.equations(moved, None, base.columns)[0] * alive[:, None, None])
-
-        bodies = base.columns < robot.tree.inertias.size
-        there = replace(sample, equations=equations, bodies=bodies, gravity=np.zeros_like(measured))
-        other = find_faults(Data.of(there, measured), robot.coordinate_names, independent)
+        other = find_faults(Data.of(sample.altered(robot), measured), robot.coordinate_names, independent)
         spared = len(faults.findings) + len(faults.turned) > len(other.findings) + len(other.turned)
-        described = _described(robot, equations, base, part)
+        described = inverse_dynamics(bare(robot), part)
         slack = other.limit if spared or np.linalg.norm(measured - described) < enough else -other.limit
         if other.misfit < faults.misfit + slack and (best is None or other.misfit < best[0].misfit + other.limit):
             best = (other, robot, described, turned_gravity(rows.mechanism, g))
