@@ -194,10 +194,29 @@ def _without_strangers(mechanism: Mechanism, log: Log, notes: list[Finding]) -> 
 
 def _left_out(mechanism: Mechanism, log: Log, names: list[str]) -> Finding:
     """Return the note about channels of joints that the robot does not have: mimic and locked joints, a gripper, a base."""
-    moved = [name for name in names if np.ptp(log.position[:, log.joints.index(name)]) > MOVED]
-    warning = f"; {', '.join(moved)} moved, and the model knows nothing of it" if moved else ""
-    text = f"channels left out, because robot '{mechanism.name}' has no such free joints: {', '.join(names)}{warning}"
-    return note("channels_left_out", text, "warning" if moved else "info")
+    text = f"channels left out, because robot '{mechanism.name}' has no such free joints: {', '.join(names)}"
+    moved = [
+        name
+        for name in names
+        if np.ptp(x := log.position[:, log.joints.index(name)]) > MOVED and not _follows(mechanism, log, name, x)
+    ]
+    if not moved:
+        return note("channels_left_out", text)
+    described = {joint.name for joint in mechanism.joints}
+    own = [name for name in moved if name in described]
+    if own:
+        how = f"the description fixes or couples {', '.join(own)}, but in log '{log.name}' they move otherwise"
+        return note("fixed_joint", f"{how}; make these joints free in the description", "error", f"position:{own[0]}")
+    return note("channels_left_out", f"{text}; {', '.join(moved)} moved, and the model knows nothing of it", "warning")
+
+
+def _follows(mechanism: Mechanism, log: Log, name: str, position: Array) -> bool:
+    """Tell whether a coupled joint moves as its coupling says."""
+    for coupling in mechanism.couplings:
+        if coupling.joint == name and coupling.function is None and set(coupling.of) <= set(log.joints):
+            followed = sum(ratio * log.position[:, log.joints.index(other)] for other, ratio in coupling.of.items())
+            return bool(np.nanmax(np.abs(position - followed - coupling.offset)) < max(MOVED, AGREE * float(np.ptp(position))))
+    return False
 
 
 def _held(mechanism: Mechanism, names: list[str]) -> Finding:
@@ -431,7 +450,7 @@ def long_pieces(logs: Sequence[Log]) -> tuple[list[Log], list[Finding]]:
         found += worth
         used = sum(piece.duration for piece in worth)
         text = f"log '{log.name}' has gaps: {len(worth)} pieces, {used:.4g} s of {log.duration:.4g} s, are used"
-        notes.append(note("gaps", text, "warning"))
+        notes.append(note("gap", text, "warning"))
     return found, notes
 
 
