@@ -63,7 +63,7 @@ def test_a_filter_fitted_to_model_error_is_refused(robot, runs):
     poor = robot.with_terms(("ia", "fv", "fc"))
     rows = Regression.from_log(poor, runs[0].log, cutoff=20.0, keep_rows=True)
     plain, forced = WLS().fit(rows).result_, GLS(order=12).fit(rows).result_
-    with pytest.warns(DynidentWarning, match="an error of the model, not noise"):
+    with pytest.warns(DynidentWarning, match="model error, not noise"):
         found = GLS().fit(rows)
     assert found.refused_
     assert error(forced, runs[1]) > 2.0 * error(plain, runs[1])

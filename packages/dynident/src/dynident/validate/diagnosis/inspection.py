@@ -438,8 +438,8 @@ def _contradicts(faults: Faults) -> Finding | None:
         return None
     said = (
         f"the motion does not explain the efforts: one model of all joints leaves {error:.0%} of them, joints fitted alone "
-        f"{error / faults.contradiction:.0%}, and no single fault explains it; does this log belong to this robot? Check the "
-        "description's geometry, and order, signs and zeros of the joints"
+        f"{error / faults.contradiction:.0%}, and no single fault explains it; check that the log belongs to this robot, its "
+        "geometry, and order, signs and zeros of the joints"
     )
     return fault("contradiction", "description", said, error)
 
