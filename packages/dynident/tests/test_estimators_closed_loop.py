@@ -93,7 +93,7 @@ def test_output_error_says_when_the_simulated_controller_is_not_that_of_the_robo
     late = [replace(drive, encoder=replace(drive.encoder, filter=8.0)) for drive in machine.drives]
     loop = ClosedLoop(replace(machine, drives=late), run.reference)
     start = WLS().fit(evidence).result_
-    with pytest.warns(DynidentWarning, match="ask for different robots .* of the simulated controller, or use IV"):
+    with pytest.warns(DynidentWarning, match="imply different robots .* of the simulated controller, or use IV"):
         found = OutputError(loop=loop, start=start, iterations=2).fit(evidence)
     assert found.contradiction_
     assert np.max(np.abs(found.coef_ - beta) / found.result_.std) < 4.0  # the deviations allow for it

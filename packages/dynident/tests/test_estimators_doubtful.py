@@ -125,7 +125,7 @@ def test_a_step_that_cannot_be_simulated_is_cut_back(robot, runs, evidence):
     rows = Regression.from_log(heavy, runs[0].log, cutoff=20.0, keep_rows=True)
     free = DIDIM(loop=Refusing(runs[0], -np.inf)).fit(rows)
     loop = Refusing(runs[0], 0.15)
-    with pytest.warns(DynidentWarning, match=r"no robot that can be simulated.* 50 % of the last step"):
+    with pytest.warns(DynidentWarning, match=r"not a robot that can be simulated.* 50 % of the last step"):
         found = DIDIM(loop=loop).fit(rows)
     assert loop.tried[0] == pytest.approx(0.3)
     assert min(loop.tried) < 0.15 <= loop.tried[-1]
