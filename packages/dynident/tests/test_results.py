@@ -127,7 +127,7 @@ def test_a_notebook_shows_the_summary_and_runs_nothing_of_it() -> None:
         ('{"kind": "validate.CrossValidation"', "cannot read a result"),
         (
             '{"kind": "validate.CrossValidation", "joints": ["a"]}',
-            "not a whole dynident.validate",
+            "incomplete dynident.validate",
         ),
         ('{"kind": "validate.CrossValidation", "more": 1}', "has a field 'more'"),
         ('{"kind": "validate.CrossValidation", "joints": 3}', "is '3', not a list"),

@@ -96,7 +96,7 @@ def identify(
     logs
         Logs to fit, all of the same robot.
     validate
-        Log that is not fitted, to judge the model on; several times.
+        Log to judge the model on, not fitted; several times.
     hold_out
         Share to hold out where no log or stage of a plan validates; 0 for none.
     refit

@@ -58,7 +58,7 @@ RankTolerance = Annotated[
 FrictionLaws = Annotated[
     list[str] | None,
     Parameter(
-        help="Friction law to fit, as 'stribeck + viscous' or joint2=tanh; auto chooses by held-out blocks. Several times."
+        help="Friction law to fit, as 'stribeck + viscous' or joint2=tanh; auto chooses. Several times."
     ),
 ]
 Essential = Annotated[
