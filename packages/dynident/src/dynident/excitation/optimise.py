@@ -756,7 +756,12 @@ def optimise(
         if progress is not None:
             excess = problem.excess(best[0].x)
             worst = int(np.argmax(excess))
-            told = {"cost": best[0].cost, "values": problem.objective.value(best[0].x), "margin": -float(excess[worst])}
+            told = {
+                "x": best[0].x,
+                "cost": best[0].cost,
+                "values": problem.objective.value(best[0].x),
+                "margin": -float(excess[worst]),
+            }
             progress({"done": done, **told, "limit": problem.names[worst], "seconds": monotonic() - began})
 
     none = np.zeros(0)
