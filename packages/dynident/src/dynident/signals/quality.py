@@ -429,7 +429,7 @@ def _constant(channel: Channel) -> list[Finding]:
         # A coarse channel repeats values anyway: the run must be far longer than its usual ones.
         usual = 1.0 / max(np.mean(x[1:] != x[:-1]), 1e-9)
         inside = moves[start : start + length].mean() > 0.5
-        if inside and length >= shortest and length > 20.0 * usual and not _at_limit(values, start):
+        if inside and length >= shortest and length > 20.0 * usual and values.min() < values[start] < values.max():
             text = f"keeps {values[start]:g} for {length} samples from sample {start} on while the joint moves"
             findings.append(Finding("stuck", f"{name}:{joint}", "warning", text, length / channel.rate))
     return findings
@@ -470,10 +470,6 @@ def _frozen_position(q: Array, joint: str, shortest: int) -> list[Finding]:
         return []
     text = f"keeps {q[start]:g} for {length} samples from sample {start} on and then jumps by {jump:.3g}"
     return [Finding("stuck", f"position:{joint}", "error", text, float(length))]
-
-
-def _at_limit(values: Array, k: int) -> bool:
-    return bool(values[k] in (values.max(), values.min()))
 
 
 def _mode(x: Array) -> tuple[float, float]:
