@@ -16,7 +16,7 @@ from dynident.mechanism import Actuator, Body, Coupling, Joint, Loop, Mechanism,
 from dynident.mechanism.describe import description_text
 from dynident.mechanism.dh import read_dh
 from dynident.mechanism.elements import COORDINATES
-from dynident.mechanism.inertia import transform
+from dynident.mechanism.parameters import transform
 from dynident.mechanism.tree import joint_transform, node_poses
 from dynident.mechanism.urdf import read_urdf
 

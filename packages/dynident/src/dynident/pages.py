@@ -172,7 +172,8 @@ def page(
             Html(f"<style>{style()}</style>"),
         ]
     )
-    theme = Html('<li><button type="button" id="theme" class="chip" hidden>dark</button></li>') if script else ""
+    chip = '<button type="button" id="{}" class="chip" hidden>{}</button>'
+    theme = Html(f"<li>{chip.format('theme', 'dark')} {chip.format('print', 'PDF')}</li>") if script else ""
     navigation = Html(f'<nav aria-label="Sections"><ul>{join([*links, theme])}</ul></nav>')
     body = join(
         [tag("header", header), navigation, tag("main", join(part for *_, part in sections)), tag("footer", footer), Html(live)]

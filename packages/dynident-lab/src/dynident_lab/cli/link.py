@@ -19,6 +19,7 @@ from dynident.cli.consoles import note, notes, out, print_json, print_next
 from dynident.cli.groups import RARE
 from dynident.cli.machines import DrivesFile, Machine, any_machine
 from dynident.cli.options import AS_WRITTEN, AsJson, OptionalFolder, Quiet, RobotOptions, check_output
+from dynident.cli.progress import for_programs, print_progress
 from dynident.cli.robots import find_robot, is_known, known_robots
 from dynident.cli.simulate import NO_LOAD, LoadOptions
 from dynident.cli.words import OTHER_NAMES
@@ -244,6 +245,7 @@ def record(
     speed: float | None = None,
     tolerance: float | None = None,
     model: Path | None = None,
+    described: RobotOptions = AS_WRITTEN,
     monitor: Path | None = None,
     healthy: list[Path] | None = None,
     live_fit: Path | None = None,
@@ -309,7 +311,7 @@ def record(
         return _tell(tell, output or resume)
     if (monitor is not None or live_fit is not None) and model is None:
         raise DynidentError("--monitor and --live-fit need --model, the robot that the fit belongs to")
-    mechanism = None if model is None else AS_WRITTEN.robot(model)  # before anything moves or is written
+    mechanism = None if model is None else described.robot(model)  # before anything moves or is written
     watching = None if monitor is None or mechanism is None else di.monitor.Monitor(di.Fit.load(monitor, mechanism))
     for path in healthy or []:
         if watching is None:
@@ -334,14 +336,12 @@ def record(
         wire = link.open_controller(address, **options)
         campaign = link.Campaign(resume, wire, yes=yes)
         if dry_run:
-            out.print(link.describe(campaign.plan, campaign.settings))
-            return 0
+            return _dry_run(campaign.plan, campaign.settings, as_json)
     else:
         loaded = _plan(plan) if speed is None else _plan(plan).slowed(speed)
         settings = link.Settings.of(loaded, wanted)
         if dry_run:
-            out.print(link.describe(loaded, settings))
-            return 0
+            return _dry_run(loaded, settings, as_json)
         if address is None or output is None:
             raise DynidentError("give --controller and -o, or --dry-run to see what would be done")
         wire = link.open_controller(address, **options)
@@ -364,6 +364,18 @@ def _plan(path: Path | None) -> Any:
     if not file.exists():
         raise DynidentError(f"plan '{path}' does not exist; make one with dynident excite")
     return Plan.load(file)
+
+
+def _dry_run(plan: Plan, settings: link.Settings, as_json: bool) -> int:
+    """Say what would be done."""
+    text = link.describe(plan, settings)
+    if as_json:
+        print_json(
+            {"plan": plan.identity, "robot": plan.robot, "schedule": plan.schedule(), "cycle": plan.duration, "text": text}
+        )
+    else:
+        out.print(text)
+    return 0
 
 
 def _address(folder: Path) -> str:
@@ -443,7 +455,12 @@ def _run(campaign: Campaign, predict: Any, model: Path | None, mcap: Path | None
         with Live(console=notes, refresh_per_second=5, transient=True) if shown else _Nothing() as live:
 
             def observe(progress: Progress) -> None:
-                if shown:
+                if for_programs():
+                    part = min(progress.motion / progress.duration, 1.0) if progress.duration > 0.0 else 0.0
+                    print_progress(
+                        {"step": progress.done + part, "of": progress.total, "text": progress.text or _title(progress)}
+                    )
+                elif shown:
                     live.update(_view(progress, campaign))
                 elif not quiet and progress.text and progress.text not in told[-1:]:
                     told.append(progress.text)
@@ -497,11 +514,15 @@ def watch_keys(actions: Mapping[str, Callable[[], object]], quiet: bool) -> None
         threading.Thread(target=obey, name="keys", daemon=True).start()
 
 
+def _title(progress: Progress) -> str:
+    """Return where a campaign is."""
+    title = f"{progress.what}: cycle {min(progress.done + 1, progress.total)} of {progress.total}, {progress.motion:.1f} of "
+    return title + f"{progress.duration:.1f} s, {clock_text(progress.left)} left, {progress.acknowledged} samples on disk"
+
+
 def _view(progress: Progress, campaign: Campaign) -> Table:
     """Return the live view: where the campaign is, and the newest sample."""
-    title = f"{progress.what}: cycle {min(progress.done + 1, progress.total)} of {progress.total}, {progress.motion:.1f} of "
-    title += f"{progress.duration:.1f} s, {clock_text(progress.left)} left, {progress.acknowledged} samples on disk"
-    table = Table(title=progress.text or title, title_justify="left")
+    table = Table(title=progress.text or _title(progress), title_justify="left")
     for name in ("channel", "position", "velocity", "effort", "temperature"):
         table.add_column(name, justify="right")
     samples = progress.samples

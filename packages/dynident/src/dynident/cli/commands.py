@@ -124,6 +124,10 @@ OTHERS: dict[str, tuple[Group, str]] = {
         CONTROL,
         "Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one.",
     ),
+    "workbench": (
+        START,
+        "Open a page in the browser that leads from a robot description to a verdict, in six stages.",
+    ),
     "workspace": (
         MODEL,
         "Map where a robot can go over two coordinates, with its singularities of type 1 (serial) and 2 (parallel).",

@@ -1,9 +1,14 @@
-"""The progress of long work, on standard error."""
+"""The progress of long work, on standard error: a bar on a terminal, lines of JSON for programs that ask for them.
+
+With ``DYNIDENT_PROGRESS=json`` in the environment every step is a line ``{"progress": {"step": 2, "of": 7, "text": "..."}}``.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -23,6 +28,16 @@ class Step(Protocol):
 @contextmanager
 def progress(steps: int, quiet: bool = False) -> Iterator[Step]:
     """Yield a function that announces the next of `steps`; a bar on a terminal, nothing elsewhere."""
+    if for_programs():
+        done = -1
+
+        def line(text: str, advance: int = 1) -> None:
+            nonlocal done
+            done += advance
+            print_progress({"step": done, "of": steps, "text": text})
+
+        yield line
+        return
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with shown(columns, quiet) as bar:
         task = bar.add_task("starting", total=steps, completed=-1)
@@ -31,6 +46,16 @@ def progress(steps: int, quiet: bool = False) -> Iterator[Step]:
             bar.update(task, description=visible(text), advance=advance)
 
         yield step
+
+
+def for_programs() -> bool:
+    """Return whether a program asked for progress as JSON."""
+    return os.environ.get("DYNIDENT_PROGRESS") == "json"
+
+
+def print_progress(state: Mapping[str, object]) -> None:
+    """Print a state of long work as one line of JSON."""
+    notes.print(json.dumps({"progress": state}, allow_nan=False))
 
 
 @contextmanager

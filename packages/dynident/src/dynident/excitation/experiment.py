@@ -13,7 +13,7 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError
-from dynident.excitation.designs import Design, design, payload_plan
+from dynident.excitation.designs import Design, design, payload_plan, relative_to_description
 from dynident.excitation.limits import POSTURES, Collision, Floor, State
 from dynident.excitation.limits_file import MotionLimits, assume_limits, capsules_of, limits_of, limits_settings
 from dynident.excitation.plan import Plan
@@ -74,7 +74,9 @@ class Experiment(Result):
         """Return criteria, margins, deviations and plans."""
         assert self.design.mechanism is not None, "an experiment has a robot"
         data: dict[str, Any] = {"robot": self.design.mechanism.name, "limits": self.source, "assumed": list(self.notes)}
-        data |= self.design.numbers()
+        data |= {**self.design.numbers(), "sentence": self.sentence(), "repetitions": self.repetitions}
+        for entry, relative in zip(data["parameters"], self.relative_deviations(), strict=True):
+            entry["relative"] = float(relative) if np.isfinite(relative) else None
         reached = next(iter(self.plans.values())).notes.get("complete")
         if reached is not None:
             data["complete"] = reached
@@ -86,9 +88,7 @@ class Experiment(Result):
 
     def relative_deviations(self) -> Array:
         """Return the expected deviation of every base parameter after one run, over its described value; inf without one."""
-        sizes = np.abs(self.design.exact.base.values(self.design.exact.mechanism.parameters.values))
-        with np.errstate(divide="ignore"):
-            return np.where(sizes > 0.0, self.design.deviations() / np.where(sizes > 0.0, sizes, 1.0), np.inf)
+        return relative_to_description(self.design.exact, self.design.deviations())
 
     @property
     def repetitions(self) -> int:

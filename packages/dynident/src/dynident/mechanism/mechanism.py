@@ -17,7 +17,7 @@ from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.terms import SYMMETRIC, TERMS, check_terms
 from dynident.mechanism import changes, formats
-from dynident.mechanism import inertia as inertial
+from dynident.mechanism import parameters as inertial
 from dynident.mechanism.elements import STANDARD_GRAVITY, Actuator, Body, Coupling, Joint, Loop, Placement, frozen, linear_map
 from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.loops import Closure, find_closure

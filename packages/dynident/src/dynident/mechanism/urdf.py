@@ -14,8 +14,8 @@ from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.terms import TERMS
 from dynident.mechanism.elements import COORDINATES, Actuator, Body, Coupling, Joint, Limits, Placement
-from dynident.mechanism.inertia import from_com, transform
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import from_com, transform
 from dynident.mechanism.sidecar import apply_sidecar
 from dynident.mechanism.xacro.expand import expand
 from dynident.mechanism.xml import (

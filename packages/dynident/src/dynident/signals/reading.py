@@ -423,6 +423,8 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
             **({"sha256": [t.sha256 for t in tables]} if all(t.sha256 for t in tables) else {}),
             "rows": int(clock.size),
             "time_column": clock_column,
+            "columns": {role: list(names) for role, names in found.columns.items()},
+            "units": {role: [unit or "" for unit in units] for role, units in found.units.items()},
             "conversions": notes,
         },
         **arrays,
