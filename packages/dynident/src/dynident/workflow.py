@@ -124,12 +124,10 @@ def identify(
         mechanism = with_drive_gains(mechanism, runs[0])
         training, held_out, how = (runs, others, "") if data is not None else divide(runs, others, share)
         step("estimating")
-        contacts: list[di.signals.Finding] = []
-        for logs_of in (training, held_out) if data is None else ():
-            for k, log in enumerate(logs_of):
-                logs_of[k], found = without_contacts(log, mechanism, base, **options)
-                contacts += found
-        fit = with_findings(fitted(training, data).noted(*contacts))
+        cut = [without_contacts(log, mechanism, base, **options) for log in (*training, *held_out) if data is None]
+        if cut:
+            training, held_out = [log for log, _ in cut[: len(training)]], [log for log, _ in cut[len(training) :]]
+        fit = with_findings(fitted(training, data).noted(*(finding for _, found in cut for finding in found)))
     scores = []
     for log in held_out:
         step(f"validating on {log.name}")
