@@ -153,7 +153,7 @@ def test_refit_uses_all_data_and_keeps_the_verdict() -> None:
     assert refitted.verdict.to_dict() == plain.verdict.to_dict()
     spans = [sum(source["end"] - source["start"] for source in done.fit.sources) for done in (plain, refitted)]
     assert spans[1] == pytest.approx(arm.run.duration, rel=0.05) and spans[0] == pytest.approx(spans[1] * 2 / 3, rel=0.05)
-    assert "fitted once more to all data" in refitted.summary()
+    assert "fitted again to all data" in refitted.summary()
     with pytest.raises(di.DynidentError, match="nothing is held out"):
         di.identify(arm.robot, arm.run, validate=0, refit=True)
 
