@@ -62,7 +62,7 @@ class Sample:
     ) -> Sample:
         """Return windows of a prepared log of a tree, some columns; `dead` are the joints without usable efforts."""
         count, rate = len(motion), (len(motion) - 1) / float(motion.t[-1] - motion.t[0])
-        moves = np.std(motion.q, axis=0) > 0.0
+        moves = np.ptp(motion.q, axis=0) > 0.0  # the mean of equal numbers is rounded, and so is their deviation
         band = band_of(motion.q[:, moves], motion.v[:, moves]) if moves.any() else rate
         length = max(1, min(int(rate / (PER_PERIOD * band)), count // SAMPLES))
         windows = min(count // length, MOST)
