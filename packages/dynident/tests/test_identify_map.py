@@ -15,9 +15,9 @@ import dynident as di
 from dynident.errors import DynidentWarning, IdentificationError
 from dynident.friction import TERMS
 from dynident.identify import MAP, WLS, Fit, Knowledge, Regression, base_parameters
+from dynident.identify.figures import Undetermined
 from dynident.identify.posterior.posterior import FRICTION, jackknife
 from dynident.identify.prediction import _held, model_errors
-from dynident.identify.tables import Undetermined
 from dynident.mechanics import inverse_dynamics
 from dynident.mechanism import apply_sidecar
 from dynident.validate.diagnosis.inspection import doubts_of
@@ -445,7 +445,7 @@ def test_units_that_are_not_marked_are_suspected_by_the_limits_of_the_robot():
 
 def test_faults_of_positions_and_several_faults_at_once_are_told_apart():
     turned = _of_arm6(lambda log: replace(log, position=log.position * [1, -1, 1, 1, 1, 1], velocity=None))
-    assert turned == "the positions of joint2 look turned round; check their sign"
+    assert turned == "the positions of joint2 look inverted; check their sign"
     swapped = _of_arm6(lambda log: replace(log, position=log.position[:, [0, 2, 1, 3, 4, 5]], velocity=None))
     assert swapped == "the positions of joint2 and joint3 look exchanged; check the order of the columns"
     two = _of_arm6(lambda log: replace(log, effort=log.effort * [1, -1, 1, -1, 1, 1]))
@@ -563,6 +563,17 @@ def test_bands_hold_95_percent_of_another_run_in_the_same_regime():
         error = inverse_dynamics(robot, motion) + noise - fit.predict(motion).effort
         held.append(np.mean(np.abs(error) <= 2.0 * fit.predict(motion).std))
     assert np.mean(held) == pytest.approx(0.95, abs=0.015)
+
+
+def test_a_simulation_without_noise_contradicts_nothing_and_alarms_nobody() -> None:
+    robot = di.examples.arm6().robot
+    curve = di.trajectory.random_motion(np.zeros(6), np.full(6, 0.6), 3, 8.0)
+    motion = di.trajectory.sample(curve, 250.0)
+    log = di.Log(motion.t, robot.coordinate_names, motion.q, di.inverse_dynamics(robot, motion), "joint_torque", name="exact")
+    fit = di.MAP().fit(di.Regression.from_log(robot, log)).result_
+    assert fit.training_relative < 1e-3
+    assert {"negative_terms", "impossible_bodies"} & {note.kind for note in fit.notes} == set()
+    assert di.monitor.Monitor(fit).run(log).events == ()
 
 
 @pytest.mark.parametrize(("scale", "doubted"), [(8.0, True), (-1.0, True), (0.05, True), (1.3, False), (0.0, False)])

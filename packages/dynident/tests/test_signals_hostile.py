@@ -255,7 +255,7 @@ def test_a_clock_in_the_wrong_unit_is_refused_before_the_filter_is_padded():
 def test_records_with_fields_of_their_own_do_not_grow(tmp_path, monkeypatch):
     """Every line has another field, which all lines before would have to be filled up for."""
     (tmp_path / "a.jsonl").write_text("\n".join(["{}"] * 20_000 + [f'{{"q{i}": 1}}' for i in range(20)]))
-    monkeypatch.setattr("dynident.signals.tables.ROOM", 0)
+    monkeypatch.setattr("dynident.signals.reading.ROOM", 0)
     with pytest.raises(LogError, match="records would take"):
         Log.read(tmp_path / "a.jsonl", effort="joint_torque")
 

@@ -1,6 +1,6 @@
 """Limits of a robot: from its description, completed by a limits.toml or MoveIt's joint_limits.yaml, or assumed.
 
-``docs/excite.md`` lists the keys of limits.toml. Those of MoveIt are
+``docs/reference/formats.md`` lists the keys of limits.toml. Those of MoveIt are
 ``joint_limits: {elbow_joint: {has_velocity_limits: true, max_velocity: 3.15}}``, likewise acceleration, jerk, effort,
 min_position, max_position.
 
@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.checks import choice, number, numbers, shown
 from dynident.errors import DynidentError, require
-from dynident.excitation.input_checks import LARGEST, per_coordinate, text
 from dynident.excitation.limits import POSTURES, Box, Capsule, Collision, Effort, Floor, Limit, Loops, Polygon, State, ToolBox
+from dynident.excitation.objective import LARGEST, per_coordinate, text
 from dynident.files import read_toml, read_yaml
 from dynident.mechanism.elements import Limits
-from dynident.mechanism.inertia import principal
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import principal
 
 #: Assumed limits of joints: turning [rad, rad/s], sliding [m, m/s]. 0.25 m/s is the usual reduced speed beside people.
 TURNING, SLIDING = {"reach": np.pi, "velocity": 1.0}, {"reach": 0.1, "velocity": 0.25}
@@ -441,7 +441,7 @@ def _entry(table: Mapping[str, Any], key: str, where: str) -> Any:
 
 
 def _list(table: Mapping[str, Any], key: str, where: str, count: int | None = None) -> Any:
-    """Return a list that a table must have, of so many entries."""
+    """Return a list of given length that a table must have."""
     found = _entry(table, key, where)
     if not isinstance(found, list | tuple | np.ndarray) or (count is not None and len(found) != count):
         raise DynidentError(f"limits: {key} of {where} is {shown(found)}; give a list{'' if count is None else f' of {count}'}")

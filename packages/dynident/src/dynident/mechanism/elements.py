@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.terms import check_terms
-from dynident.mechanism.inertia import skew
+from dynident.mechanism.parameters import skew
 from dynident.results import Frozen
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)  # of a robot that stands upright [m/s^2]
@@ -324,7 +324,7 @@ def linear_map(couplings: Sequence[Coupling], tree: Sequence[str]) -> tuple[Arra
     while waiting:
         ready = [name for name, coupling in waiting.items() if all(other in rows for other in coupling.of)]
         if not ready:
-            raise DescriptionError(f"couplings of {', '.join(waiting)} follow each other in a circle; break it")
+            raise DescriptionError(f"couplings of {', '.join(waiting)} form a cycle; remove one")
         for name in ready:
             coupling = waiting.pop(name)
             row, offset = np.zeros(len(free)), coupling.offset

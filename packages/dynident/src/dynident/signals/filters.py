@@ -508,6 +508,20 @@ def _noise_share(f: Array, density: Array, lowest: float, valley: float, band: f
     return float(below + np.sum(density[(f > valley) & (f <= band)]) * step)
 
 
+def kept_samples(signals: Sequence[Array], most: int) -> NDArray[np.int64]:
+    """Return which samples to keep so that every signal keeps the extremes of every stretch of time."""
+    size = signals[0].size
+    if size <= most:
+        return np.arange(size)
+    length = -(-size * 2 * len(signals) // most)  # samples of a stretch, of which each signal keeps two
+    starts = np.arange(0, size, length)
+    kept = [np.array([0, size - 1])]
+    for y in signals:
+        stretches = np.pad(y, (0, starts.size * length - size), mode="edge").reshape(-1, length)
+        kept += [starts + np.argmin(stretches, axis=1), starts + np.argmax(stretches, axis=1)]
+    return np.unique(np.minimum(np.concatenate(kept), size - 1))
+
+
 def extremes(q: Array) -> tuple[Array, Array]:
     """Smallest and largest position (n,) of every channel of contiguous `q` (N, n), many samples at a time."""
     whole, n = len(q) // 64, q.shape[1]

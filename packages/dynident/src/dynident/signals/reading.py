@@ -107,6 +107,11 @@ def is_bag(path: str | os.PathLike[str]) -> bool:
     return Path(path).is_dir() or _suffix(Path(path)) in (".mcap", ".db3", ".bag")
 
 
+def has_pieces(path: Path) -> bool:
+    """Whether a file can be read piece by piece, by its ending."""
+    return path.is_file() and (is_bag(path) or _suffix(path) == ".parquet")
+
+
 def has_format(path: Path) -> bool:
     """Whether `read_table` reads a file by its ending; a folder may be anything."""
     return not path.is_dir() and (is_bag(path) or _suffix(path) in READERS)
@@ -177,7 +182,7 @@ def _key(names: tuple[str, ...], columns: Mapping[str, Any], texts: Mapping[str,
 
 # ---------------------------------------------------------------------- several runs in one table
 def episodes_of(columns: Mapping[str, Any], texts: Mapping[str, Words]) -> tuple[str, Words] | None:
-    """The column that tells runs apart and what it says, None for one run.
+    """The column that separates runs, and its values; None for one run.
 
     `episode_index` of LeRobot always does; others only where the clock starts again, since 'run' may be a flag.
     """
@@ -202,7 +207,7 @@ def one_episode(
     found = episodes_of(columns, texts)
     if found is None:
         if wanted is not None:
-            raise LogError(f"episode {wanted!r} is asked for, but no column such as 'episode_index' tells runs apart")
+            raise LogError(f"episode {wanted!r} is requested, but no column such as 'episode_index' separates the runs")
         return dict(columns), dict(texts)
     column, words = found
     names = _listed(words.known)
@@ -266,7 +271,7 @@ def wide(
         if column in units:
             units[label] = units[column]
     notes.append(
-        f"one row per {' and '.join(repr(key) for key in keys)}, brought side by side: {len(labels)} of them "
+        f"one row per {' and '.join(repr(key) for key in keys)}, converted to columns: {len(labels)} of them "
         f"({_listed(tuple(labels))}), {len(times)} samples"
     )
     return result
@@ -311,7 +316,7 @@ def _on_one_clock(
             raise LogError(f"the rows of '{labels[k]}' are not in the order of their times, or two have one time; sort them")
     first, last = max(clock[r[0]] for r in rows), min(clock[r[-1]] for r in rows)
     times = times[(times >= first) & (times <= last)]
-    notes.append(f"rows have times of their own: brought to those of '{labels[0]}' by linear interpolation")
+    notes.append(f"rows have separate times: interpolated to those of '{labels[0]}'")
     since = np.asarray(times - first, dtype=np.float64)
     own = [np.asarray(clock[r] - first, dtype=np.float64) for r in rows]
     return times, {(c, k): np.interp(since, own[k], v[r]) for c, v in columns.items() for k, r in enumerate(rows)}
@@ -418,6 +423,8 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
             **({"sha256": [t.sha256 for t in tables]} if all(t.sha256 for t in tables) else {}),
             "rows": int(clock.size),
             "time_column": clock_column,
+            "columns": {role: list(names) for role, names in found.columns.items()},
+            "units": {role: [unit or "" for unit in units] for role, units in found.units.items()},
             "conversions": notes,
         },
         **arrays,
@@ -698,7 +705,7 @@ def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
         )
     asked = rules.get("effort_kind")
     if asked is not None and check_effort_kind(asked) != kind:
-        raise LogError(f"effort kind '{asked}' was asked, but '{table.label}' says its effort is '{kind}'; leave it out")
+        raise LogError(f"effort kind '{asked}' was given, but '{table.label}' says its effort is '{kind}'; leave it out")
     other = sorted(set(rules) & {"unit", "counts_per_unit", "rate"})
     if other:
         raise LogError(f"{other} were given, but '{table.label}' was written by dynident in SI with its clock; leave them out")

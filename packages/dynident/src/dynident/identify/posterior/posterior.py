@@ -1,4 +1,4 @@
-"""Weighted least squares with a belief whose strength the data choose.
+"""Weighted least squares with a prior whose strength the data choose.
 
     minimise  sum_g ||W_g K phi - tau_g||^2 / (c_g sigma_g^2) + sum_k x_k^2 / s_f(k)^2,      phi = phi0 + d x
 
@@ -7,7 +7,7 @@ evidence, the probability of the data with all parameters integrated out, by Mac
 
     s_f^2 = (sum x_k^2 + h_f) / (gamma_f + h_f),        gamma_f = sum (1 - var(x_k) / s_f^2),
 
-the number of well determined parameters. h_f is the weight of the belief that d is the right size, in observations: one for
+the number of well determined parameters. h_f is the weight of the assumption that d is the right size, in observations: one for
 bodies; next to none for joint terms, whose d is no more than a bound. Where data are good, the second sum is negligible; where
 they say nothing, x stays at zero and phi at the description.
 
@@ -74,7 +74,7 @@ class Knowledge:
     without : sequence of str
         Bodies that have no parameters of their own: too light, or part of another one.
     population : Population, optional
-        What other robots of the type have shown: a far better belief for a robot with little data than its description.
+        What other robots of the type have shown: a far better prior for a robot with little data than its description.
     terms : mapping of str to float
         Numbers of joint terms and friction laws before these data, by parameter, where the robot holds later ones.
 
@@ -118,7 +118,7 @@ class Knowledge:
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """The belief: description, units, families, and rows of what is known beside it."""
+    """The prior: description, units, families, and rows of further knowledge."""
 
     mean: Array  # phi0 and d
     unit: Array  # phi0 and d
@@ -129,7 +129,7 @@ class Prior:
 
 
 def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
-    """Return the belief about a robot, with the units of its joint terms from the size of its torques."""
+    """Return the prior of a robot, with the units of its joint terms from the size of its torques."""
     robot = regression.mechanism
     known = known or Knowledge()
     bodies, names = robot.tree.bodies, robot.parameters.names
@@ -144,7 +144,7 @@ def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
     terms = joint_terms(robot)
     for k, term in terms.items():
         alike = [largest[i] for i, other in terms.items() if other is term and largest[i] > 0.0]
-        if alike:  # a joint that did not move is believed to be like those that did
+        if alike:  # a joint that did not move is assumed to be like those that did
             unit[k] = largest[k] if largest[k] > 0.0 else float(np.median(alike))
         if term is None:
             label.append(OTHER)
@@ -317,7 +317,7 @@ class Population(Result):
         return "\n".join([f"{self.robot}: {self.robots} robots, nominal parameters and their spread", *lines])
 
     def rows(self, base: BaseParameters) -> tuple[Array, Array]:
-        """Return the belief as rows of unit deviation about the standard parameters."""
+        """Return the prior as rows of unit deviation about the standard parameters."""
         if base.names != self.names or not base.fits(self.fingerprint):
             raise IdentificationError(
                 f"the population is of robot '{self.robot}' with {len(self.names)} base parameters, which is another robot "
@@ -329,7 +329,7 @@ class Population(Result):
         return W @ base.regrouping, W @ self.mean
 
 
-FLOOR = 1e-6  # of the torque: smaller residuals are not believed
+FLOOR = 1e-6  # of the torque: smaller residuals are not plausible
 REWEIGHTINGS = 8
 CORRECTED = 2  # re-weighting after which the inflation is corrected by stretches that were left out
 UNSURE = 0.05  # part of the noise that errors of left-out stretches may differ by for other reasons than parameters
@@ -374,9 +374,9 @@ class Posterior:
 
 @dataclass(frozen=True, eq=False)
 class MapEstimate:
-    """Estimate in the units of the belief."""
+    """Estimate in the units of the prior."""
 
-    prior: Prior  # The belief
+    prior: Prior  # The prior
     scale: Array  # s of every parameter; 0 for one that is held
     x: Array  # (phi - phi0) / d, without regard to physical consistency
     root: Array  # Triangle T and t: the cost is ||T x - t||^2 up to a constant
@@ -521,7 +521,9 @@ def _left_out(
         return *(np.array([each] * len(parts)) for each in (beta0 + inverse @ total, inverse @ N.T)), 1.0
     betas, spreads = [], []
     for part, own in zip(parts, right, strict=True):
-        inverse = N @ np.linalg.inv(whole - N.T @ part[:-1, :-1] @ N)
+        others = whole - N.T @ part[:-1, :-1] @ N
+        size = 1.0 / np.sqrt(np.maximum(np.diagonal(others), 1.0))  # round-off of large entries may make it singular
+        inverse = (N * size) @ np.linalg.pinv(others * np.outer(size, size), hermitian=True) * size
         betas.append(beta0 + inverse @ (total - own))
         spreads.append(inverse @ N.T)
     said = c[0] * float(np.sum(spreads * parts[:, :-1, :-1]))

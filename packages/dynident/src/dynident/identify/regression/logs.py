@@ -14,7 +14,7 @@ rows near standstill are more precise, although the rows are fewer, those are le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial, reduce
 from inspect import signature
@@ -194,10 +194,29 @@ def _without_strangers(mechanism: Mechanism, log: Log, notes: list[Finding]) -> 
 
 def _left_out(mechanism: Mechanism, log: Log, names: list[str]) -> Finding:
     """Return the note about channels of joints that the robot does not have: mimic and locked joints, a gripper, a base."""
-    moved = [name for name in names if np.ptp(log.position[:, log.joints.index(name)]) > MOVED]
-    warning = f"; {', '.join(moved)} moved, and the model knows nothing of it" if moved else ""
-    text = f"channels left out, because robot '{mechanism.name}' has no such free joints: {', '.join(names)}{warning}"
-    return note("channels_left_out", text, "warning" if moved else "info")
+    text = f"channels left out, because robot '{mechanism.name}' has no such free joints: {', '.join(names)}"
+    moved = [
+        name
+        for name in names
+        if np.ptp(x := log.position[:, log.joints.index(name)]) > MOVED and not _follows(mechanism, log, name, x)
+    ]
+    if not moved:
+        return note("channels_left_out", text)
+    described = {joint.name for joint in mechanism.joints}
+    own = [name for name in moved if name in described]
+    if own:
+        how = f"the description fixes or couples {', '.join(own)}, but in log '{log.name}' they move otherwise"
+        return note("fixed_joint", f"{how}; make these joints free in the description", "error", f"position:{own[0]}")
+    return note("channels_left_out", f"{text}; {', '.join(moved)} moved, and the model knows nothing of it", "warning")
+
+
+def _follows(mechanism: Mechanism, log: Log, name: str, position: Array) -> bool:
+    """Tell whether a coupled joint moves as its coupling says."""
+    for coupling in mechanism.couplings:
+        if coupling.joint == name and coupling.function is None and set(coupling.of) <= set(log.joints):
+            followed = sum(ratio * log.position[:, log.joints.index(other)] for other, ratio in coupling.of.items())
+            return bool(np.nanmax(np.abs(position - followed - coupling.offset)) < max(MOVED, AGREE * float(np.ptp(position))))
+    return False
 
 
 def _held(mechanism: Mechanism, names: list[str]) -> Finding:
@@ -314,6 +333,18 @@ def _joint_channels(mechanism: Mechanism, log: Log, quantity: str) -> list[int]:
     return columns
 
 
+def with_drive_gains(mechanism: Mechanism, log: Log) -> Mechanism:
+    """Return the robot whose motors have the drive gains of a log of currents or voltages, so that its model knows them."""
+    if log.gain is None or log.effort_kind not in ("motor_current", "voltage"):
+        return mechanism
+    known = dict(zip(log.joints, np.broadcast_to(log.gain, (len(log.joints),)).tolist(), strict=True))
+    actuators = []
+    for motor in mechanism.actuators:
+        joint = next(iter(motor.coupling)) if len(motor.coupling) == 1 else ""
+        actuators.append(replace(motor, gain=known.get(motor.name, known.get(joint, motor.gain))))
+    return mechanism.altered(actuators=tuple(actuators))
+
+
 def _gain(mechanism: Mechanism, log: Log) -> Array | None:
     """Return drive gains (N m per A or V) from the actuators when the log has none and its efforts are not torques yet."""
     if log.gain is not None or log.effort_kind not in ("motor_current", "voltage"):
@@ -419,7 +450,7 @@ def long_pieces(logs: Sequence[Log]) -> tuple[list[Log], list[Finding]]:
         found += worth
         used = sum(piece.duration for piece in worth)
         text = f"log '{log.name}' has gaps: {len(worth)} pieces, {used:.4g} s of {log.duration:.4g} s, are used"
-        notes.append(note("gaps", text, "warning"))
+        notes.append(note("gap", text, "warning"))
     return found, notes
 
 
@@ -565,7 +596,7 @@ def _differentiated(t: Array, q: Array, wanted: Array, cutoff: float, options: M
 
 def regression_of_logs(
     mechanism: Mechanism,
-    logs: Sequence[Log] | LogStream,
+    logs: Sequence[Log] | LogStream | Iterator[Log],
     base: BaseParameters | None,
     projection: Projection | Sequence[str],
     absent: Sequence[str],
@@ -573,7 +604,7 @@ def regression_of_logs(
     options: Mapping[str, Any],
 ) -> Regression:
     """Return the regression data of all logs in one band; `Regression.from_logs` is the public way."""
-    if isinstance(logs, LogStream):
+    if isinstance(logs, LogStream | Iterator):
         if keep_rows:
             raise IdentificationError("rows of a stream are not kept; give logs, or an estimator that needs no rows")
         return _regression_of_stream(mechanism, logs, base, projection, absent, options)
@@ -756,7 +787,7 @@ def _together(groups: Sequence[RowGroup], parts: Sequence[Regression]) -> tuple[
 
 def _regression_of_stream(
     mechanism: Mechanism,
-    logs: LogStream,
+    logs: Iterable[Log],
     base: BaseParameters | None,
     projection: Projection | Sequence[str],
     absent: Sequence[str],
@@ -770,8 +801,10 @@ def _regression_of_stream(
             whole, rate = Regression.from_log(mechanism, piece, base, projection, absent, **options), piece.rate
         elif piece.duration > FEWEST / whole.sources[0]["bandwidth"]:  # a short end shows nothing in this band
             own = {**options, **same_band(whole.sources[:1], rate)}
-            more = Regression.from_log(mechanism, piece, whole.base, projection, absent, **own)
-            whole = replace(whole + more, sources=(joined_source(whole.sources[0], more.sources[0]),))
+            more = replace(Regression.from_log(mechanism, piece, whole.base, projection, absent, **own), logs=())
+            *before, last, new = (*whole.sources, *more.sources)
+            follows = new["start"] - last["end"] < 0.5 * piece.duration  # else pieces between them were left out
+            whole = replace(whole + more, sources=(*before, *((joined_source(last, new),) if follows else (last, new))))
     if whole is None:
         raise IdentificationError("the stream holds no samples; nothing can be identified")
     band = note("band", "a long recording: the band is that of its first piece")
