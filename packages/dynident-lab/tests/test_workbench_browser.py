@@ -25,8 +25,8 @@ FLAGS = [
 KINDS = {"joint_torque": "joint torque", "motor_torque": "motor torque"}
 IDENTIFY = [*["identify", "robot.urdf", "run.csv", "--validate", "other.csv", "--effort", "joint_torque", "-o", "runs/1", "-q"]]
 PATIENCE = 90_000.0  # a busy machine is slow [ms]
-#: Rules that the elements of the UI library break and we cannot mend from Python; what they are about is in docs/workbench.md.
-OF_THE_LIBRARY = {"aria-progressbar-name", "aria-toggle-field-name", "nested-interactive"}
+#: The head of an upload is the UI library's: its file input and the link around it have no names (docs/howto/workbench.md).
+OF_THE_LIBRARY = {"exclude": [[".q-uploader__header"]]}
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ def test_a_campaign_on_the_virtual_robot_is_planned_tried_slowly_stopped_recorde
             w.page.get_by_label(label).fill(value)
             w.page.keyboard.press("Tab")
         w.press("Search for a motion")
-        w.sees("known to 10 % or better")
+        w.sees("are known to 10 % or better")
         w.page.frame_locator("iframe[title='Plan']").get_by_role("heading", name="Joints within their limits").wait_for()
         w.stage("Record")
         w.choose("Pace of the virtual robot", "20 times as fast", field=True)
@@ -325,9 +325,9 @@ def test_no_serious_accessibility_findings_in_our_own_content(browser, tmp_path)
             for stage in ("Robot", "Excite", "Record", "Check", "Identify", "Validate and export"):
                 w.stage(stage)
                 time.sleep(0.3)  # colours fade
-                result = axe.run(w.page, options={"resultTypes": ["violations"]})
+                result = axe.run(w.page, context=OF_THE_LIBRARY, options={"resultTypes": ["violations"]})
                 for finding in result.response["violations"]:
-                    if finding["impact"] in ("serious", "critical") and finding["id"] not in OF_THE_LIBRARY:
+                    if finding["impact"] in ("serious", "critical"):
                         targets = [node["html"][:120] for node in finding["nodes"]]
                         found[f"{scheme} {stage} {finding['id']}"] = targets
     assert found == {}
