@@ -193,3 +193,17 @@ def test_stages_survive_every_log_format(folder: Path, capsys: pytest.CaptureFix
         refer(log, plan).save(f"run{ending}")
         training, held_out, _ = divide([di.Log.read(f"run{ending}")], [], 1 / 3)
         assert [part.name for part in (*training, *held_out)] == ["run/excitation", "run/validation"], ending
+
+
+@pytest.mark.parametrize(("kind", "gain"), [("joint_torque", ()), ("motor_current", ("--gain", "1,1,1,1,1,1,1"))])
+def test_channels_that_the_robot_does_not_have_are_left_out_with_a_note(
+    folder: Path, capsys: pytest.CaptureFixture[str], kind: str, gain: tuple[str, ...]
+) -> None:
+    arm = di.examples.arm6()
+    arm.robot.save("arm.urdf")
+    names = [*arm.run.joints, "gripper_finger"]
+    table = np.column_stack([arm.run.t, arm.run.position, np.sin(arm.run.t), arm.run.effort, np.cos(arm.run.t)])
+    heads = ",".join(["t", *(f"q_{j}" for j in names), *(f"tau_{j}" for j in names)])
+    np.savetxt("run.csv", table, delimiter=",", header=heads, comments="")
+    assert run(["identify", "arm.urdf", "run.csv", "--effort", kind, *gain, "--estimator", "wls", "-o", "out"]) == 0
+    assert "gripper_finger moved, and the model knows nothing of it" in " ".join(capsys.readouterr().err.split())

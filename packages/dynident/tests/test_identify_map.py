@@ -574,3 +574,16 @@ def test_a_simulation_without_noise_contradicts_nothing_and_alarms_nobody() -> N
     assert fit.training_relative < 1e-3
     assert {"negative_terms", "impossible_bodies"} & {note.kind for note in fit.notes} == set()
     assert di.monitor.Monitor(fit).run(log).events == ()
+
+
+@pytest.mark.parametrize(("scale", "doubted"), [(8.0, True), (-1.0, True), (0.05, True), (1.3, False), (0.0, False)])
+def test_a_description_that_is_worse_than_none_is_named(scale, doubted):
+    """Bodies eight times too heavy, efforts of the other sign, bodies far too light; one without masses claims nothing."""
+    robot = arm(RRR)
+    described = wrong(robot, abs(scale))
+    motion = smooth(robot.dof, 1500, 0)
+    effort = inverse_dynamics(robot, motion) * (-1.0 if scale < 0.0 else 1.0)
+    fit = MAP().fit(
+        Regression.from_motion(described, motion, effort + 0.1 * np.random.default_rng(2).normal(size=effort.shape))
+    )
+    assert any(note.kind == "description" for note in fit.result_.notes) == doubted

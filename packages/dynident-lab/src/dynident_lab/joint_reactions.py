@@ -1,4 +1,4 @@
-"""Forces inside a robot, through the cut joints of its loops and the joints of its tree, and how far loops are from singular.
+"""Joint reactions in trees and loops, and the distance of loops from singularities.
 
     M_t a_t + h_t = tau_t + J_c^T lambda        lambda: one multiplier per closure equation
 

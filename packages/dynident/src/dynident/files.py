@@ -266,6 +266,8 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
+            if fcntl is None:
+                stream.close()  # Windows does not rename open files
             # mkstemp makes private files; give the result the permissions an ordinary new file would have.
             Path(temporary).chmod(0o666 & ~umask_of())
             Path(temporary).replace(target)

@@ -30,6 +30,7 @@ from dynident.cli.options import (
     AS_WRITTEN,
     NOT_OK,
     RANK_TOLERANCE,
+    Accept,
     AsJson,
     Essential,
     Folder,
@@ -55,7 +56,6 @@ from dynident.cli.robots import KnownRobot, find_robot, is_known
 from dynident.cli.words import COMMAND, in_options
 from dynident.errors import DynidentError
 from dynident.identify.regression.logs import match
-from dynident.validate.diagnosis.inspection import doubts_of
 
 
 def identify(
@@ -82,6 +82,7 @@ def identify(
     order: Order = None,
     plan: Annotated[Path | None, Parameter(group=RARE_LOGS)] = None,
     table: Annotated[bool, Parameter(group=OUTPUT)] = False,
+    accept: Accept = None,
     strict: Strict = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -156,17 +157,21 @@ def identify(
             projection=projection_of(projection),
             essential=essential,
             contributing=contributing,
+            accept=accept or (),
             progress=step,
             **options,
         )
         step("writing the results")
         source = robot if robot.is_file() else None
         written = done.write(output, source, described.search, described.arguments(), described.sidecar, COMMAND.get())
+    for each in done.fit.notes:
+        if each.kind == "channels_left_out":
+            note(each.sentence)
     if as_json:
         print_json(done.verdict.to_dict())
     elif quiet:  # the summary, which has them too, is not printed
-        for text in doubts_of(done.fit):
-            note(text)
+        for finding in done.verdict.findings:
+            note(f"{finding.severity} ({finding.kind}): {finding.sentence}")
     else:
         if table:
             parts = [*done.fit.removals, done.fit.summary(), *(score.summary() for score in done.scores if not score.training)]

@@ -74,6 +74,10 @@ Absent = Annotated[
     Parameter(help="Body that the fit knows apart and the robot did not carry, such as payload; several times."),
 ]
 AllowTraining = Annotated[bool, Parameter(help="Accept logs that were used for the fit.")]
+Accept = Annotated[
+    list[str] | None,
+    Parameter(help="Code of a finding that does not fail the verdict, such as gain; several times.", group=OUTPUT),
+]
 Strict = Annotated[bool, Parameter(help="Exit with 3 when the verdict is not ok.", group=OUTPUT)]
 Quiet = Annotated[bool, Parameter(alias="-q", help="No progress bar and no table.", group=OUTPUT)]
 AsJson = Annotated[bool, Parameter(name="--json", help="Print the result as JSON on standard output.", group=OUTPUT)]

@@ -36,7 +36,7 @@ from dynident.identify import (
     read_wrench,
     with_gain_uncertainty,
 )
-from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
+from dynident.mechanism.parameters import SYMBOLS as INERTIA_SYMBOLS
 
 
 def payload(

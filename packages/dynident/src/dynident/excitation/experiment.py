@@ -262,7 +262,7 @@ def _assumed_noise(found: Design) -> Array:
     least = NOISE * float(np.max(largest))
     if found.noise.shape != largest.shape or not 0.0 < least < np.inf:  # a robot whose description has no masses
         return found.noise
-    return np.maximum(NOISE * largest, NOISE * least)
+    return np.asarray(np.maximum(NOISE * largest, NOISE * least))
 
 
 def plan_of_experiment(name: str) -> Callable[..., Plan]:

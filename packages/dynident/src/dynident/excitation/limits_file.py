@@ -29,8 +29,8 @@ from dynident.excitation.limits import POSTURES, Box, Capsule, Collision, Effort
 from dynident.excitation.objective import LARGEST, per_coordinate, text
 from dynident.files import read_toml, read_yaml
 from dynident.mechanism.elements import Limits
-from dynident.mechanism.inertia import principal
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import principal
 
 #: Assumed limits of joints: turning [rad, rad/s], sliding [m, m/s]. 0.25 m/s is the usual reduced speed beside people.
 TURNING, SLIDING = {"reach": np.pi, "velocity": 1.0}, {"reach": 0.1, "velocity": 0.25}

@@ -26,8 +26,8 @@ import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
-from dynident.checks import number, numbers, shown, whole
-from dynident.errors import DynidentError, require
+from dynident.checks import number, numbers, whole
+from dynident.errors import DynidentError
 from dynident.excitation.limits import Box, Limit, State, all_excess, all_names, least_margins
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.objective import Objective
@@ -50,8 +50,6 @@ class Problem:
     home: Array | None = None  # Position from which postures are tried first; the middle of the ranges when omitted
 
     def __post_init__(self) -> None:
-        require(self.objective, Objective, "objective")
-        require(self.limits, MotionLimits, "limits")
         n = self.objective.equations.dof
         if len(self.limits.coordinates) != n:
             raise DynidentError(f"there are limits of {len(self.limits.coordinates)} coordinates but the robot has {n}")
@@ -201,8 +199,6 @@ def posture(problem: Problem, generator: np.random.Generator, centred: bool = Tr
 
 def feasible_start(problem: Problem, generator: np.random.Generator) -> Array:
     """Return the parameters (n * size,) of a random motion inside all limits."""
-    require(problem, Problem, "problem")
-    require(generator, np.random.Generator, "generator")
     size = typical(problem)
     for k in range(POSTURES):
         rest = problem.still(posture(problem, generator, k < CENTRED))
@@ -738,9 +734,6 @@ def optimise(
     Results are reproducible by seed when `iterations` limits the search, and otherwise as long as the time budget is not what
     ends it.
     """
-    require(problem, Problem, "problem")
-    if progress is not None and not callable(progress):
-        raise DynidentError(f"progress is {shown(progress)}; give a function, or nothing")
     whole("starts", starts, least=1, most=STARTS)
     number("time_budget", time_budget, above=0.0, unit="s")
     if iterations is not None:

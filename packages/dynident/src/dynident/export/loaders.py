@@ -16,8 +16,7 @@ import numpy as np
 
 from dynident.errors import DescriptionError
 from dynident.graph.expression import Function, Graph, reachable
-from dynident.graph.print_python import numpy_function, numpy_helpers
-from dynident.graph.printing import comment, identifier
+from dynident.graph.printing import comment, identifier, numpy_function, numpy_helpers
 from dynident.mechanics.equations import Equations
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters

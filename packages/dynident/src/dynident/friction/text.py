@@ -16,8 +16,7 @@ from dynident.friction import laws
 from dynident.friction.law import CHANNELS, FrictionLaw, Point, Sum
 from dynident.graph.expression import Function, Graph
 from dynident.graph.print_c import c_files
-from dynident.graph.print_latex import latex_equations, latex_text
-from dynident.graph.printing import identifier
+from dynident.graph.printing import identifier, latex_equations, latex_text
 from dynident.plugins import FRICTION, entries, load
 from dynident.results import stored_fields
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.graph.algebra import dot, minimum
+from dynident.graph.algebra import NodeRows, dot, minimum, reciprocal, solve_symmetric
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Function, Node, substitute
 from dynident.mechanics.equations import Equations
@@ -31,7 +31,6 @@ from dynident.mechanics.functions import (
     values_of,
 )
 from dynident.mechanics.newton_euler import mass_matrix as bodies_matrix
-from dynident.mechanics.solving import NodeRows, reciprocal, solve_symmetric
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 

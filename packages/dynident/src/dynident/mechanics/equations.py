@@ -12,13 +12,12 @@ from functools import cached_property
 
 from dynident.errors import DescriptionError
 from dynident.friction.terms import TERMS
-from dynident.graph.algebra import absolute, dot, where
+from dynident.graph.algebra import NodeRows, absolute, dot, where
 from dynident.graph.expression import Graph, Node, derivative, derivative_matrix, forward, substitute, total
 from dynident.mechanics.newton_euler import MovingTree, coriolis_matrix, energies, inverse_dynamics, mass_matrix, regressor
-from dynident.mechanics.solving import NodeRows
 from dynident.mechanism.force import Force
-from dynident.mechanism.inertia import Inertia, moved
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import Inertia, moved
 from dynident.mechanism.tree import FREE, NODE_DOF, SPHERICAL, Geometry
 
 

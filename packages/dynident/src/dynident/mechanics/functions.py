@@ -25,9 +25,8 @@ from dynident.graph.expression import Function, Node, reachable, reverse
 from dynident.mechanics.equations import Equations, opaque_columns
 from dynident.mechanics.newton_euler import positions_of
 from dynident.mechanism.force import Columns, Force
-from dynident.mechanism.inertia import transform_matrix
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.parameters import Parameters, transform_matrix
 from dynident.mechanism.tree import FIXED, PRISMATIC, REVOLUTE, SPHERICAL
 
 if TYPE_CHECKING:

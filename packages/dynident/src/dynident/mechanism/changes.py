@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.errors import DescriptionError, require
 from dynident.friction.terms import TERMS, check_terms
-from dynident.mechanism import inertia as inertial
+from dynident.mechanism import parameters as inertial
 from dynident.mechanism.elements import Body, Joint, frozen
 from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.parameters import Parameters

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.terms import check_terms
-from dynident.mechanism.inertia import skew
+from dynident.mechanism.parameters import skew
 from dynident.results import Frozen
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)  # of a robot that stands upright [m/s^2]

@@ -24,7 +24,7 @@ from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.graph.algebra import Vector, cross, dot, plus, scale, snapped, times, vector
 from dynident.graph.expression import Function, Graph, Node, derivative_matrix
-from dynident.graph.print_python import numpy_callable
+from dynident.graph.printing import numpy_callable
 from dynident.mechanism.elements import Loop, Placement, perpendicular
 from dynident.mechanism.tree import FREE, NODE_DOF, SNAP, SPHERICAL, Pose, Tree, TreeState, Twist, compose, numeric_geometry
 

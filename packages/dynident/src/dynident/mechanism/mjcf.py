@@ -32,8 +32,8 @@ from dynident.mechanism.elements import (
     rotation_exp,
     unit_vector,
 )
-from dynident.mechanism.inertia import from_com, transform
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import from_com, transform
 from dynident.mechanism.sidecar import without_passive_terms
 from dynident.mechanism.tree import joint_transform
 from dynident.mechanism.xml import (

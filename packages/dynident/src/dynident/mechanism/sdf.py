@@ -18,8 +18,8 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.mechanism.elements import Actuator, Body, Coupling, Joint, Limits, Loop, Placement, quaternion_matrix
-from dynident.mechanism.inertia import from_com, transform
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import from_com, transform
 from dynident.mechanism.sidecar import apply_sidecar
 from dynident.mechanism.xml import (
     naming_file,

@@ -21,7 +21,7 @@ from defusedxml.common import DefusedXmlException
 from dynident.arrays import Array
 from dynident.errors import DescriptionError, DescriptionWarning, warn
 from dynident.files import read_regular
-from dynident.mechanism.inertia import check_consistency
+from dynident.mechanism.parameters import check_consistency
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -47,7 +47,7 @@ from dynident.friction.law import Friction, Point
 from dynident.friction.terms import TERMS
 from dynident.graph.algebra import absolute, either, maximum, opposite, sqrt, where
 from dynident.graph.expression import Function, Graph, Node, reachable, reverse, total
-from dynident.graph.print_c import c_files, c_table
+from dynident.graph.print_c import c_files, c_self_test, c_table
 from dynident.graph.print_llvm import compile_routines
 from dynident.graph.printing import comment, identifier
 from dynident.graph.routine import Place, Routine
@@ -515,39 +515,13 @@ def _test(monitor: Monitor, prefix: str) -> str:
     now, at = _samples(monitor), monitor.layout
     expected, state = np.empty((SAMPLES, at.result_size)), np.zeros(at.state_size)
     monitor.machine.run(now, monitor.setting, monitor.model.values, state, expected)
-    return "\n".join(
-        [
-            f"/* Checks {prefix}.c on {SAMPLES} samples: prints the largest relative error, returns 0 below 1e-9. */",
-            f'#include "{prefix}.h"',
-            "",
-            "#include <math.h>",
-            "#include <stdio.h>",
-            "",
-            c_table("now", now),
-            c_table("expected", expected),
-            "int main(void)",
-            "{",
-            f"    static double state[{at.state_size}];",
-            f"    double result[{at.result_size}];",
-            "    double worst = 0.0;",
-            "    int k;",
-            "    int i;",
-            f"    for (k = 0; k < {SAMPLES}; k++)",
-            "    {",
-            f"        {prefix}_step(&now[k * {at.now_size}], state, result);",
-            f"        for (i = 0; i < {at.result_size}; i++)",
-            "        {",
-            f"            const double wanted = expected[(k * {at.result_size}) + i];",
-            "            /* infinite for a joint that the fit did not use, NaN before the low-pass has settled */",
-            "            const double size = fmax(1.0, fabs(wanted));",
-            "            const int same = (result[i] == wanted) || ((result[i] != result[i]) && (wanted != wanted));",
-            "            const double error = same ? 0.0 : (fabs(result[i] - wanted) / size);",
-            "            worst = (error <= worst) ? worst : error;",
-            "        }",
-            "    }",
-            '    (void)printf("largest relative error %.3e\\n", worst);',
-            "    return (worst <= 1.0e-9) ? 0 : 1;",
-            "}",
-            "",
-        ]
-    )
+    declared = [f"    static double state[{at.state_size}];", f"    double result[{at.result_size}];", "    int k;"]
+    body = [
+        f"    for (k = 0; k < {SAMPLES}; k++)",
+        "    {",
+        f"        {prefix}_step(&now[k * {at.now_size}], state, result);",
+        f"        (void)compare(&expected[k * {at.result_size}], result, {at.result_size});",
+        "    }",
+    ]
+    tables = [c_table("now", now), c_table("expected", expected)]
+    return c_self_test(prefix, f"on {SAMPLES} samples", tables, declared, body)

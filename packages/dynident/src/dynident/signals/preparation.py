@@ -184,6 +184,10 @@ class Options:
     like: Prepared | None = None
 
     def __post_init__(self) -> None:
+        for name in ("cutoff", "band", "decimation"):
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray) and value.ndim == 0:  # what NumPy's functions return
+                object.__setattr__(self, name, value.item())
         if self.method not in METHODS:
             raise LogError(f"method is {self.method!r}; it must be one of {', '.join(METHODS)}")
         if self.method == "fourier" and self.period is None:
@@ -469,7 +473,7 @@ def _on_clock(piece: Segment, resample: float | str, notes: list[str]) -> tuple[
     name = piece.whole.name
     if not piece.ranges:
         raise LogError(f"log '{name}' has no stretch where all positions and efforts are finite; check the channels")
-    if len(piece.ranges) > 1 or len(piece) < len(piece.whole):
+    if len(piece.ranges) > 1 or len(piece) < piece.whole.t.size:
         notes.append(
             f"gaps or long missing stretches cut the log into {len(piece.ranges)} pieces; the longest, samples "
             f"{piece.start}:{piece.stop}, is used (split_at_gaps gives the others)"

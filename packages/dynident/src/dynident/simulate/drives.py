@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 
 from dynident.drive.drive import accelerations, gear_share, resistive_current, shaft_torque, winding_rate
 from dynident.friction.terms import TERMS
-from dynident.graph.algebra import along, both, clip, cross, dot, equal, maximum, minimum, plus, scale, where
+from dynident.graph.algebra import NodeRows, along, both, clip, cross, dot, equal, maximum, minimum, plus, scale, where
 from dynident.graph.expression import Graph, Node
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import lumped_symbols
 from dynident.mechanics.newton_euler import inverse_dynamics
-from dynident.mechanics.solving import NodeRows
 from dynident.simulate.friction import Given, Owner, Side, force_of, starts
 from dynident.simulate.layout import INDUCTIVE, RESISTIVE, Layout, Moving, Numbers, State, each
 

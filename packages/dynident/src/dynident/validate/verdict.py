@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dynident.arrays import Array
+from dynident.errors import DynidentError
 from dynident.files import to_json
 from dynident.friction.law import Friction, State, dissipation
 from dynident.friction.terms import term_of
 from dynident.pages import number, percent
 from dynident.results import Result, Tabular
+from dynident.signals.quality import Finding
 
 if TYPE_CHECKING:
     from dynident.identify.fit import Fit
@@ -47,6 +49,7 @@ CONDITION_LIMIT = 1e3
 SHARE_GOOD_LIMIT = 0.25
 SHARES = ("held_out_error", "new_motion", "coverage", "leverage", "precision")  # stated in per cent
 SIGN_LIMIT = 3.0  # standard deviations below zero at which a sign is wrong
+MISFIT, MANY_TIMES = 0.05, 20.0  # relative error, and times the noise, from which on it is warned of
 MEAN = 0.8  # mean of |v| over its root mean square, as for normal or sinusoidal motions
 FEEDS = 5.0  # deviations by which the power of friction must be negative
 
@@ -64,7 +67,7 @@ NEXT = {
     "against_least_squares": "check the description's masses and the load; compare with --estimator wls",
     "new_motion": "record another motion, such as one that dynident excite designs with another seed, and validate on it",
     "leverage": "add a log that moves like the held-out one to the training data",
-    "suspicions": "correct the data as the finding says and fit again",
+    "suspicions": "correct the data as the finding says and fit again, or accept it by its code (accept=, --accept)",
     "efforts": "record the efforts of these joints; otherwise their parameters rest on the description",
     "condition": "record a motion that dynident excite designs, or keep essential parameters only (--essential 10)",
     "excitation": "move the joints that excite these parameters (dynident excite designs such a motion)",
@@ -126,12 +129,21 @@ class Verdict(Tabular, Result):
         What was checked.
     scores : tuple of dict
         Metrics of every scored log.
+    findings : tuple of Finding
+        Faults of the training logs and warnings about them, the likeliest cause first.
+    accepted : tuple of str
+        Codes of findings that the user accepts.
+    noise_floor : float, optional
+        Noise of the training efforts over these, in the band of the fit, where the logs show it.
     """
 
     robot: str
     validated: bool
     checks: tuple[Check, ...]
     scores: tuple[dict[str, Any], ...]
+    findings: tuple[Finding, ...] = ()
+    accepted: tuple[str, ...] = ()
+    noise_floor: float | None = None
     derived: ClassVar[tuple[str, ...]] = ("ok",)
 
     @property
@@ -152,7 +164,16 @@ class Verdict(Tabular, Result):
         for check in self.checks:
             lines.append(f"  [{'ok' if check.ok else '!!'}] {check.sentence}")
             lines += [f"       next: {check.next_step}"] if check.next_step else []
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.remarks()])
+
+    def remarks(self) -> list[str]:
+        """Return warnings, which fail no check, and accepted findings, one line each with its code."""
+        warned = [f for f in self.findings if f.severity == "warning" and f.kind not in self.accepted]
+        waived = [f for f in self.findings if f.kind in self.accepted]
+        return [
+            *(f"  warning ({f.kind}): {f.sentence}" for f in warned),
+            *(f"  accepted ({f.kind}): {f.sentence}" for f in waived),
+        ]
 
     def _columns(self) -> dict[str, Any]:
         """One row per check."""
@@ -167,7 +188,7 @@ class Verdict(Tabular, Result):
         return self.summary().partition("\n")[0]
 
 
-def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
+def judge(fit: Fit, scores: Sequence[Score] = (), accept: Sequence[str] = ()) -> Verdict:
     """Check a fit and its held-out scores; the training logs are inspected if they are in memory.
 
     Parameters
@@ -176,14 +197,26 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
         Identified model.
     scores : sequence of Score
         Scores on logs; those on training data do not validate.
+    accept : sequence of str
+        Codes of findings that refute nothing, such as "gain"; the verdict records them.
 
     Returns
     -------
     Verdict
         Checks with numbers and sentences.
     """
+    from dynident.validate.diagnosis.inspection import FAULTS, findings_of, with_findings  # noqa: PLC0415 - rarely needed
+
+    if unknown := sorted(set(accept) - set(FAULTS)):
+        raise DynidentError(f"accept names {', '.join(unknown)}; codes of findings are {', '.join(sorted(FAULTS))}")
     held_out = [score for score in scores if not score.training]
-    checks = [*_predictions(fit, held_out), *_new_motion(held_out), *_data(fit, bool(held_out)), *_model(fit)]
+    fit = with_findings(fit) if fit.data.logs else fit
+    findings = findings_of(fit)
+    floor = next((note.value for note in reversed(fit.notes) if note.kind == "noise_floor"), None)
+    if floor is not None and not any(finding.severity == "error" for finding in findings):
+        findings = (*_misfit(held_out, floor), *findings)
+    doubts = [f"{f.sentence} [{f.kind}]" for f in findings if f.severity == "error" and f.kind not in accept]
+    checks = [*_predictions(fit, held_out), *_new_motion(held_out), *_data(fit, bool(held_out), doubts), *_model(fit)]
     scored = tuple(
         {
             "log": s.name,
@@ -201,7 +234,21 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
         }
         for s in scores
     )
-    return Verdict(fit.mechanism.name, any(s.repeated < REPEATED for s in held_out), tuple(checks), scored)
+    validated = any(s.repeated < REPEATED for s in held_out)
+    return Verdict(fit.mechanism.name, validated, tuple(checks), scored, findings, tuple(accept), floor)
+
+
+def _misfit(held_out: Sequence[Score], floor: float) -> tuple[Finding, ...]:
+    """Return the warning about an error that is many times the noise, whatever its cause."""
+    error = max((score.metrics.relative for score in held_out), default=0.0)
+    if error < MISFIT or error < MANY_TIMES * floor:
+        return ()
+    said = (
+        f"the held-out error of {percent(error)} is {error / floor:.0f} times the noise of the training efforts "
+        f"({percent(floor)}): the model lacks something. Likely causes are friction (--friction auto), a flexible joint or "
+        "structure, wrong lengths or axes of the description, and changing loads"
+    )
+    return (Finding("misfit", "effort", "warning", said, error / floor),)
 
 
 def _described(score: Score) -> list[float | None] | None:
@@ -408,11 +455,8 @@ def _efforts(fit: Fit, held_out: bool) -> Check:
     )
 
 
-def _data(fit: Fit, held_out: bool) -> list[Check]:
+def _data(fit: Fit, held_out: bool, doubts: Sequence[str]) -> list[Check]:
     """Return the checks of the training data: suspicions, joints without efforts, condition, excitation, precision."""
-    from dynident.validate.diagnosis.inspection import doubts_of  # noqa: PLC0415 - judge is imported without the diagnosis
-
-    doubts = doubts_of(fit)
     checks = [
         _check("suspicions", float(len(doubts)), 0.0, "; ".join(doubts) if doubts else "no fault of the data is suspected")
     ]
@@ -542,8 +586,8 @@ ELSE = 1.0  # rad/s or m/s, where a fit does not say its speeds
 ROOM_TEMPERATURE = 20.0  # degree Celsius, at which laws of temperature are checked
 
 
-def feeding_joints(fit: Fit) -> tuple[str, ...]:
-    """Return the sentence about joints whose friction feeds energy beyond doubt.
+def feeding_joints(fit: Fit) -> tuple[Finding, ...]:
+    """Return the finding about joints whose friction feeds energy beyond doubt.
 
     The mean power of friction fv v + fc sign(v) at the speeds of the training data is linear in both; where it is negative by
     many deviations, effort or position is turned round, whatever the joint carries.
@@ -563,10 +607,11 @@ def feeding_joints(fit: Fit) -> tuple[str, ...]:
             found.append(joint)
     if not found:
         return ()
-    return (
+    said = (
         f"friction of {', '.join(found)} feeds energy significantly: efforts or positions of "
-        f"{'these joints look' if len(found) > 1 else 'this joint look'} inverted (gain=-1), or one is late",
+        f"{'these joints look' if len(found) > 1 else 'this joint look'} inverted (gain=-1), or one is late"
     )
+    return (Finding("feeding", ",".join(f"effort:{joint}" for joint in found), "error", said),)
 
 
 def feeding_laws(fit: Fit, doubt: float) -> list[str]:

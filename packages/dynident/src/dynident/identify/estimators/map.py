@@ -37,7 +37,7 @@ from dynident.signals.quality import Finding, note
 NEGLIGIBLE = 1e-3  # of the effort: smaller errors are those of a simulation, and contradict nothing
 DOUBTED = 3.0  # deviations below zero from which on the data contradict a term that cannot be negative
 MISFIT = 2.0  # times the error of left-out stretches, up to which possible bodies may raise the error of a joint
-DISAGREE = 1.0  # of their own size, by which bodies may differ from those of the description
+DISAGREE = 1.0  # of the efforts, and of the bodies' own size, by which a description may be wrong; none at all is not worse
 RECOVERIES = ("physical", "prior")
 
 
@@ -148,7 +148,7 @@ def _possible(regression: Regression, posterior: MapEstimate, std: Array) -> tup
     phi, said = posterior.standard(), list[Finding]()
     sizes = np.array([np.sqrt(group.effort_square / max(group.count, 1)) for group in regression.groups])
     exact = bool(np.all(posterior.held_out < NEGLIGIBLE * sizes))
-    below = cone.signed[phi[cone.signed] < -DOUBTED * std[cone.signed]] if not exact else []
+    below = cone.signed[(phi[cone.signed] < -DOUBTED * std[cone.signed]) & (not exact)]
     if negative := [f"{robot.parameters.names[k]} = {phi[k]:.3g} +- {std[k]:.2g}" for k in below]:
         text = f"the data contradict non-negative friction and rotor inertia: {', '.join(negative)} without that condition"
         said.append(note("negative_terms", f"{text}; a delay, a wrong sign or a missing term is possible", "warning"))
@@ -168,9 +168,12 @@ def _possible(regression: Regression, posterior: MapEstimate, std: Array) -> tup
                 "warning",
             )
         )
-    if (scale := posterior.scales.get(DESCRIBED, 0.0)) > DISAGREE:
-        text = f"bodies differ from the description by {scale:.2g} times their own size: check its masses and centres, gravity"
-        said.append(note("description", f"{text} and the sign and scale of the efforts", "warning"))
+    if DESCRIBED in posterior.scales:
+        scale, wrong = posterior.scales[DESCRIBED], relative_error(regression, regression.base.described)
+        if max(scale, wrong) > DISAGREE:
+            text = f"the data contradict the description: its torques are wrong by {100 * wrong:.0f} % of the efforts, its "
+            text += f"bodies by {scale:.2g} times their own size; check masses, centres, gravity, sign and scale of the efforts"
+            said.append(note("description", text, "warning"))
     return x, tuple(said)
 
 

@@ -26,8 +26,8 @@ from dynident.identify.fit import Fit
 from dynident.identify.posterior.posterior import at_least_jackknife, inflation, least_squares_left_out
 from dynident.identify.regression.factor import RowGroup, triangle
 from dynident.identify.regression.regression import Regression
-from dynident.mechanism.inertia import from_com
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import from_com
 from dynident.results import Result
 from dynident.signals.log import Log
 from dynident.signals.quality import note

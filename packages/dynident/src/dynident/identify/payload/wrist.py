@@ -27,8 +27,8 @@ from dynident.identify.regression.factor import BLOCKS
 from dynident.mechanics.dynamics import forward_kinematics, frame_motion
 from dynident.mechanics.functions import Motion, at_rest
 from dynident.mechanics.newton_euler import body_regressor
-from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import SYMBOLS as INERTIA_SYMBOLS
 from dynident.signals.filters import automatic_cutoff, butterworth
 from dynident.signals.reading import read_table
 

@@ -19,9 +19,8 @@ from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.identify.base import BaseParameters, joint_terms, natural_spread
 from dynident.identify.regression.factor import triangle
-from dynident.mechanism.inertia import pseudo_inertia
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.parameters import Parameters, pseudo_inertia
 
 MARGIN = 1e-5  # smallest eigenvalue of the pseudo-inertia, in units of the body's own mass and radius of gyration
 LAST = 1e-6  # weight of the barrier at the end; the cost is then within this times the number of inequalities of its minimum

@@ -113,7 +113,7 @@ class Windows:
         moving = np.flatnonzero((rms > 0.0) & [name not in dead for name in prepared.joints])
         if not moving.size or (loops and dead):
             return
-        band = _band(prepared.motion.q[:, moving], prepared.motion.v[:, moving])
+        band = band_of(prepared.motion.q[:, moving], prepared.motion.v[:, moving])
         cutoff, self.reach = min(CUTOFF * band, prepared.cutoff.frequency), min(0.5 / band, LONGEST)
         motion = Motion(self._times, *butterworth(self.rate, prepared.motion.q, cutoff))
         self._effort, self._slope, _ = butterworth(self.rate, prepared.filtered, cutoff)
@@ -144,7 +144,7 @@ class Windows:
         beta = self._solution(self._products(X, self.right(on_time)).sum(axis=0))
         size = np.sqrt(np.mean(self._effort**2, axis=0))
         load = np.sum(self._P * (W @ beta)[:, :, None], axis=1) / np.where(size > 0.0, size, 1.0)
-        h = (_friction(v, np.abs(load)) * size[:, None])[:, moving]
+        h = (friction_functions(v, np.abs(load)) * size[:, None])[:, moving]
         h = self._sums((self._P[:, :, moving, None] * h[:, None]).reshape(len(v), W.shape[1], -1))
         self._end += h.shape[2]
         return np.concatenate([X, h], axis=2)
@@ -255,7 +255,7 @@ def _equations(rows: Rows, base: BaseParameters, prepared: Prepared, part: Motio
     return W.transpose(2, 0, 1), -zero.T, P.transpose(1, 0, 2)
 
 
-def _friction(v: Array, load: Array) -> Array:
+def friction_functions(v: Array, load: Array) -> Array:
     """Return h (S, k, m) of velocities in units of their RMS, and loads in units of the RMS effort."""
     sign, speed = np.sign(v), np.abs(v)
     falling = [sign * np.exp(-((speed / width) ** 2)) for width in BUMPS]
@@ -271,7 +271,7 @@ def _reversing(q: Array, slow: NDArray[np.bool_], reach: int, sliding: Array) ->
     return np.asarray(near | (np.abs(q - np.take_along_axis(q, last, axis=0)) < sliding))
 
 
-def _band(q: Array, v: Array) -> float:
+def band_of(q: Array, v: Array) -> float:
     """Return the highest frequency of a motion: `BAND` times its RMS frequency, which noise changes little."""
     return float(BAND * np.sqrt(np.mean(np.var(v, axis=0) / np.var(q, axis=0))) / (2.0 * np.pi))
 
