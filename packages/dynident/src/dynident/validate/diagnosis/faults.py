@@ -42,7 +42,7 @@ TINY_SHARE = 0.05  # of gravity: less is none
 SURE = 20.0  # times the number of rows, the fall of twice the log-likelihood at least
 FREE = 0.5  # of its rows: what a joint's parameters must leave for its error alone to be known
 DOUBTED = 1.25  # times the error of joints alone from which on positions are doubted, ...
-CONTRADICTED = 1.4  # and from which on axes are tried, each of which is another robot
+SOME, CONTRADICTED = 1.1, 1.4  # from which on axes are tried, each of which is another robot, if the data are poor or not
 POOR = 0.05  # ... or relative error (geometric mean of the joints) from which on they are
 SCALED = 1.15  # a gain that differs by less is no suspicion
 RIDGE = 1e-6  # of a column's square: directions that these samples do not show stay near zero
@@ -264,7 +264,7 @@ def find_faults(
         options = [(L + other, change) for L, change in _of_efforts(products, names, left)]
         doubted = doubted or any(lowest - limit > L for L, _ in options)
         options += _of_motion(found.data, products.variances(), names, angles, limit, doubted)
-        if axes is not None and _contradiction(W, products, independent) > CONTRADICTED:
+        if axes is not None and _contradiction(W, products, independent) > (SOME if found.poor() else CONTRADICTED):
             options += _tried(found.data, axes())
             axes = None
         best = _best(options, lowest, limit, found.data)
