@@ -86,7 +86,7 @@ def identify(
     from dynident.identify.estimators.essential import contributing_parameters  # noqa: PLC0415
     from dynident.identify.estimators.least_squares import Estimator, fit_of  # noqa: PLC0415
     from dynident.identify.regression.logs import with_drive_gains  # noqa: PLC0415
-    from dynident.signals.quality import note  # noqa: PLC0415
+    from dynident.signals.quality import Finding, note  # noqa: PLC0415
     from dynident.validate.diagnosis.inspection import with_findings, without_contacts  # noqa: PLC0415
 
     def read(given: Any) -> list[di.Log]:
@@ -112,7 +112,7 @@ def identify(
     mechanism = with_drive_gains(mechanism, runs[0])
     training, held_out, how = (runs, others, "") if data is not None else divide(runs, others, share)
     step("estimating")
-    contacts: list[di.signals.Finding] = []
+    contacts: list[Finding] = []
     for logs_of in (training, held_out) if data is None else ():
         for k, log in enumerate(logs_of):
             logs_of[k], found = without_contacts(log, mechanism, base, **options)
