@@ -20,6 +20,7 @@ import dynident as di
 from dynident import cli
 from dynident.__main__ import main
 from dynident.cli.robots import find_machine, find_robot, known_robots
+from dynident.mechanics.actuation import actuator_jacobian
 from dynident.plugins import COMMANDS, PROVIDED, ROBOTS, entries
 from dynident.trajectory import random_motion, sample, to_csv
 from dynident_papers import robots
@@ -226,6 +227,27 @@ def test_the_log_of_a_ready_machine_can_be_identified_by_its_name(monkeypatch, c
     assert {path.name for path in Path("out").iterdir()} == {"fit.json", "identified.json", "report.html", "verdict.json"}
     assert run(monkeypatch, "describe", "out/identified.json", "--json") == 0
     assert json.loads(capsys.readouterr().out)["coordinates"] == list(names)
+
+
+def test_a_word_becomes_a_demanding_motion_that_simulate_runs(monkeypatch, capsys, folder):
+    assert run(monkeypatch, "write", "om y", "-o", "motion.csv", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert max(a for _, a in found["largest"].values()) > 50.0  # rad/s^2: inertia counts beside gravity and friction
+    assert run(monkeypatch, "simulate", "motion.csv", "--robot", "rrr", "-o", "run.csv", "-q") == 0
+    assert run(monkeypatch, "write", "om y", "-o", "motion.csv", "--origin", "far") == 1
+    assert "--origin is 'far'; give three numbers" in capsys.readouterr().err
+
+
+def test_the_largest_acceleration_needs_its_motors_and_no_more(monkeypatch, capsys):
+    """Motors at the limit give the acceleration of the forward dynamics; half the torque gives half of it in a plane."""
+    assert run(monkeypatch, "acceleration", "dualv", "--direction", "1,1,0", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    robot = robots.dualv.machine().model
+    A = actuator_jacobian(robot, np.zeros((1, 3)))[0]
+    moved = di.forward_dynamics(robot, np.zeros((1, 3)), np.zeros((1, 3)), (A.T @ found["efforts"])[None])[0]
+    assert moved[:2] == pytest.approx(found["largest"] / np.sqrt(2.0) * np.ones(2), rel=1e-6)
+    assert run(monkeypatch, "acceleration", "dualv", "--direction", "1,1,0", "--limit", "63.5", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["largest"] == pytest.approx(0.5 * found["largest"], rel=1e-6)
 
 
 def test_a_ready_machine_keeps_its_drives():
