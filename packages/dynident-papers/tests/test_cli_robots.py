@@ -16,6 +16,8 @@ from dynident.errors import DynidentError
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
 
+from benchmarks.nine_robots import deviations
+
 import dynident as di
 from dynident import cli
 from dynident.__main__ import main
@@ -227,6 +229,28 @@ def test_the_log_of_a_ready_machine_can_be_identified_by_its_name(monkeypatch, c
     assert {path.name for path in Path("out").iterdir()} == {"fit.json", "identified.json", "report.html", "verdict.json"}
     assert run(monkeypatch, "describe", "out/identified.json", "--json") == 0
     assert json.loads(capsys.readouterr().out)["coordinates"] == list(names)
+
+
+@pytest.mark.parametrize("name", ["five_bar", "replalink", "rrr"])
+def test_commands_without_options_give_correct_parameters(name, monkeypatch, capsys, folder):
+    """excite, simulate, identify, validate and track; `benchmarks.nine_robots` runs all nine robots on two seeds."""
+    for seed in ("0", "1"):
+        short = ("--iterations", "10", "--starts", "1", "--seed", seed, "-q")  # of the search only
+        assert run(monkeypatch, "excite", name, "-o", f"plan{seed}", *short) == 0
+        assert run(monkeypatch, "simulate", f"plan{seed}", "-o", f"run{seed}.npz", "-q", "--seed", seed) == 0
+    assert run(monkeypatch, "identify", name, "run0.npz", "-o", "out", "-q") == 0
+    fit = di.load("out/fit.json")
+    z = np.array(list(deviations(name, fit).values()))
+    assert z.size >= 5 and np.sqrt(np.mean(z**2)) < 1.5 and np.abs(z).max() < 4.5
+    capsys.readouterr()
+    assert run(monkeypatch, "validate", "out/fit.json", "run1.npz", "--json") == 0
+    checks = {check["name"]: check["value"] for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks["held_out_error"] < 0.1
+    assert run(monkeypatch, "track", name, "--fit", "out/fit.json", "--json", "-q") == 0
+    size = {}
+    for trial in json.loads(capsys.readouterr().out)["trials"]:
+        size[trial["controller"]] = size.get(trial["controller"], 0.0) + float(np.sum(np.square(trial["rms"])))
+    assert size["model of fit.json"] < 1.05 * size["feedback alone"]
 
 
 def test_a_word_becomes_a_demanding_motion_that_simulate_runs(monkeypatch, capsys, folder):
