@@ -18,6 +18,7 @@ ORDER = (
     "closed_loop",
     "payload",
     "friction_temperature",
+    "one_log",
     "excitation",
     "virtual_robot",
     "computed_torque",
@@ -25,7 +26,7 @@ ORDER = (
 )
 HEAD = """# Gallery
 
-Ten programs of one page, each with the picture that it draws. They are in `examples/`, and the tests run all of them. Run one
+Eleven programs of one page, each with the picture that it draws. They are in `examples/`, and the tests run all of them. Run one
 with `python examples/serial_arm.py`: it prints its result and writes the picture into the current folder. `two_links.py` is the
 machine that four of them share. `python docs/make_gallery.py` draws this page again.
 """
