@@ -21,7 +21,7 @@ from dynident.excitation.objective import Criterion, Objective, RobotEquations, 
 from dynident.excitation.optimise import Problem, feasible_start, optimise
 from dynident.parallel import one_blas_thread
 from dynident.trajectory import Fourier, Trajectory, sample
-from dynident.trajectory.family import Curve
+from dynident.trajectory.curves import Curve
 from dynident_papers.robots import er3a_c60
 from dynident_papers.trajectories.sines import harmonic_sines
 

@@ -16,7 +16,7 @@ from dynident.excitation.limits import Limit, State, all_excess
 from dynident.excitation.optimise import Problem, posture, typical
 from dynident.parallel import one_blas_thread
 from dynident.trajectory import Moves, Multisine, Trajectory
-from dynident.trajectory.family import Curve
+from dynident.trajectory.curves import Curve
 
 Array = NDArray[np.float64]
 FADE = 1.0  # of sines, in and out [s]

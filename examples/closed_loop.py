@@ -1,4 +1,4 @@
-"""A closed loop: a four-bar crank, its motion, its motor torque and the force in the pin that was cut."""
+"""A closed loop: a four-bar crank: its motion, its motor torque and the force in the cut pin."""
 
 from __future__ import annotations
 

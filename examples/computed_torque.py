@@ -1,4 +1,4 @@
-"""Computed torque: what an identified model is worth in control, beside the data sheet and beside feedback alone."""
+"""Computed torque: tracking errors with an identified model, with the data sheet, and with feedback alone."""
 
 from __future__ import annotations
 

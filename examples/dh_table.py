@@ -1,4 +1,4 @@
-"""A DH table: which inertial parameters do torques ever show, alone or in which company."""
+"""A DH table: which inertial parameters torques determine, alone or in combination."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Excitation: a motion inside all limits that shows the parameters, beside the best of many random ones."""
+"""Excitation: an optimised motion within all limits, compared with the best of many random ones."""
 
 from __future__ import annotations
 

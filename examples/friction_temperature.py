@@ -1,4 +1,4 @@
-"""Friction and temperature: an axis that warms itself up, and a friction law found on the way."""
+"""Friction and temperature: an axis warms itself up; its friction law is identified at the same time."""
 
 from __future__ import annotations
 

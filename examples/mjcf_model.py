@@ -1,4 +1,4 @@
-"""MJCF: read an arm of MuJoCo, and see what holding it costs in every pose, without and with a tool."""
+"""A MuJoCo model: read an arm from MJCF and map the torque that holds it in every pose, without and with a tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A payload: weighed by the robot itself, from a run without it and the same run with it."""
+"""A payload: mass and centre of mass of a load, from a run without it and the same run with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A robot of the literature: the validation of a 2-PRR mechanism on its virtual machine [Roldan2017, section 6.1]."""
+"""A robot from the literature: the validation of a 2-PRR mechanism on its virtual machine [Roldan2017, section 6.1]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A serial arm: from its URDF and one log to torques that it was never fitted to."""
+"""A serial arm: from URDF and one log to the torques of a motion that was not fitted."""
 
 from __future__ import annotations
 

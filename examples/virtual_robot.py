@@ -1,4 +1,4 @@
-"""The virtual robot: a machine with motors, gears, friction and encoders, identified from nothing but its own log."""
+"""The virtual robot: a machine with motors, gears, friction and encoders, identified from its own log."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ import dynident as di
 from dynident.excitation import Plan
 from dynident_lab.campaigns import seal_segment
 from dynident_lab.fleet import FleetResult, identify, read_fleet
+from dynident_papers.properties import check
 from dynident_papers.workspace import workspace_map
 
 DRIVES = """[[drive]]
@@ -147,7 +148,7 @@ def _results(folder: Path, robot: di.Mechanism, log: di.Log, other: di.Log) -> N
     evidence = di.Regression.from_log(robot, log)
     made = {
         "base": evidence.base,
-        "check": di.validate.check(robot, samples=5),
+        "check": check(robot, samples=5),
         "comparison": di.validate.compare(robot, log, other, estimators={"OLS": di.OLS(), "WLS": di.WLS()}),
         "workspace": workspace_map(robot, "link2", size=5),
         "plan_result": Plan.load(folder / "plan.json"),

@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("dynident", "dynident_lab", "dynident_papers")
 CORE = (
-    *("demo", "describe", "identify", "validate", "report", "compare", "excite", "simulate", "export", "derive", "ik", "check"),
+    *("demo", "describe", "identify", "validate", "report", "compare", "excite", "simulate", "export", "derive", "ik"),
     *("partitions", "monitor", "payload", "gains", "convert", "cache", "inspect"),
 )
 TINY = """
@@ -87,11 +87,14 @@ def quick_start() -> str:
 
 
 def quick_start_page() -> tuple[list[list[str]], str]:
-    """Return the commands of the quick start page, those that write its files first, and its Python blocks as one program."""
-    page = (ROOT / "docs/quickstart.md").read_text("utf-8")
+    """Return the commands of the first tutorial, those that write its files first, and its cells as one program."""
+    page = (ROOT / "docs/tutorials/arm.md").read_text("utf-8")
     shell = "".join(re.findall(r"^```sh\n(.*?)^```$", page, re.M | re.S))
     commands = [shlex.split(line, comments=True)[1:] for line in shell.splitlines() if line.startswith("dynident ")]
-    return commands, "\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S))
+    cells = re.findall(r"^```\{code-cell\} python\n(.*?)^```$", page, re.M | re.S)
+    return commands, "\n".join(
+        cell for cell in cells if not re.search(r"^:tags:|\.plot\(|to_frame", cell)
+    )  # figures and tables are extras
 
 
 def check_changelog(version: str) -> None:

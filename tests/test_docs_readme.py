@@ -18,10 +18,12 @@ import dynident as di
 
 ROOT = Path(__file__).resolve().parents[1]
 DEMO = ROOT / "examples" / "demo"
-PAGES = sorted((ROOT / "docs").glob("*.md"))
-FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.M | re.S)
-#: Languages a code block may have: Python runs here, the others are for people.
-MARKED = {"python", "sh", "c", "toml", "text", "csv", "xml", "{math}", "{eval-rst}", "{toctree}", "{literalinclude}"}
+DOCS = ROOT / "docs"
+PAGES = [page for page in sorted(DOCS.rglob("*.md")) if not {"_build", "generated"} & set(page.parts)]
+FENCE = re.compile(r"^ *```(\S*)[^\n]*\n(.*?)^ *```$", re.M | re.S)
+#: Languages a code block may have: Python and the cells of tutorials run here, the others are for people.
+RUN = ("python", "{code-cell}")
+MARKED = {*RUN, "sh", "c", "toml", "text", "csv", "xml", "{math}", "{eval-rst}", "{toctree}", "{literalinclude}"}
 
 
 @pytest.fixture(scope="module")
@@ -64,14 +66,15 @@ def test_the_readme_example_runs(example: Path, monkeypatch: pytest.MonkeyPatch,
     assert "verdict" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS).with_suffix("")))
 def test_every_python_block_of_the_documentation_runs(page: Path, example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of one page share their names, as a reader would type them one after the other."""
     blocks = _blocks(page)
     unknown = {language for language, _ in blocks} - MARKED
-    assert not unknown, f"{page.name}: code blocks are marked {unknown}; mark them python, sh, toml or text"
-    code = "\n".join(code for language, code in blocks if language == "python")
-    if code:
+    assert not unknown, f"{page.name}: code blocks are marked {unknown}; mark them as one of {MARKED}"
+    cells = [re.sub(r"^:tags:.*\n", "", code) for language, code in blocks if language in RUN]
+    code = "\n".join(cell for cell in cells if not cell.startswith("%"))  # lines with % are for notebooks
+    if code and page.stem != "gallery":  # tests/test_examples.py runs the programs of the gallery
         pytest.importorskip("sympy", reason="the examples use every extra: pip install 'dynident[all]'")
         _run(code, example, page.name, monkeypatch)
 
@@ -94,11 +97,19 @@ def test_the_one_command_of_the_readme_runs(example: Path) -> None:
     assert {"fit.json", "verdict.json", "report.html", "identified.urdf"} <= made
 
 
-def test_links_of_the_documents_lead_somewhere() -> None:
+def _anchors(page: Path) -> set[str]:
+    """Return the anchors of the headings of a page, as Sphinx and GitHub make them."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_links_of_the_documents_lead_to_files_and_headings() -> None:
     for page in [*ROOT.glob("*.md"), *PAGES]:
-        for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", page.read_text(encoding="utf-8")):
             if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"
+                file = (page.parent / target) if target else page
+                assert file.exists(), f"{page.name} links to {target}, which does not exist"
+                assert not anchor or anchor in _anchors(file), f"{page.name} links to {target}#{anchor}, which is not a heading"
 
 
 def test_make_targets_that_the_documents_name_exist() -> None:

@@ -1,18 +1,16 @@
-"""The documentation site: tasks name what exists, notebooks are the executed scripts, and no machine is in them."""
+"""The documentation site: pages name calls and commands that exist, and are organised by purpose."""
 
 from __future__ import annotations
 
 import importlib
-import json
 import re
 from pathlib import Path
 
-import pytest
-
 import dynident as di
+from dynident.cli import command_names
+from test_public_api import STUBS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-NOTEBOOKS = sorted(file.stem for file in (DOCS / "notebooks").glob("*.py"))
 
 
 def test_every_call_of_the_task_page_exists() -> None:
@@ -22,7 +20,7 @@ def test_every_call_of_the_task_page_exists() -> None:
         "Fit": di.Fit,
         "Result": importlib.import_module("dynident.results").Result,
     }
-    names = re.findall(r"`([\w.]+)`", (DOCS / "tasks.md").read_text(encoding="utf-8"))
+    names = re.findall(r"`([\w.]+)`", (DOCS / "howto" / "index.md").read_text(encoding="utf-8"))
     assert len(names) > 40
     for name in names:
         first, *rest = name.split(".")
@@ -36,26 +34,44 @@ def test_every_call_of_the_task_page_exists() -> None:
         assert callable(found), name
 
 
-def test_five_notebooks_are_the_scripts_with_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    for needed in ("nbclient", "nbformat", "PIL"):
-        pytest.importorskip(needed, reason="notebooks are made with the extra docs")
-    monkeypatch.syspath_prepend(str(DOCS))
-    maker = importlib.import_module("make_notebooks")
-    assert sorted(maker.ORDER) == NOTEBOOKS
-    assert len(NOTEBOOKS) == 5
-    for name in NOTEBOOKS:
-        book = json.loads((DOCS / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
-        parts = maker.cells((DOCS / "notebooks" / f"{name}.py").read_text(encoding="utf-8"))
-        assert [c for _, c in parts] == ["".join(cell["source"]) for cell in book["cells"]], "run docs/make_notebooks.py"
-        outputs = [output for cell in book["cells"] if cell["cell_type"] == "code" for output in cell["outputs"]]
-        assert any("image/png" in output.get("data", {}) for output in outputs)
-        assert not [output for output in outputs if output["output_type"] == "error"]
+def test_every_command_is_on_one_page_of_the_reference() -> None:
+    pages = [page.read_text(encoding="utf-8") for page in sorted((DOCS / "reference" / "commands").glob("*.md"))]
+    found = [name for page in pages for name in re.search(r":commands: (.*)", page)[1].split(", ")]  # type: ignore[index]
+    assert sorted(found) == sorted(command_names())
+    table = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
+    assert {name for name in found if f"`{name}`" not in table} == set()
 
 
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_notebooks_are_small_and_name_no_folder_of_a_machine(name: str) -> None:
-    for ending in ("ipynb", "md"):
-        file = DOCS / "notebooks" / f"{name}.{ending}"
-        text = file.read_text(encoding="utf-8")
-        assert not re.search(r"(/home/|/root/|/tmp/|/work/|site-packages|[A-Z]:\\\\)", text)
-        assert len(text) < 250_000
+def test_every_public_subpackage_is_in_the_reference() -> None:
+    page = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    internal = {"dynident", "dynident.examples", "dynident.export", "dynident.graph", "dynident.cli"}
+    public = {package for package in STUBS if package.partition(".")[0] == "dynident"} - internal
+    assert {package for package in public if f"   {package}\n" not in page} == set()
+
+
+def test_questions_of_newcomers_find_a_page() -> None:
+    text = {
+        page: page.read_text(encoding="utf-8").lower()
+        for folder in ("howto", "tutorials")
+        for page in (DOCS / folder).glob("*.md")
+    }
+    for words in (
+        "gravity compensation",
+        "rtde",
+        "macos",
+        "motor currents",
+        "payload",
+        "ros bags",
+        "franka",
+        "temperature",
+        "conda",
+    ):
+        assert any(words in page.partition("\n## ")[0] for page in text.values()), words
+
+
+def test_the_faq_has_twelve_questions_with_links_and_is_linked_from_the_readme() -> None:
+    page = (DOCS / "faq.md").read_text(encoding="utf-8")
+    questions = re.split(r"^\d+\. ", page, flags=re.M)[1:]
+    assert len(questions) == 12
+    assert all("](" in question for question in questions)
+    assert "](docs/faq.md)" in (DOCS.parent / "README.md").read_text(encoding="utf-8")

@@ -20,6 +20,7 @@ from dynident.mechanics.functions import function_of
 from dynident.mechanism import apply_sidecar
 from dynident_lab.fleet import read_fleet
 from dynident_lab.servo import Modes
+from dynident_papers.properties import check
 from dynident_papers.workspace import workspace_map
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -145,7 +146,7 @@ def test_numbers_out_of_range_are_refused() -> None:
     with pytest.raises(DynidentError, match="repetitions is 99999999999999999999; give a whole number from 1 to"):
         Settings(repetitions=99999999999999999999)
     with pytest.raises(DynidentError, match="seed is -1; give a whole number"):
-        di.check(arm.robot, seed=-1)
+        check(arm.robot, seed=-1)
     with pytest.raises(DynidentError, match="from 3 to 501"):
         workspace_map(ROBOT, "link_2", size=10**20)
     with pytest.raises(DynidentError, match="make returned 1"):

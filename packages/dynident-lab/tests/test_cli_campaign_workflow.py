@@ -6,12 +6,19 @@ from pathlib import Path
 import pytest
 
 import dynident as di
+import dynident_lab
 from dynident.cli import run
 
 ROBOT = """<robot name="bar"><link name="base"/><link name="arm"><inertial><origin xyz="0.2 0 0.05"/><mass value="2"/>
 <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.03"/></inertial></link>
 <joint name="lift" type="revolute"><parent link="base"/><child link="arm"/><origin xyz="0 0 0.6"/><axis xyz="0 1 0"/>
 <limit lower="-1.2" upper="1.2" velocity="2" effort="80"/></joint></robot>"""
+
+
+def test_commands_that_print_a_next_one_are_tried() -> None:
+    folder = Path(dynident_lab.__file__).parent / "cli"
+    found = {path.stem for path in folder.glob("*.py") if "print_next(" in path.read_text(encoding="utf-8")}
+    assert found == {"campaigns", "link"}  # below, and in test_cli_link.py
 
 
 def test_stages_of_a_campaign_and_of_its_mcap_are_fitted_and_judge(tmp_path: Path, monkeypatch, capsys) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -69,7 +70,12 @@ def test_a_plan_is_recorded_by_two_commands(address, tmp_path, capsys) -> None:
     log = di.Log.read(tmp_path / "campaign")
     assert set(log.stages()) == {"excitation", "warming"}
     assert here(("record", "--resume", str(tmp_path / "campaign"))) == 0
-    assert "1 cycle complete" in capsys.readouterr().out
+    said = capsys.readouterr().out.splitlines()
+    assert said[-2].startswith("1 cycle complete")
+    words = shlex.split(said[-1].removeprefix("next:"))
+    assert words[:3] == ["dynident", "identify", "ROBOT"]  # a campaign that is resumed does not know the file
+    assert here([ROBOT if word == "ROBOT" else word for word in words[1:]]) == 0
+    assert (tmp_path / "campaign_out" / "fit.json").exists()
 
 
 def test_a_plan_a_controller_and_a_record_make_a_friction_study(address, tmp_path) -> None:
@@ -109,7 +115,7 @@ def test_a_dry_run_says_what_and_how_long(tmp_path, capsys) -> None:
         (["schedule", ROBOT, "--joint", "joint4", "--interval", "1e-30", "-o", "x"], "a time of at least 1 s"),
         (["record"], "give a plan"),
         (["record", "missing"], "does not exist"),
-        (["record", "--resume", "missing"], "is no campaign"),
+        (["record", "--resume", "missing"], "is not a campaign"),
         (["record", "--tell", "dance"], "it must be one of pause, continue, abort"),
         (["record", "plan", "--healthy", "before"], "--healthy raises the thresholds of --monitor; give both"),
     ],

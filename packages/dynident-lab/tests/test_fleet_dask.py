@@ -21,8 +21,9 @@ import dynident as di
 from dynident.cli import run
 from dynident.errors import DynidentError
 from dynident.mechanism.text_writers import urdf_text
-from dynident.simulate import Sensors, monte_carlo
+from dynident.simulate import Sensors
 from dynident_lab.fleet import connect, engine, identify, storage
+from dynident_lab.servo import monte_carlo
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'dynident[fleet]'")
 

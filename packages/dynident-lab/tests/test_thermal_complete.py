@@ -146,7 +146,6 @@ def test_the_plan_has_all_stages_and_keeps_rates_between_samples(robot, tmp_path
 
 def test_excite_plans_the_complete_test(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dynident.excitation.designs.all_figures", lambda design: {})
     Path("robot.urdf").write_text(URDF, encoding="utf-8")
     Path("limits.toml").write_text("margin = 0.02\nbandwidth = 3.0\n[default]\nacceleration = 8\n", encoding="utf-8")
     words = ("excite", "robot.urdf", "--limits", "limits.toml", *QUICK, "-o", "plan", "--complete", "--repetitions", "3")

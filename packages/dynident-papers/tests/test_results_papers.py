@@ -15,6 +15,7 @@ from dynident import friction
 from dynident_papers import reproduce
 from dynident_papers.flexures import FlexureRequirements
 from dynident_papers.identify import Individual, JointReduction, Reduction
+from dynident_papers.properties import RobotCheck, check
 from dynident_papers.robots import dualv
 from dynident_papers.servo import ActuatorFit, Gains, ModalFit, Trial, ZoneTuning, fit_modal
 from dynident_papers.workspace import Singularity, WorkspaceMap, workspace_map
@@ -54,6 +55,11 @@ def reduction() -> Reduction:
     return Reduction("arm", ("x", "y"), ONES[:, None], 0.1, 10.0, (part,))
 
 
+def robot_check() -> RobotCheck:
+    robot = di.Mechanism.from_dh([(0.3, 0, 0, 0)]).with_payload(1.0)
+    return check(robot, samples=5)
+
+
 def zone() -> ZoneTuning:
     gains = Gains(2.0, 0.5)
     return ZoneTuning(gains, 0.03, 0.2, (Trial(gains, "integral", True, 0.03, 0.2),), "")
@@ -64,6 +70,7 @@ def table() -> reproduce.Table:
 
 
 CASES: dict[str, Callable[[], Any]] = {
+    "RobotCheck": robot_check,
     "ZoneTuning": zone,
     "ActuatorFit": lambda: ActuatorFit(
         ("J", "fc"), ONES, np.eye(2), friction.Coulomb(), 0.1, 0.01, 300, T, WAVE[:, 0], WAVE[:, 0]

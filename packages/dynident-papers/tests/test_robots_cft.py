@@ -14,6 +14,7 @@ from dynident.control import OpenLoop
 from dynident.errors import SimulationError
 from dynident.friction import Sigmoid
 from dynident.identify import Recording, fit_friction
+from dynident_papers.properties import check
 from dynident_papers.robots import cft
 from dynident_papers.robots.cft import data
 from dynident_papers.robots.cft.closed_forms import _mass
@@ -466,7 +467,7 @@ def test_bounds_of_the_published_transposer() -> None:
     """On the workspace of Table 5 M is indefinite at a third of the points; norms of M, C and g of the closed forms."""
     grid = cft.definiteness(grid=(13, 13, 7))
     q = cft.joint_from_cartesian(grid.xc)
-    found = di.check(cft.mechanism(), q)
+    found = check(cft.mechanism(), q)
     definite = next(c for c in found.checks if c.name == "definiteness")
     assert not found.ok and not definite.ok
     assert definite.value == pytest.approx(grid.worst[1], rel=1e-9)

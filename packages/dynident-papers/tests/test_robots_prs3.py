@@ -12,6 +12,7 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.mechanics import actuator_jacobian, actuator_torques, close_motion, coordinates_from_actuators
 from dynident.mechanism import Mechanism
+from dynident_papers.properties import check
 from dynident_papers.robots import prs3, tripod, tripod_dynamics
 
 MODES = ("inward", "outward", (1, -1, 1))
@@ -328,7 +329,7 @@ def test_bad_input_is_answered_by_one_sentence(call, sentence):
 
 
 def test_poses_that_loops_cannot_reach_are_left_alone() -> None:
-    found = di.check(prs3.mechanism(), samples=200)
+    found = check(prs3.mechanism(), samples=200)
     assert found.ok and "loops do not close farther away" in found.notes[0]
     with pytest.raises(di.DynidentError, match="cannot follow the motion"):
-        di.check(prs3.mechanism(), within=([0.0, -0.5, -0.5], [0.3, 0.5, 0.5]), samples=10)
+        check(prs3.mechanism(), within=([0.0, -0.5, -0.5], [0.3, 0.5, 0.5]), samples=10)

@@ -14,7 +14,7 @@ import dynident as di
 from dynident import excitation, friction, simulate, validate
 from dynident.excitation.experiment import Experiment
 from dynident.friction.dynamic import Response
-from dynident.friction.passivity import Dissipation
+from dynident.friction.law import Dissipation
 from dynident.identify import DriveGains, Payload, Population, Prediction, Score, fit_friction
 from dynident.identify.estimators.bias import LeastSquaresBias
 from dynident.identify.estimators.output_error import Visible
@@ -137,8 +137,5 @@ CASES: dict[str, Callable[[], Any]] = {
     "Comparison": comparison,
     "CrossValidation": lambda: validate.CrossValidation(("a", "b"), 0.1 * ONES, np.array([[1.0, np.nan], ONES]), 0.2),
     "HoldOut": lambda: validate.HoldOut(*fitted()),
-    "RobotCheck": lambda: validate.RobotCheck(
-        "arm", ("a",), verdict().checks, {"low": np.inf}, WAVE[:, :1], WAVE[:, 0], ("note",)
-    ),
     "Verdict": verdict,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import dynident as di
 from dynident.control import PID, Cascade
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, Viscous
-from dynident.mechanism import inertia
-from dynident.simulate import VirtualRobot
+from dynident.mechanism import parameters as inertia
+from dynident.simulate import Run, Sensors, VirtualRobot
 from dynident.trajectory import Fourier, Trajectory
 
 
@@ -58,3 +59,15 @@ def excitation(dof: int, duration: float = 10.0, seed: int = 0, size: float = 0.
 def pid(kp: float = 2000.0, kd: float = 100.0, **options: Any) -> PID:
     """Return a PID with the cycle that most tests use."""
     return PID(kp, kd, cycle=options.pop("cycle", 1e-3), **options)
+
+
+def noisy_arm() -> VirtualRobot:
+    drives = tuple(replace(d, encoder=replace(d.encoder, noise=1e-4)) for d in geared_drives(arm(2)))
+    sensors = Sensors(position_noise=1e-5, effort_noise=0.02, velocity_noise=0.1, jitter=1e-4, dropped=0.05)
+    return geared_arm(2, drives=drives, sensors=sensors)
+
+
+def same(one: Run, other: Run) -> bool:
+    arrays = ("t", "position", "effort", "velocity")
+    logs = all(np.array_equal(getattr(one.log, name), getattr(other.log, name)) for name in arrays)
+    return logs and one.truth.checksum() == other.truth.checksum()

@@ -26,7 +26,7 @@ from dynident.mechanics import mass_matrix
 from dynident.mechanism import from_com
 from dynident.mechanism.elements import rotation_exp
 from dynident.simulate import Sensors, VirtualRobot
-from dynident.simulate.standard import actuator_inertia
+from dynident.simulate.robot import actuator_inertia
 from dynident.trajectory import Trapezoid
 
 STEP = 2.5e-4  # s, of all machines

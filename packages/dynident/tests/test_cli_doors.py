@@ -157,18 +157,6 @@ printf '%s\\n' "${{COMPREPLY[@]}}" """
     assert offered <= found and not others & found, done.stderr
 
 
-def test_strict_check_of_an_impossible_robot_exits_with_3(folder, capsys):
-    """The second body has a negative moment of inertia, so M is not positive definite."""
-    first, second = (piece for piece in URDF.split('<link name="b">'))
-    impossible = second.replace('<mass value="2"/>', '<mass value="0.1"/>', 1).replace('iyy="0.03"', 'iyy="-0.05"', 1)
-    (folder / "impossible.urdf").write_text(f'{first}<link name="b">{impossible}')
-    words = ["check", "impossible.urdf", "--terms", "", "--samples", "20"]
-    assert run(words) == 0
-    assert run([*words, "--strict"]) == 3
-    assert "M is NOT positive definite" in capsys.readouterr().out
-    assert run(["check", "robot.urdf", "--samples", "20", "--strict"]) == 0
-
-
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "npz", "parquet", "mat", "mcap"])
 def test_a_log_is_converted(ending, folder, capsys):
     """What another program wrote with degrees and numbers for names arrives in SI in every format."""
@@ -218,7 +206,7 @@ def test_rare_options_are_in_the_whole_help_only(capsys) -> None:
         (("describe", "robot.urdf", "--reduction"), "has no option --reduction: did you mean 'dynident reduction ROBOT'?"),
         (("identify", "robot.urdf", "tests/", "--cycle=3"), "did you mean 'dynident cycles ROBOT CAMPAIGN'?"),
         (("export", "robot.urdf", "--for", "fmu", "--controller", "pd"), "did you mean '--option controller=LAW'?"),
-        (("check", "robot.xacro", "--trust"), "check has no option --trust: files are evaluated safely"),
+        (("describe", "robot.xacro", "--trust"), "describe has no option --trust: files are evaluated safely"),
         (("describe",), "requires an argument"),
         (("describe", "robot.urdf", "--rank-tolerance", "much"), 'unable to convert "much" into float'),
     ],

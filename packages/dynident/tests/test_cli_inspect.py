@@ -47,7 +47,10 @@ def told(capsys: pytest.CaptureFixture[str], *words: str, code: int = 3) -> dict
 def test_a_good_log_has_nothing_serious(capsys: pytest.CaptureFixture[str]) -> None:
     plain = ("run.csv", "--effort", "joint_torque")
     assert run(["inspect", *plain]) == run(["inspect", *plain, "--robot", "robot.urdf"]) == 0
-    assert capsys.readouterr().out == 2 * "log 'run': nothing suspicious\n"
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].endswith("looked for: clock, gaps, units, saturation, dead channels") and "excitation" in said[2]
+    assert said[1] == said[3] == "log 'run': nothing suspicious"
+    assert said[4] == "next:  dynident identify robot.urdf run.csv --effort joint_torque -o run_out"
 
 
 @pytest.mark.usefixtures("here")

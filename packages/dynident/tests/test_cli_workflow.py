@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dynident as di
+import dynident.cli
 from dynident.cli import run
 from dynident.excitation import Plan, refer
 from dynident.workflow import divide
@@ -50,12 +51,21 @@ def test_every_next_command_runs_as_printed_from_design_to_another_program(
     robot = "my robot/two bars.urdf"
     said = call(capsys, "excite", robot, "--iterations", 5, "--starts", 2, "-o", "my plan")
     said = call(capsys, *next_command(said), "--noise", 0.01)  # simulate
-    said = call(capsys, *next_command(said))  # identify
+    words = next_command(said)
+    checked = call(capsys, "inspect", words[2], "--robot", robot)
+    assert "excitation" in checked.splitlines()[0] and next_command(checked)[:3] == words[:3]
+    said = call(capsys, *words)  # identify
     assert "held out: stage" in said and "VALIDATED (" in said and len(said.splitlines()) <= 15
     words = next_command(said)  # export
     said = call(capsys, *words)
     assert "read back by MuJoCo" in said or "not installed" in said
     assert Path(words[words.index("-o") + 1]).is_dir()
+
+
+def test_all_commands_that_print_a_next_one_are_tried_here() -> None:
+    folder = Path(di.cli.__file__).parent
+    found = {path.stem for path in folder.glob("*.py") if "print_next(" in path.read_text(encoding="utf-8")}
+    assert found == {"consoles", "excite", "simulate", "inspect", "identify"}
 
 
 def test_next_command_of_an_unvalidated_fit_is_complete_but_for_the_log(
@@ -148,6 +158,21 @@ def test_refit_uses_all_data_and_keeps_the_verdict() -> None:
         di.identify(arm.robot, arm.run, validate=0, refit=True)
 
 
+def test_gains_of_a_log_are_those_of_the_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arm, gains = di.examples.arm6(), np.array([12.0, 12.0, 9.0, 5.0, 5.0, 4.0])
+    for log, name in ((arm.run, "run"), (arm.other, "other")):
+        table = np.column_stack([log.t, log.position, log.effort / gains])
+        heads = ",".join(["t", *(f"q_{j}" for j in log.joints), *(f"current_{j}" for j in log.joints)])
+        np.savetxt(f"{name}.csv", table, delimiter=",", header=heads, comments="")
+    arm.robot.save("arm.urdf")
+    given = ",".join(f"{joint}={gain:g}" for joint, gain in zip(arm.run.joints, gains, strict=True))
+    call(capsys, "identify", "arm.urdf", "run.csv", "--effort", "motor_current", "--gain", given, "-o", "out", "-q")
+    assert [motor.gain for motor in di.Fit.load("out/fit.json").model.actuators] == gains.tolist()
+    assert "validated" in call(capsys, "validate", "out/fit.json", "other.csv", "--effort", "motor_current")
+    call(capsys, "derive", "out/fit.json", "--c", "-o", "controller")
+    assert "arm6_currents(" in Path("controller/arm6.h").read_text(encoding="utf-8")
+
+
 def test_data_frames_are_logs() -> None:
     pandas = pytest.importorskip("pandas")
     arm = di.examples.arm6()
@@ -168,3 +193,17 @@ def test_stages_survive_every_log_format(folder: Path, capsys: pytest.CaptureFix
         refer(log, plan).save(f"run{ending}")
         training, held_out, _ = divide([di.Log.read(f"run{ending}")], [], 1 / 3)
         assert [part.name for part in (*training, *held_out)] == ["run/excitation", "run/validation"], ending
+
+
+@pytest.mark.parametrize(("kind", "gain"), [("joint_torque", ()), ("motor_current", ("--gain", "1,1,1,1,1,1,1"))])
+def test_channels_that_the_robot_does_not_have_are_left_out_with_a_note(
+    folder: Path, capsys: pytest.CaptureFixture[str], kind: str, gain: tuple[str, ...]
+) -> None:
+    arm = di.examples.arm6()
+    arm.robot.save("arm.urdf")
+    names = [*arm.run.joints, "gripper_finger"]
+    table = np.column_stack([arm.run.t, arm.run.position, np.sin(arm.run.t), arm.run.effort, np.cos(arm.run.t)])
+    heads = ",".join(["t", *(f"q_{j}" for j in names), *(f"tau_{j}" for j in names)])
+    np.savetxt("run.csv", table, delimiter=",", header=heads, comments="")
+    assert run(["identify", "arm.urdf", "run.csv", "--effort", kind, *gain, "--estimator", "wls", "-o", "out"]) == 0
+    assert "gripper_finger moved, and the model knows nothing of it" in " ".join(capsys.readouterr().err.split())

@@ -77,7 +77,7 @@ def test_a_reference_that_is_not_the_motion_is_no_instrument(robot, runs):
     rows = Regression.from_log(
         robot, replace(log, reference=0.3 + 1e-3 * np.sin(log.t)[:, None] * np.ones(2)), cutoff=20.0, keep_rows=True
     )
-    with pytest.warns(DynidentWarning, match="hardly resembles the measured one .* is it what the robot was asked to do"):
+    with pytest.warns(DynidentWarning, match="hardly resembles the measured one .* is it the reference of this log"):
         assert IV().fit(rows).strength_ < 0.1
     found = least_squares_bias(rows)
     assert "not tested; the motion of the instruments hardly resembles" in found.summary()

@@ -219,7 +219,7 @@ def test_bad_sidecars_are_told(tmp_path: Path, subtests: pytest.Subtests) -> Non
         ('[[force]]\nname = "x"\njoint = "joint_1"\nexpression = "q +"', "no expression"),
         ('[[force]]\nname = "x"\njoint = "joint_1"\nexpression = "q"\nknown = "yes"', "give true or false"),
         ('[[force]]\nname = "x"\non = { joint_1 = 2 }', "expressions in quotes"),
-        ('[[friction]]\njoint = "joint_1"\nlaw = "glue"', "'glue' in 'glue' is no friction law"),
+        ('[[friction]]\njoint = "joint_1"\nlaw = "glue"', "'glue' in 'glue' is not a friction law"),
         ('[[friction]]\njoint = "elbow"\nlaw = "coulomb"', "neither a joint nor the motor"),
         ('[[friction]]\njoint = "joint_1"\nlaw = "tanh"\nvalues = { fc = 1.0 }', "lacks a value for beta"),
         ('[joint_terms]\njoint_1 = ["glue"]', "unknown joint term 'glue'"),

@@ -319,6 +319,9 @@ def test_conventions_of_controllers_describe_the_same_body() -> None:
     np.testing.assert_allclose([kuka[x] for x in "XYZ"], 1000.0 * COM)
     np.testing.assert_allclose([kuka[x] for x in "ABC"], [20.0, -10.0, 5.0], atol=1e-6)
     np.testing.assert_allclose([kuka[x] for x in ("JX", "JY", "JZ")], [0.03, 0.02, 0.04])
+    desk = load.convention("franka_desk")
+    assert list(desk) == ["mass", "centerOfMass", "inertia", "transformation"] and desk["centerOfMass"] == franka["F_x_Cload"]
+    assert desk["inertia"] == franka["load_inertia"] and desk["transformation"] == np.eye(4).ravel().tolist()
     with pytest.raises(DescriptionError, match="maker is 'abb'"):
         load.convention("abb")
     assert load.plausible
@@ -459,6 +462,11 @@ def test_the_command_knows_all_three_ways(tmp_path, capsys, monkeypatch) -> None
         assert abs(data["mass"] - 3.0) < 4.0 * data["mass_std"], way
         assert data["conventions"]["kuka"]["M"] == data["mass"]
         assert json.loads((tmp_path / "load.json").read_text(encoding="utf-8")) == data
+    moved = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.1, 1.0]
+    (tmp_path / "desk.json").write_text(json.dumps({"transformation": moved}), encoding="utf-8")
+    assert run(["payload", demo, *ways["wrist"], "--link", tool, "--franka-desk", "desk.json"]) == 0
+    desk = json.loads((tmp_path / "desk.json").read_text(encoding="utf-8"))
+    assert desk["mass"] == data["mass"] and desk["transformation"] == moved and len(desk["inertia"]) == 9
     assert run(["payload", demo, *ways["both"], "--link", tool, "--save-fit", "both.json"]) == 0
     record(robot, 8, 0.1).save("other.csv")
     capsys.readouterr()

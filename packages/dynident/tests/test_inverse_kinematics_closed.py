@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 import dynident as di
 from dynident.mechanics import arm_structure, choose_posture, inverse_kinematics, reach, singularities
-from dynident.mechanics.kinematics import end_frame
+from dynident.mechanics.dynamics import end_frame
 
 pi = np.pi
 RRR = [(0, pi / 2, 0.56, 0), (0.2, 0, 0.169, 0), (0.415, 0, 0.09, 0)]

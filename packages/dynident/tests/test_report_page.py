@@ -211,6 +211,21 @@ def test_curves_are_those_of_the_score(page_path: Path, fit: di.Fit) -> None:
     np.testing.assert_allclose(C / 100.0, fit.covariance / np.outer(fit.std, fit.std), atol=0.0051)
 
 
+def test_the_head_says_before_and_after_logs_date_version_and_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    arm = di.examples.arm6()
+    done = di.identify(arm.robot, arm.run, arm.other)
+    path = done.report(tmp_path / "report.html", "dynident identify 'my robot.urdf' run.csv")
+    page, score = Page(path), done.scores[0]
+    seen = " ".join(page.words)
+    assert f"{percent(score.description, 1)} \u2192 {percent(score.metrics.relative)}" in seen
+    made = [f"fitted: {arm.run.name}", f"held out: {arm.other.name}", "2023-11-14 22:13 UTC", "'my robot.urdf' run.csv"]
+    made.append(f"dynident {di.__version__}")
+    assert [words for words in made if words not in seen] == []
+    raw = unpacked(page.data["logs"][0]["series"][2]["raw"])
+    assert raw.size > 3 * score.t.size and raw.max() == pytest.approx(float(arm.other.effort[:, 2].max()), rel=1e-6)
+
+
 def test_the_drawn_robot_has_the_closed_form_of_its_pose(page_path: Path, fit: di.Fit) -> None:
     data, score = Page(page_path).data, scored(fit)
     motion = data["logs"][0]["motion"]

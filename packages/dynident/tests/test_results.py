@@ -190,7 +190,7 @@ def test_no_result_is_forgotten() -> None:
 
 
 def test_what_is_summed_up_or_drawn_is_a_result() -> None:
-    assert shown_otherwise("dynident") == {"Log", "Motion", "RLS"}
+    assert shown_otherwise("dynident") == {"Log", "Motion"}
 
 
 def test_names_in_files_old_and_new_are_of_one_class_each() -> None:

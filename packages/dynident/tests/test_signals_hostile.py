@@ -255,7 +255,7 @@ def test_a_clock_in_the_wrong_unit_is_refused_before_the_filter_is_padded():
 def test_records_with_fields_of_their_own_do_not_grow(tmp_path, monkeypatch):
     """Every line has another field, which all lines before would have to be filled up for."""
     (tmp_path / "a.jsonl").write_text("\n".join(["{}"] * 20_000 + [f'{{"q{i}": 1}}' for i in range(20)]))
-    monkeypatch.setattr("dynident.signals.tables.ROOM", 0)
+    monkeypatch.setattr("dynident.signals.reading.ROOM", 0)
     with pytest.raises(LogError, match="records would take"):
         Log.read(tmp_path / "a.jsonl", effort="joint_torque")
 
@@ -264,7 +264,7 @@ FOOTERS = """
 import io, sys
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq
 from dynident.errors import LogError
-from dynident.signals.formats import read_table
+from dynident.signals.reading import read_table
 
 buffer, n = io.BytesIO(), 30
 lists = pa.array([[float(k), 1.0] for k in range(n)])

@@ -15,7 +15,7 @@ from dynident.control import ComputedTorque, CurrentLoop, OpenLoop
 from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.friction import Coulomb
-from dynident.simulate import Disturbance, Sensors, VirtualRobot, monte_carlo, standard_machine
+from dynident.simulate import Disturbance, Sensors, VirtualRobot, standard_machine
 from dynident.simulate.machine import check_step, step_growth
 from dynident.simulate.run import ticks
 
@@ -112,23 +112,6 @@ def test_a_current_loop_faster_than_the_step_is_refused() -> None:
     drives = geared_drives(robot, resistance=1.0, inductance=1e-3)
     fast = cascade(current=CurrentLoop(1.0, 100.0, 6.25e-5))
     refused(lambda: VirtualRobot(robot, drives, fast).simulate(REST), "step=6.25e-05")
-
-
-BATCHES: list[tuple[dict[str, Any], str]] = [
-    ({"runs": 0}, "runs is 0"),
-    ({"runs": 1.5}, "runs is 1.5"),
-    ({"workers": 0}, "workers is 0"),
-    ({"seed": -1}, "seed is -1"),
-    ({"vary": lambda rng, robot: None}, "what vary returns"),
-    ({"failure": "ignore"}, "failure is 'ignore'"),
-    ({"log_cycle": 3.3e-4}, "run 0"),
-    ({"log_cycle": 3.3e-4, "failure": "skip"}, "all 2 runs failed"),
-]
-
-
-def test_a_wrong_batch_is_refused() -> None:
-    robot = geared_arm()
-    all_refused((lambda given={"runs": 2, **options}: monte_carlo(robot, REST, **given), text) for options, text in BATCHES)
 
 
 def test_sensors_that_the_robot_cannot_have_are_refused() -> None:

@@ -1,79 +1,27 @@
-"""Many runs: reproducible by the seed whatever the number of threads, varied by a function, with progress and failures."""
+"""Runs are reproducible by their seed; a payload compiles nothing."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
-import pytest
-from simulate_cases import arm, excitation, geared_arm, geared_drives, pid
+from simulate_cases import arm, excitation, geared_arm, noisy_arm, same
 
 from dynident.control import ComputedTorque
-from dynident.errors import SimulationError
-from dynident.friction import Coulomb
-from dynident.mechanics.dynamics import mass_matrix
+from dynident.mechanics.dynamics import forward_kinematics, jacobian, mass_matrix
 from dynident.mechanics.functions import geometry_key
-from dynident.mechanics.kinematics import forward_kinematics, jacobian
 from dynident.mechanism.elements import Body, Joint, Placement
-from dynident.mechanism.inertia import from_com
 from dynident.mechanism.mechanism import Mechanism
-from dynident.simulate import Run, Sensors, VirtualRobot, machine, monte_carlo
+from dynident.mechanism.parameters import from_com
+from dynident.simulate import machine
 
 CURVE = excitation(2, 0.3, size=0.1)
-
-
-def noisy_arm() -> VirtualRobot:
-    drives = tuple(replace(d, encoder=replace(d.encoder, noise=1e-4)) for d in geared_drives(arm(2)))
-    sensors = Sensors(position_noise=1e-5, effort_noise=0.02, velocity_noise=0.1, jitter=1e-4, dropped=0.05)
-    return geared_arm(2, drives=drives, sensors=sensors)
-
-
-def same(one: Run, other: Run) -> bool:
-    arrays = ("t", "position", "effort", "velocity")
-    logs = all(np.array_equal(getattr(one.log, name), getattr(other.log, name)) for name in arrays)
-    return logs and one.truth.checksum() == other.truth.checksum()
 
 
 def test_the_same_seed_gives_the_same_bits() -> None:
     robot = noisy_arm()
     assert same(robot.simulate(CURVE, seed=4), robot.simulate(CURVE, seed=4))
     assert not same(robot.simulate(CURVE, seed=4), robot.simulate(CURVE, seed=5))
-
-
-def test_batches_do_not_depend_on_the_number_of_threads_or_runs() -> None:
-    robot = noisy_arm()
-    many = monte_carlo(robot, CURVE, 4, seed=2, workers=3)
-    alone = monte_carlo(robot, CURVE, 4, seed=2, workers=1)
-    fewer = monte_carlo(robot, CURVE, 2, seed=2)
-    assert all(same(a, b) for a, b in zip(many, alone, strict=True))
-    assert all(same(a, b) for a, b in zip(many[:2], fewer, strict=True))
-    assert not same(many[0], many[1])
-
-
-def test_vary_gets_a_generator_of_its_own_and_progress_counts() -> None:
-    def vary(rng: np.random.Generator, robot: VirtualRobot) -> VirtualRobot:
-        law = Coulomb().using(fc=float(rng.uniform(0.01, 0.05)))
-        return replace(robot, drives=tuple(replace(d, friction=law) for d in robot.drives))
-
-    seen: list[tuple[int, int]] = []
-    runs = monte_carlo(noisy_arm(), CURVE, 3, seed=1, vary=vary, progress=lambda done, all_: seen.append((done, all_)))
-    assert seen == [(1, 3), (2, 3), (3, 3)]
-    found = [run.log.truth["parameters"]["fc_joint_1"] for run in runs]  # type: ignore[index]
-    assert len(set(found)) == 3
-    assert all(1.0 <= fc <= 5.0 for fc in found)
-    again = monte_carlo(noisy_arm(), CURVE, 3, seed=1, vary=vary, workers=1)
-    assert all(same(a, b) for a, b in zip(runs, again, strict=True))
-
-
-def test_runs_that_fail_are_named_or_left_out() -> None:
-    def vary(rng: np.random.Generator, robot: VirtualRobot) -> VirtualRobot:
-        return replace(robot, controller=pid(1e7, 1e7)) if rng.random() < 0.5 else robot
-
-    robot = noisy_arm()
-    kept = monte_carlo(robot, CURVE, 6, seed=0, vary=vary, failure="skip")
-    assert 0 < len(kept) < 6
-    with pytest.raises(SimulationError, match=r"run \d: instability"):
-        monte_carlo(robot, CURVE, 6, seed=0, vary=vary)
 
 
 def test_a_payload_compiles_nothing_and_is_a_heavier_link() -> None:

@@ -18,7 +18,7 @@ from dynident.errors import SimulationError, SimulationWarning
 from dynident.mechanics import actuator_jacobian, mass_matrix
 from dynident.mechanism import from_com
 from dynident.simulate import VirtualRobot, small_motions, standard_machine
-from dynident.simulate.standard import actuator_inertia, poses_of
+from dynident.simulate.robot import actuator_inertia, poses_of
 
 EXACT = Encoder(velocity="exact")
 

@@ -11,7 +11,7 @@ from random_mechanisms import close
 from dynident.identify import base_parameters
 from dynident.mechanism import Mechanism
 from dynident.symbolic import Program, derive
-from dynident.symbolic.regroup import Coefficient
+from dynident.symbolic.program import Coefficient
 
 RRR = [(0.0, np.pi / 2, 0.56, 0.0), (0.2, 0.0, 0.415, 0.0), (0.169, 0.0, 0.09, 0.0)]
 

@@ -19,7 +19,7 @@ from dynident.friction import TERMS
 from dynident.identify import evaluate
 from dynident.mechanics import inverse_dynamics, mass_matrix
 from dynident.mechanism import check_consistency, from_com, write_urdf
-from dynident.mechanism.inertia import pseudo_inertia
+from dynident.mechanism.parameters import pseudo_inertia
 from dynident.mechanism.urdf import read_urdf
 from dynident.validate import cross_validate, judge
 

@@ -148,7 +148,7 @@ def test_meshes_are_never_opened(tmp_path):
 
 def test_a_search_path_must_be_a_folder(tmp_path):
     (tmp_path / "r.xml").write_text(f"<mujoco><worldbody>{BODY('a', 'a')}</worldbody></mujoco>")
-    with pytest.raises(DescriptionError, match=r"search path '.*nowhere' is no folder"):
+    with pytest.raises(DescriptionError, match=r"search path '.*nowhere' is not a folder"):
         Mechanism.from_mjcf(tmp_path / "r.xml", search=[tmp_path / "nowhere"])
     for wrong in (3, [3], None):
         with pytest.raises(DescriptionError, match=r"search is .*; give a list of folders"):
@@ -305,7 +305,7 @@ def test_a_chunk_of_hdf5_is_counted_as_a_whole(tmp_path):
 
 def test_bytes_that_parquet_stores_once_count_for_every_row(tmp_path, monkeypatch):
     """20 kB in each of 1 000 rows, out of a file of some kB that may take 1 MB."""
-    monkeypatch.setattr("dynident.signals.tables.ROOM", 1 << 20)
+    monkeypatch.setattr("dynident.signals.reading.ROOM", 1 << 20)
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     t = 0.01 * np.arange(1_000.0)
     once = pa.array([bytes(20_000)], type=pa.binary(20_000))

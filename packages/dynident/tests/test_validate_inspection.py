@@ -210,7 +210,7 @@ def test_suspicions_of_several_logs_are_told_once_and_name_the_log():
     good, other = simulated_log(arm(RRR), noise=0.05), simulated_log(arm(RRR), seed=5, noise=0.05)
     logs = [replace(log, name=name) for log, name in ((good, "one"), (other, "two"))]
     turned = [replace(log, effort=log.effort * [1.0, -1.0, 1.0]) for log in logs]
-    sentence = "the efforts of joint_2 have the opposite sign of what other joints or the description need; turn them round"
+    sentence = "the efforts of joint_2 have the opposite sign of what other joints or the description need; invert them"
 
     def doubts(*of):
         return doubts_of(MAP().fit(Regression.from_logs(arm(RRR), of)).result_)

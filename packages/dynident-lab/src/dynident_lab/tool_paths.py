@@ -1,4 +1,4 @@
-"""Motions of the tip: paths in space with velocity profiles, and the joint motion that makes them.
+"""Tool paths with velocity profiles, and the joint motions that follow them.
 
 A path is called with s in [0, length] and returns (x, x', x''), each (N, 3). Lines, arcs and splines are parametrised by
 arc length (|x'| = 1), so that the profile's speed is the tip's speed.
@@ -22,10 +22,10 @@ from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.figures import BLUE, MUTED, finish, new_figure
+from dynident.mechanics.dynamics import end_frame, forward_kinematics, frame_motion, jacobian
 from dynident.mechanics.functions import Motion
 from dynident.mechanics.inverse_kinematics_closed import choose_posture
 from dynident.mechanics.inverse_kinematics_damped import inverse_kinematics_numeric, pose_targets, robot_size
-from dynident.mechanics.kinematics import end_frame, forward_kinematics, frame_motion, jacobian
 from dynident.mechanism.mechanism import Mechanism
 from dynident.trajectory.profiles import Profile, Quintic
 

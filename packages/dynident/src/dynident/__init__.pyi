@@ -33,17 +33,17 @@ from .identify.regression.regression import Regression as Regression
 from .identify.score import Score as Score
 from .mechanics.dynamics import coriolis_matrix as coriolis_matrix
 from .mechanics.dynamics import forward_dynamics as forward_dynamics
+from .mechanics.dynamics import forward_kinematics as forward_kinematics
+from .mechanics.dynamics import frame_motion as frame_motion
 from .mechanics.dynamics import gravity as gravity
 from .mechanics.dynamics import inverse_dynamics as inverse_dynamics
+from .mechanics.dynamics import jacobian as jacobian
 from .mechanics.dynamics import mass_matrix as mass_matrix
 from .mechanics.functions import Motion as Motion
 from .mechanics.functions import energy_regressor as energy_regressor
 from .mechanics.functions import momentum_regressor as momentum_regressor
 from .mechanics.functions import regressor as regressor
 from .mechanics.inverse_kinematics_closed import inverse_kinematics as inverse_kinematics
-from .mechanics.kinematics import forward_kinematics as forward_kinematics
-from .mechanics.kinematics import frame_motion as frame_motion
-from .mechanics.kinematics import jacobian as jacobian
 from .mechanism.elements import Actuator as Actuator
 from .mechanism.elements import Body as Body
 from .mechanism.elements import Coupling as Coupling
@@ -67,7 +67,6 @@ from .validate.comparison import compare as compare
 from .validate.diagnosis.inspection import inspect as inspect
 from .validate.holdout import cross_validate as cross_validate
 from .validate.holdout import hold_out as hold_out
-from .validate.properties import check as check
 from .validate.verdict import judge as judge
 from .workflow import identify as identify
 

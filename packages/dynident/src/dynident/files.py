@@ -17,7 +17,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Protocol
 
-from dynident.errors import DynidentError
+from dynident.errors import DynidentError, missing_extra
 
 try:
     import fcntl
@@ -33,6 +33,7 @@ _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 BYTES = 64 << 20  # of a text that people write: limits, plans, designs
 PACKED = 512 << 20  # of a result with packed arrays; what is not packed has BYTES too
 NESTED = 4 << 20  # objects and lists of a text: each takes up to 200 bytes of memory, and may be two characters
+MOST_YAML = 300_000  # characters of a YAML file
 _ARRAY, _LONG = b'"base64": "', 1024  # how a packed array begins in a file, and the characters of one that never becomes text
 
 
@@ -63,7 +64,7 @@ def read_text(path: str | os.PathLike[str], what: str, form: str = "text in UTF-
 
 
 def _read(path: str | os.PathLike[str], what: str, most: int) -> bytes:
-    """Return the bytes of a plain file of at most so many; a larger one is not read."""
+    """Return the bytes of a regular file; a file above the limit is not read."""
     try:
         info = Path(path).stat()
         if stat.S_ISDIR(info.st_mode):
@@ -150,6 +151,22 @@ def _toml(text: str) -> dict[str, Any]:
             raise ContentError(f"it holds the whole number {item:.3e}; write numbers beyond 64 bits with a decimal point")
         waiting.extend(item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
     return tables
+
+
+def read_yaml(path: str | os.PathLike[str], what: str) -> Any:
+    """Return the content of a YAML file: plain values, no merged tables."""
+    content = read_text(path, what)
+    if len(content) > MOST_YAML or "<<" in content:  # PyYAML takes a second for 50 kB, and merged tables grow without bound
+        raise DynidentError(f"{what} '{path}' have more than {MOST_YAML} characters, or merge tables (<<); write them out")
+    try:
+        import yaml  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise missing_extra("pyyaml", "yaml", f"reading {Path(path).name}") from error
+    try:
+        return yaml.safe_load(content)
+    except Exception as error:  # PyYAML raises almost anything for a damaged file
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DynidentError(f"cannot read {what} from '{path}': {first}") from error
 
 
 def _parsed_as(form: str, loads: Callable[[str], Any], text: str, path: str | os.PathLike[str], what: str) -> Any:
@@ -249,6 +266,8 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
+            if fcntl is None:
+                stream.close()  # Windows does not rename open files
             # mkstemp makes private files; give the result the permissions an ordinary new file would have.
             Path(temporary).chmod(0o666 & ~umask_of())
             Path(temporary).replace(target)

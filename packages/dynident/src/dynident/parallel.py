@@ -28,7 +28,7 @@ def cores() -> int:
 
 
 def threads(workers: int | None = None) -> ThreadPoolExecutor:
-    """Return a pool of so many threads, one per core when omitted."""
+    """Return a pool of threads, one per core when omitted."""
     return ThreadPoolExecutor(cores() if workers is None else whole("workers", workers, least=1))
 
 

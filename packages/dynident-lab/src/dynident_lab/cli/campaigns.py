@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import dynident as di
-from dynident.cli.consoles import out, print_json, save_figures
+from dynident.cli.consoles import out, print_json, print_next, save_figures
 from dynident.cli.estimators import (
     NOTHING_KNOWN,
     OF_FACTORS,
@@ -86,7 +85,7 @@ def cycles(
     cycle
         Only this cycle, from 0 on; may be given several times.
     estimator
-        Map weighs the description as a belief; the others fit the data alone.
+        map: least squares with the description as a prior; the others fit the data alone.
     """
     check_output(output, folder=True)
     told = known.knowledge(described.sidecar)
@@ -140,7 +139,7 @@ def simulate_campaign(
     Parameters
     ----------
     output
-        Folder of the campaign; run again, it goes on where it was.
+        Folder of the campaign; run again, it continues.
     cycles
         Cycles of the plan; its own number when absent.
     duty
@@ -176,8 +175,7 @@ def simulate_campaign(
     elif not quiet:
         times = f"{count} {'cycles' if count > 1 else 'cycle'}"
         out.print(f"{times} in '{output}', {new} new, in {seconds:.3g} s")
-        words = ["identify", str(named), str(output), *typed(described), "-o", f"{output}_out"]
-        out.print(f"next:  {shlex.join(['dynident', *words])}")
+        print_next("identify", named, output, *typed(described), "-o", f"{output}_out")
     return 0
 
 
@@ -270,7 +268,7 @@ def repeatability(
     tests
         cycles.json of cycles, or friction.json of friction, one per campaign.
     robots
-        Robot of each campaign, by commas; all the same when absent.
+        Comma-separated robots, one for each campaign; one robot when absent.
     tolerance
         Drift that the recommended warm-up may leave.
     output
@@ -280,7 +278,7 @@ def repeatability(
         check_output(output, folder=True)
     owners = [name.strip() for name in robots.split(",")] if robots else ["robot"] * len(tests)
     if len(owners) != len(tests):
-        raise DynidentError(f"--robots names {len(owners)} robots for {len(tests)} campaigns; name one for each, by commas")
+        raise DynidentError(f"--robots names {len(owners)} robots for {len(tests)} campaigns; give one for each (A,A,B)")
     rows = [row for path, owner in zip(tests, owners, strict=True) for row in _estimates(path, owner)]
     found = compare(rows, tolerance)
     if output is not None:
@@ -321,5 +319,5 @@ def _study(path: Path) -> Any:
         raise DynidentError(f"there is no study '{path}'; give friction.json of dynident friction")
     found = di.load(path)
     if not isinstance(found, CampaignStudy | FrictionStudy):
-        raise DynidentError(f"'{path}' is no friction study; give friction.json of dynident friction")
+        raise DynidentError(f"'{path}' is not a friction study; give friction.json of dynident friction")
     return found

@@ -32,8 +32,8 @@ from dynident.mechanism import Mechanism
 from dynident.simulate import VirtualRobot
 from dynident.simulate.machine import COMPILED, Machine
 from dynident.simulate.reference import start_state
+from dynident.simulate.robot import home_of
 from dynident.simulate.run import loop_cycles, machine_of
-from dynident.simulate.standard import home_of
 from dynident_lab.fmu.source import ORDER, Content, machine_source
 
 SECONDS = 600.0  # for the C compiler
@@ -117,7 +117,7 @@ def _content(robot: Mechanism | VirtualRobot, q: ArrayLike | None) -> Content:
 
 
 def _continuous(robot: VirtualRobot, machine: Machine) -> bool:
-    """Tell whether a solver outside can integrate a machine: nothing in it counts steps or remembers the last one."""
+    """Return whether a solver outside can integrate a machine: nothing in it counts steps or remembers the last one."""
     layout = machine.layout
     held = bool(machine.number(layout.numbers.late)) or any(layout.limited)
     return isinstance(robot.controller, OpenLoop) and not (held or layout.remembering or layout.loading or layout.balls)

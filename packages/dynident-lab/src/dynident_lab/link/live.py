@@ -10,20 +10,20 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from dynident.arrays import Array
 from dynident.errors import LinkError
-from dynident.identify import RLS
 from dynident.identify.regression.logs import match
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 from dynident.monitor import Monitor, Reading
 from dynident.signals import Log
 from dynident_lab.link.controller import Identity, Samples
+from dynident_lab.link.recursive import RLS
 
 
 class _Stream:
     """What takes samples one batch after the other, whenever they come."""
 
     def feed(self, host: float, samples: Samples) -> None:
-        """Take samples; what is left out of their counter or clock starts filters anew."""
+        """Take samples; a gap in their counter or time stamps resets the filters."""
         del host
         if len(samples):
             self._take(samples)
@@ -147,7 +147,7 @@ class ThermalObserver(_Stream):
 
     @property
     def temperature(self) -> float:
-        """Temperature of the rubbing parts [degree Celsius]."""
+        """Temperature of the friction surfaces [degree Celsius]."""
         return float(self.state[0])
 
 

@@ -27,8 +27,7 @@ from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 from dynident.results import stored
 from dynident.signals import Log
-from dynident.trajectory.curves import Fourier
-from dynident.trajectory.family import sample
+from dynident.trajectory.curves import Fourier, sample
 from dynident_lab.campaigns.log import CampaignLog
 from dynident_lab.link.schedule import seconds
 
@@ -95,7 +94,7 @@ class Goal:
 class LiveUpdate:
     """The posterior after a piece."""
 
-    number: int  #: Of the piece, from 1 on
+    number: int  #: Number of the piece, from 1
     time: float  #: Motion of the robot so far, approaches included [s]
     fit: Fit  #: All data so far
     band: Array  #: (n,), two standard deviations of predicted efforts over their root mean square, see `Goal`

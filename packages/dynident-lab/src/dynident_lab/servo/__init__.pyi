@@ -24,6 +24,7 @@ from .steps import radial_deviation as radial_deviation
 from .steps import step_metrics as step_metrics
 from .steps import time_lag as time_lag
 from .sweeps import Sweep as Sweep
+from .sweeps import monte_carlo as monte_carlo
 from .sweeps import sweep as sweep
 from .tuning import ControlWarning as ControlWarning
 from .tuning import pi_poles as pi_poles

@@ -26,15 +26,15 @@ from dynident.control import PID, Cascade
 from dynident.control.feedforward import actuator_motion
 from dynident.errors import SimulationError, SimulationWarning, require
 from dynident.mechanics import Motion, actuator_jacobian, forward_kinematics, jacobian, mass_matrix
+from dynident.mechanics.dynamics import end_frame
 from dynident.mechanics.inverse_kinematics_damped import pose_error
-from dynident.mechanics.kinematics import end_frame
 from dynident.mechanism import Actuator, Body, Joint, Mechanism
 from dynident.parallel import threads
 from dynident.results import Result
 from dynident.simulate import VirtualRobot
 from dynident.simulate.record import notify
+from dynident.simulate.robot import home_of
 from dynident.simulate.run import loop_cycles
-from dynident.simulate.standard import home_of
 from dynident_lab.servo.bode import Bode, plot_bode
 
 if TYPE_CHECKING:

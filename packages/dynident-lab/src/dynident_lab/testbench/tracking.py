@@ -27,7 +27,7 @@ from dynident.mechanism import Mechanism
 from dynident.signals import Log
 from dynident.simulate import Run, VirtualRobot
 from dynident.simulate.analysis import tool_of
-from dynident.simulate.standard import actuator_inertia
+from dynident.simulate.robot import actuator_inertia
 from dynident_lab.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED, STIFFNESS, TrackingProof, TrackingTrial
 
 Law = PID | ComputedTorque | Cascade
@@ -103,7 +103,7 @@ def feedback_alone(law: object, robot: Mechanism, q: ArrayLike) -> Law:
     """Return a control law without its model, with gains that mean the same.
 
     PID and cascades lose their feed-forward. Computed torque asks for accelerations; without a model they become torques by
-    the inertia J that every actuator sees at one pose (`dynident.simulate.standard.actuator_inertia`): kp J, kd J, ki J.
+    the inertia J that every actuator sees at one pose (`dynident.simulate.robot.actuator_inertia`): kp J, kd J, ki J.
     """
     if isinstance(law, PID):
         return replace(law, feedforward=None, friction=None)

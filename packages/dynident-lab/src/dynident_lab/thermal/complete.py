@@ -15,12 +15,12 @@ from dynident.checks import number
 from dynident.errors import DynidentError, require
 from dynident.excitation import Design, MotionLimits, Plan, Stage
 from dynident.excitation.designs import CHECK_RATE, curve_excess, joined_plan, plan_within, rates_of, rounding
-from dynident.excitation.input_checks import motion_curve, per_coordinate
 from dynident.excitation.limits import State, all_excess, all_names
+from dynident.excitation.objective import motion_curve, per_coordinate
 from dynident.mechanics import forward_kinematics
 from dynident.mechanism import Joint, Mechanism
 from dynident.trajectory import sample
-from dynident.trajectory.family import Curve
+from dynident.trajectory.curves import Curve
 from dynident.trajectory.profiles import Strokes
 from dynident_lab.thermal.strokes import cycloid_section, friction_plateaus, warming
 
@@ -76,7 +76,7 @@ def posture_of(limits: MotionLimits, excitation: Curve) -> Array:
 
 
 def _free_way(limits: MotionLimits, start: Array, end: Array) -> bool:
-    """Tell whether a straight line in joint space stays clear of all limits."""
+    """Return whether a straight line in joint space stays clear of all limits."""
     q = start + np.linspace(0.0, 1.0, 41)[:, None] * (end - start)
     zero = np.zeros_like(q)
     return bool(np.all(all_excess(limits.all, State(q, zero, zero, zero)) <= -CLEAR))
@@ -257,7 +257,7 @@ def complete_shares(plan: Plan, limits: MotionLimits) -> dict[str, dict[str, flo
     stages = {stage.name: stage.curve for stage in plan.stages}
     friction, warm, full = (stages.get(name) for name in ("friction", "warming", "full_speed"))
     if not isinstance(friction, Strokes) or warm is None or full is None:
-        raise DynidentError("the plan is no complete test; make one with complete_test")
+        raise DynidentError("the plan is not a complete test; make one with complete_test")
     speed, _ = rates_of(limits)
     cycloids, heat = sample(full, CHECK_RATE), sample(warm, CHECK_RATE)
     found = {}

@@ -14,7 +14,7 @@ from dynident.checks import choice, number, whole
 from dynident.errors import DynidentError, require
 from dynident.excitation import MotionLimits, Plan, Stage
 from dynident.excitation.designs import plan_within, rates_of
-from dynident.excitation.input_checks import per_coordinate
+from dynident.excitation.objective import per_coordinate
 from dynident.trajectory.profiles import Strokes
 from dynident_lab.thermal.complete import reach
 from dynident_lab.thermal.strokes import friction_plateaus, warming

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.trajectory.family import positive
+from dynident.trajectory.curves import positive
 from dynident.trajectory.profiles import Move, Plateau, Strokes, stroke_profile
 
 READABLE = 0.4  # length of a plateau at which friction can be read [s]

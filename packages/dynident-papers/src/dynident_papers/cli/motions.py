@@ -12,7 +12,7 @@ from dynident.cli.consoles import out, print_json
 from dynident.cli.options import AsJson, check_output
 from dynident.cli.robots import find_machine, find_robot
 from dynident.errors import DynidentError
-from dynident.simulate.standard import home_of
+from dynident.simulate.robot import home_of
 from dynident.trajectory import to_csv
 from dynident_lab.tool_paths import joint_motion
 from dynident_papers.trajectories.letters import write as letters

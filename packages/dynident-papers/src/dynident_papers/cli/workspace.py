@@ -14,7 +14,7 @@ from dynident.cli.machines import Results
 from dynident.cli.options import AS_WRITTEN, AsJson, Robot, RobotOptions, check_output
 from dynident.cli.robots import is_known
 from dynident.errors import DynidentError
-from dynident.mechanics.kinematics import end_frame
+from dynident.mechanics.dynamics import end_frame
 from dynident.outputs import output_set
 from dynident_papers.workspace.workspace import workspace_map
 

@@ -144,7 +144,7 @@ def cft_table_4() -> Reproduction:
     }
 
     def within() -> bool:
-        """Tell whether least squares alone return the printed numbers."""
+        """Return whether least squares alone return the printed numbers."""
         found, spread = solved(cft.friction(v))
         return bool(np.all(np.abs(found - printed) < 4.0 * spread))
 
@@ -281,7 +281,7 @@ def cft_log() -> Reproduction:
     whole = Row("held-out error, another motion", 100.0 * held_out, None, "%")
 
     def single() -> bool:
-        """Tell whether one tanh term misses the friction of q1."""
+        """Return whether one tanh term misses the friction of q1."""
         v = 0.3 * top[0]
         true = float(true_friction(0, np.array([v]))[0])
         return bool(abs(from_log("viscous + tanh")[0].friction["q1"](v) / true - 1.0) > 1.0)

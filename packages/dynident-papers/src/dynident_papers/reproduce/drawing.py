@@ -1,4 +1,4 @@
-"""Figures of the scripts of this room: panels of curves over a common axis."""
+"""Figures of the scripts of this package: panels of curves over a common axis."""
 
 from __future__ import annotations
 
@@ -45,14 +45,8 @@ def panels(
 
 
 def of_design(found: Design) -> dict[str, Callable[[], Figure]]:
-    """Return the figures of an excitation by captions."""
-    captions = {
-        "motions": "the motion and its limits",
-        "singular_values": "singular values before and after",
-        "deviations": "expected deviations of the parameters",
-        "tool_path": "path of the tool",
-    }
-    return {captions[name]: (lambda drawn=drawn: drawn) for name, drawn in found.figures().items()}  # type: ignore[misc]
+    """Return the figure of an excitation by its caption."""
+    return {"the motion and its limits": found.plot}
 
 
 def field(x: ArrayLike, y: ArrayLike, values: ArrayLike, labels: Sequence[str], levels: Sequence[float] = (0.0,)) -> Figure:

@@ -1,7 +1,7 @@
 """DualV, the over-actuated robot of [Briot2015]: its tables and figures, from logs of the virtual machine.
 
 The paper's logs are not published. Ours come from `dynident_papers.robots.dualv.machine()`: parameters of Table 2 (case 1), a
-structure that gives way at 100 Hz, motors and joints that rub, encoders that count, a preload, 10 % noise on the torques.
+structure with a first mode of 100 Hz, friction in motors and joints, quantising encoders, a preload, 10 % torque noise.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def dualv_table_2() -> Reproduction:
     throws = "on the virtual machine the paper's rule alone drops inertias that are there, so an F-test stops it here"
 
     def dropped() -> bool:
-        """Tell whether the rule alone drops inertias in case 1 and the mass of the platform in case 2."""
+        """Return whether the rule alone drops inertias in case 1 and the mass of the platform in case 2."""
         kept = {
             case: {dualv.paper_symbol(n) for n, a in zip(f.base.names, f.active, strict=True) if a} for case, f in rule.items()
         }
@@ -251,7 +251,7 @@ def dualv_table_4() -> Reproduction:
     soft = "gains are w^2 J with J = zz_1iR of Table 2; with the inertia of all bodies PD errors are less than half as large"
 
     def softer() -> bool:
-        """Tell whether the inertia in the gains decides about the errors of the PD."""
+        """Return whether the inertia in the gains decides about the errors of the PD."""
         sizes = [np.mean([largest(run, "feedback alone", name) for name in case.motions]) for run in (proof, stiff)]
         return bool(sizes[1] < 0.5 * sizes[0])
 

@@ -36,7 +36,7 @@ TABLE_7 = {
 ADVANCED = AdvancedSecondOrder(
     alpha=-0.0141, beta=1.0, K12=4.2, K13=0.5, K23=0.4, K2e=4.2, C1=737.61, C2=9163.45, We=12.0, reference=20.0
 )
-"""Of the size of (130); the thesis prints no numbers of its advanced model."""
+"""Of the order of (130); the thesis prints no numbers of its advanced model."""
 NO_NUMBERS = (
     "The thesis prints no numbers of this model: tests are made with assumed ones and 0.1 % noise. T3 alone fixes the scale of "
     "the temperature: K, C and alpha share its uncertainty, and their quotients are known much better."
@@ -105,7 +105,7 @@ def table_6() -> Reproduction:
         rows += [Row(f"{minutes:.0f} min, {label}", torque, None, "N m") for label, torque in first[minutes].items()]
 
     def one_length() -> bool:
-        """Tell whether each error is met within 15 % at some length, and all three at none."""
+        """Return whether each error is met within 15 % at some length, and all three at none."""
         near = {
             minutes: {label: abs(x / TABLE_6[label][0][0] - 1.0) < 0.15 for label, x in errors.items()}
             for minutes, errors in first.items()

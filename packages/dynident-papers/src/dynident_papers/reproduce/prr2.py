@@ -71,7 +71,7 @@ def prr2_table_6_1() -> Reproduction:
 def within_rounding(
     C: np.ndarray, V: np.ndarray, names: Sequence[str], trusted: Mapping[str, float], table: Mapping[str, Any], **options: Any
 ) -> bool:
-    """Tell whether numbers that round to the printed ones, four decimals, give every printed mean and deviation."""
+    """Return whether numbers that round to the printed ones, four decimals, give every printed mean and deviation."""
     rng, draws = np.random.default_rng(0), []
     for _ in range(60):
         near = V + rng.uniform(-5e-5, 5e-5, np.shape(V))

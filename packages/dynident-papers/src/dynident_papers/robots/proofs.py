@@ -18,7 +18,7 @@ from dynident.friction import Sigmoid
 from dynident.mechanics import Motion
 from dynident.mechanism.describe import effort_units
 from dynident.simulate import VirtualRobot, with_noise
-from dynident.simulate.standard import home_of
+from dynident.simulate.robot import home_of
 from dynident.trajectory import random_motion
 from dynident_lab.testbench.tracking_case import BOX, ProofCase
 from dynident_lab.tool_paths import joint_motion

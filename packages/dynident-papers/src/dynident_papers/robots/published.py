@@ -13,7 +13,7 @@ from dynident.arrays import Array
 from dynident.cli.robots import Published
 from dynident.excitation import Box, limits_of
 from dynident.excitation.limits import Limit, State
-from dynident.simulate.standard import home_of
+from dynident.simulate.robot import home_of
 from dynident.trajectory import Fourier
 from dynident_papers import robots
 from dynident_papers.robots import cft, dualv, er3a_c60, replalink

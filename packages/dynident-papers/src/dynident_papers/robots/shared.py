@@ -19,7 +19,7 @@ from dynident.mechanics import Motion
 from dynident.mechanism import Body, Mechanism, Placement, from_com
 from dynident.mechanism.elements import rotation_exp
 from dynident.simulate import VirtualRobot
-from dynident.simulate.standard import actuator_inertia
+from dynident.simulate.robot import actuator_inertia
 
 
 class Assumption(NamedTuple):

@@ -12,7 +12,7 @@ import scipy
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.trajectory.family import CurveBase, State, positive
+from dynident.trajectory.curves import CurveBase, State, positive
 
 RPM = 2.0 * np.pi / 60.0
 MOST_KNOTS = 1_000_000  # of a stage

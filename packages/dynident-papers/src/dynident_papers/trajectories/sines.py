@@ -11,7 +11,7 @@ from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.trajectory import Multisine, Trajectory
-from dynident.trajectory.family import grid, positive
+from dynident.trajectory.curves import grid, positive
 from dynident_lab.tool_paths import TipMotion
 
 STEEPEST = (1.875, 10.0 / 3.0**0.5)  # largest first and second derivative of the quintic that fades, by u

@@ -23,10 +23,10 @@ from dynident.errors import DynidentError
 from dynident.graph.expression import Node
 from dynident.mechanics import actuator_jacobian, close_positions, jacobian
 from dynident.mechanics.branch import Branch
+from dynident.mechanics.dynamics import positions_of_frame
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import cached, coordinates, quantity
 from dynident.mechanics.inverse_kinematics_damped import robot_size
-from dynident.mechanics.kinematics import positions_of_frame
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 from dynident_lab.joint_reactions import constraint_jacobians
@@ -49,7 +49,7 @@ class Singularity(Result):
     type2 : ndarray, (N,)
         Parallel: near 0 the platform moves while the motors rest.
     constraint : ndarray, (N,)
-        Of the closure equations, smallest over largest singular value: near 0 the loops gain a freedom. 1 without loops.
+        Ratio of smallest to largest singular value of the closure equations: near 0 the loops gain a freedom. 1 without loops.
     dexterity : ndarray, (N,)
         Inverse condition number of the velocities of the platform per velocity of the motors.
     """
@@ -161,7 +161,7 @@ class WorkspaceMap(Result):
     first: Array  # Their values
     second: Array  # Their values
     held: Mapping[str, float]  # The coordinates that stay
-    units: tuple[str, str]  # Of the two coordinates
+    units: tuple[str, str]  # Units of the two coordinates
     position: Array  # Origin of the frame [m]
     type1: Array  # As in `Singularity`
     type2: Array  # As in `Singularity`

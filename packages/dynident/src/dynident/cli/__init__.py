@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import errno
 import re
+import shlex
 import sys
 import warnings
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from cyclopts import App, ArgumentCollection, CoercionError, CycloptsError, Para
 
 from dynident.cli import commands, groups
 from dynident.cli.consoles import note, notes, out
-from dynident.cli.words import OPTIONS, in_options
+from dynident.cli.words import COMMAND, OPTIONS, in_options
 from dynident.errors import DynidentError, DynidentWarning
 from dynident.files import shortened, visible
 from dynident.plugins import COMMANDS, check_versions, entries, installed, load, not_installed, require
@@ -26,7 +27,7 @@ __all__ = ["application", "arguments_of", "command_names", "notes", "option_name
 USAGE = 2
 SMALLEST, LARGEST = 1e-100, 1e100  # size of a number that an option can mean: squares and quotients stay finite
 EXIT_CODES = (
-    "Exit codes: 0 done; 1 bad input, told in one sentence; 2 wrong usage; 3 done, but the verdict is not ok (with --strict), "
+    "Exit codes: 0 done; 1 bad input; 2 wrong usage; 3 done, but the verdict is not ok (with --strict), "
     "or the log is not worth fitting (inspect); 70 a bug in dynident; 130 interrupted."
 )
 MORE = "--help-all shows the rarely needed options too."
@@ -184,6 +185,7 @@ def run(args: Sequence[str] | None = None) -> int:
             note(text)
 
     given = [word for word in (sys.argv[1:] if args is None else args) if word != "--debug"]
+    COMMAND.set(shlex.join(["dynident", *given]))
     options, everything = OPTIONS.set(frozenset()), groups.HELP_ALL.set("--help-all" in given)
     with warnings.catch_warnings():
         warnings.simplefilter("always", DynidentWarning)

@@ -49,13 +49,9 @@ OWN: dict[str, tuple[Group, str]] = {
         "Write a robot's model as code: for a controller with the numbers of a fit inside, or in closed form with symbols.",
     ),
     "ik": (MODEL, "Solve inverse kinematics: all branches in closed form, or one solution numerically."),
-    "check": (
-        MODEL,
-        "Check properties that every robot's dynamics have: M > 0, skew-symmetry, energy, Jacobians; bounds of M, C and g.",
-    ),
     "partitions": (
         MODEL,
-        "Rank the motors on which torques of a robot with more motors than freedoms can be projected, along a motion.",
+        "Rank the choices of motors on which torques of an over-actuated robot can be projected, along a motion.",
     ),
     "monitor": (
         MODEL,
@@ -81,9 +77,13 @@ OTHERS: dict[str, tuple[Group, str]] = {
         CONTROL,
         "Measure the bandwidth of a machine by stepped sines, with its mechanism and of the actuators alone.",
     ),
+    "check": (
+        MODEL,
+        "Check properties that every robot's dynamics have: M > 0, skew-symmetry, energy, Jacobians; bounds of M, C and g.",
+    ),
     "controller": (
         EXPERIMENTS,
-        "Serve a virtual robot as a controller: motion task, feedback, limits, alarms and a thermal state that goes on.",
+        "Serve a virtual robot as a controller: motion task, feedback, limits, alarms and a persistent thermal state.",
     ),
     "cycles": (
         EXPERIMENTS,
@@ -104,7 +104,7 @@ OTHERS: dict[str, tuple[Group, str]] = {
     ),
     "record": (
         EXPERIMENTS,
-        "Run a plan on a controller and record it; a crash loses nothing, and --resume goes on where it was.",
+        "Run a plan on a controller and record it; a crash loses nothing, and --resume continues.",
     ),
     "reduction": (MODEL, "Show which parameters the torque of each joint depends on, by QR and SVD of its regressor."),
     "repeatability": (
@@ -124,6 +124,10 @@ OTHERS: dict[str, tuple[Group, str]] = {
         CONTROL,
         "Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one.",
     ),
+    "workbench": (
+        START,
+        "Open a page in the browser that leads from a robot description to a verdict, in six stages.",
+    ),
     "workspace": (
         MODEL,
         "Map where a robot can go over two coordinates, with its singularities of type 1 (serial) and 2 (parallel).",
@@ -138,7 +142,7 @@ _CAMPAIGN = "did you mean 'dynident simulate-campaign'?"
 _XACRO = "files are evaluated safely; leave it out, or expand the file with ROS's xacro first"
 #: Options of version 0.2, by command, and what to type instead.
 FORMER = {
-    "describe": {"--reduction": "did you mean 'dynident reduction ROBOT'?"},
+    "describe": {"--reduction": "did you mean 'dynident reduction ROBOT'?", "--svg": "did you mean '--plot FILE'?"},
     "identify": {"--cycle": "did you mean 'dynident cycles ROBOT CAMPAIGN'?"},
     "excite": {
         "--cartesian": "did you mean the robot 'cft_cartesian'?",

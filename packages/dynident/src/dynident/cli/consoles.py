@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -43,8 +44,13 @@ out = _Plain(highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
 def note(text: str) -> None:
-    """Tell something on standard error."""
+    """Print a note on standard error."""
     notes.print(f"note: {in_options(text)}", style="yellow")
+
+
+def print_next(*words: object) -> None:
+    """Print the command that comes next, as it can be typed; placeholders are in capitals."""
+    out.print(f"next:  {shlex.join(['dynident', *map(str, words)])}")
 
 
 def print_json(data: Any) -> None:

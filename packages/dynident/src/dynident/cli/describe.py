@@ -17,7 +17,7 @@ from dynident.cli.options import (
     check_tolerance,
 )
 from dynident.errors import IdentificationError
-from dynident.mechanism.describe import description, description_text, write_svg
+from dynident.mechanism.describe import description, description_text
 
 
 def describe(
@@ -26,7 +26,7 @@ def describe(
     *,
     described: RobotOptions = AS_WRITTEN,
     rank_tolerance: RankTolerance = RANK_TOLERANCE,
-    svg: Path | None = None,
+    plot: Path | None = None,
     as_json: AsJson = False,
 ) -> int:
     """Show what a robot is made of, whether its inertias are possible, and what torques can identify.
@@ -35,15 +35,15 @@ def describe(
 
     Parameters
     ----------
-    svg
-        Draw the graph of bodies, joints, loops and actuators to this file.
+    plot
+        Draw the links in space and the graph of bodies, joints and loops to this file.
     """
     check_tolerance(rank_tolerance)
     mechanism = described.robot(robot)
     data = description(mechanism)
-    if svg is not None:
-        check_output(svg)
-        write_svg(mechanism, svg)
+    if plot is not None:
+        check_output(plot)
+        mechanism.plot().savefig(plot, dpi=120)
     if mechanism.dof:
         try:
             base = di.base_parameters(mechanism, tolerance=rank_tolerance)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import dynident as di
-from dynident.cli.consoles import note, out, print_json
+from dynident.cli.consoles import note, out, print_json, print_next
 from dynident.cli.estimators import (
     AS_NEEDED,
     NO_LOOP,
@@ -31,6 +30,7 @@ from dynident.cli.options import (
     AS_WRITTEN,
     NOT_OK,
     RANK_TOLERANCE,
+    Accept,
     AsJson,
     Essential,
     Folder,
@@ -49,13 +49,13 @@ from dynident.cli.options import (
     friction_laws,
     projection_of,
     typed,
+    understood,
 )
 from dynident.cli.progress import progress
 from dynident.cli.robots import KnownRobot, find_robot, is_known
-from dynident.cli.words import in_options
+from dynident.cli.words import COMMAND, in_options
 from dynident.errors import DynidentError
 from dynident.identify.regression.logs import match
-from dynident.validate.diagnosis.inspection import doubts_of
 
 
 def identify(
@@ -82,6 +82,7 @@ def identify(
     order: Order = None,
     plan: Annotated[Path | None, Parameter(group=RARE_LOGS)] = None,
     table: Annotated[bool, Parameter(group=OUTPUT)] = False,
+    accept: Accept = None,
     strict: Strict = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -124,15 +125,20 @@ def identify(
     read = logged.reader() if plan is None else _plan_reader(logged.reader(), plan)
     # A model from positions alone is judged by logs with efforts.
     judging = replace(logged, effort=None).reader() if logged.effort == "none" else read
-    with progress(2 * len(logs) + 2 * len(validate or []) + 3, quiet) as step:
+    linear = estimator in ("map", "wls", "ols") and looped.loop is None and friction is None
+    stream = logged.stream(logs[0]) if linear and len(logs) == 1 and plan is None and not refit else None
+    with progress((2 if stream is None else stream.pieces) * len(logs) + 2 * len(validate or []) + 3, quiet) as step:
         step("reading the robot")
         described.robot(robot)  # what is wrong with it is said before long logs are read
         runs: list[di.Log] = []
         others: list[di.Log] = []
-        for paths, found, reader in ((logs, runs, read), (validate or [], others, judging)):
+        for paths, found, reader in ((logs if stream is None else [], runs, read), (validate or [], others, judging)):
             for path in paths:
                 step(f"reading {path.name}")
                 found.append(reader(path))
+        if stream is not None:
+            runs = [next(iter(stream))]
+            understood(logs[0], runs[0])
         mechanism = described.robot_of_log(robot, runs[0])
         blind = any(run.effort_kind == "none" for run in runs)
         solver = estimator_of(estimator, recovery, told, looped.closed(mechanism, runs, blind), looped.period)
@@ -141,7 +147,7 @@ def identify(
             base = di.base_parameters(match(mechanism, runs[0]).mechanism, column_order(order), tolerance=rank_tolerance)
         done = di.identify(
             mechanism,
-            runs,
+            runs if stream is None else stream,
             others or share,
             refit=refit,
             laws=friction_laws(mechanism, friction),
@@ -151,25 +157,29 @@ def identify(
             projection=projection_of(projection),
             essential=essential,
             contributing=contributing,
+            accept=accept or (),
             progress=step,
             **options,
         )
         step("writing the results")
         source = robot if robot.is_file() else None
-        written = done.write(output, source, described.search, described.arguments(), described.sidecar)
+        written = done.write(output, source, described.search, described.arguments(), described.sidecar, COMMAND.get())
+    for each in done.fit.notes:
+        if each.kind == "channels_left_out":
+            note(each.sentence)
     if as_json:
         print_json(done.verdict.to_dict())
     elif quiet:  # the summary, which has them too, is not printed
-        for text in doubts_of(done.fit):
-            note(text)
+        for finding in done.verdict.findings:
+            note(f"{finding.severity} ({finding.kind}): {finding.sentence}")
     else:
         if table:
             parts = [*done.fit.removals, done.fit.summary(), *(score.summary() for score in done.scores if not score.training)]
             out.print(in_options("\n\n".join([*parts, done.verdict.summary()])) + "\n")
         out.print(in_options(done.summary()))
         out.print(f"\nFiles: {'  '.join(map(str, written))}")
-        out.print(
-            _next_step(output / "fit.json", done.verdict, logged, [str(logs[0]), "--robot", str(robot), *typed(described)])
+        print_next(
+            *_next_step(output / "fit.json", done.verdict, logged, [str(logs[0]), "--robot", str(robot), *typed(described)])
         )
     return NOT_OK if strict and not done.verdict.ok else 0
 
@@ -208,16 +218,14 @@ def _plan_reader(read: Callable[[Path], di.Log], plan: Path) -> Callable[[Path],
     return lambda path: refer(read(path), wanted)
 
 
-def _next_step(fit: Path, verdict: Any, logged: LogOptions, inspected: list[str]) -> str:
+def _next_step(fit: Path, verdict: Any, logged: LogOptions, inspected: list[str]) -> list[str]:
     """Return the command that comes next: judge the model, look for faults of the log, or use the model."""
     options = [] if logged.effort == "none" else typed(logged)
     if any(not check.ok and check.name != "new_motion" for check in verdict.checks):
-        words = ["inspect", *inspected, *options]
-    elif not verdict.validated:
-        words = ["validate", str(fit), "OTHER_LOG", *options]
-    else:
-        words = ["export", str(fit), "--for", "mujoco", "-o", str(fit.parent / "mujoco")]
-    return f"next:  {shlex.join(['dynident', *words])}"
+        return ["inspect", *inspected, *options]
+    if not verdict.validated:
+        return ["validate", str(fit), "OTHER_LOG", *options]
+    return ["export", str(fit), "--for", "mujoco", "-o", str(fit.parent / "mujoco")]
 
 
 def _check_columns(order: str | None, rank_tolerance: float, friction: list[str] | None) -> None:

@@ -20,9 +20,9 @@ from dynident.drive.drives_file import read_drives
 from dynident.errors import DynidentError
 from dynident.excitation.plan import Plan
 from dynident.files import read_json
-from dynident.signals.formats import read_table
+from dynident.signals.reading import read_table
 from dynident.simulate.reference import reference_of
-from dynident.simulate.standard import poses_of, standard_controller, standard_machine
+from dynident.simulate.robot import poses_of, standard_controller, standard_machine
 
 if TYPE_CHECKING:
     from dynident.simulate.robot import VirtualRobot

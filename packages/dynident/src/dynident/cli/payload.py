@@ -25,7 +25,7 @@ from dynident.cli.options import (
 )
 from dynident.cli.words import in_options
 from dynident.errors import DynidentError
-from dynident.files import to_json, write_atomic
+from dynident.files import read_json, to_json, write_atomic
 from dynident.identify import (
     DriveGains,
     Payload,
@@ -36,7 +36,7 @@ from dynident.identify import (
     read_wrench,
     with_gain_uncertainty,
 )
-from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
+from dynident.mechanism.parameters import SYMBOLS as INERTIA_SYMBOLS
 
 
 def payload(
@@ -60,6 +60,7 @@ def payload(
     order: Order = None,
     essential: Essential = None,
     output: OptionalFolder = None,
+    franka_desk: Path | None = None,
     save_fit: Path | None = None,
     strict: bool = False,
     as_json: AsJson = False,
@@ -89,17 +90,19 @@ def payload(
     gains
         File of `dynident gains -o`: corrects the logs, and its deviations go into the load's.
     reach
-        Largest distance of the load's centre that is believed [m]; the robot's size when omitted.
+        Largest plausible distance of the load's centre [m]; the robot's size when omitted.
     heaviest
-        Largest mass that is believed [kg]; twice the described mass when omitted.
+        Largest plausible mass [kg]; twice the described mass when omitted.
     output
         Write the load to this JSON file.
+    franka_desk
+        Write the load as an end-effector configuration for Franka Desk; a file that exists keeps its transformation.
     save_fit
         Write the fit of runs without and with the load, for validate and monitor.
     strict
         Exit with 3 for a load that cannot be true.
     """
-    for path in (output, save_fit):
+    for path in (output, franka_desk, save_fit):
         if path is not None:
             check_output(path)
     given = {"--save-fit": save_fit, "--gain-std": gain_std, "--gains": gains, "--essential": essential, "--order": order}
@@ -134,6 +137,10 @@ def payload(
     data = {"format": "dynident-payload-1", **_payload_data(load)}
     if output is not None:
         write_atomic(output, to_json(data))
+    if franka_desk is not None:
+        if not load.plausible:
+            raise DynidentError(f"--franka-desk: {load.findings[0]}; no configuration is written")
+        write_atomic(franka_desk, to_json(_desk(load, franka_desk)))
     if as_json:
         print_json(data)
     else:
@@ -152,6 +159,18 @@ def _payload_data(load: Payload) -> dict[str, Any]:
         "base_parameters": {name: {"value": value, "std": std} for name, value, std in rows},
     }
     return data | ({"conventions": load.conventions} if load.plausible else {})
+
+
+def _desk(load: Payload, file: Path) -> dict[str, Any]:
+    """Return the configuration of Franka Desk, with the transformation that the file already has."""
+    made = load.convention("franka_desk")
+    if file.exists():
+        before = read_json(file, "the end-effector configuration")
+        kept = before.get("transformation") if isinstance(before, dict) else None
+        if not isinstance(kept, list) or len(kept) != len(made["transformation"]):
+            raise DynidentError(f"'{file}' has no transformation of 16 numbers to keep; give another name to --franka-desk")
+        made["transformation"] = kept
+    return made
 
 
 def _check_payload(

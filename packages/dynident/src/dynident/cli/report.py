@@ -17,6 +17,7 @@ from dynident.cli.options import (
     read_fit,
 )
 from dynident.cli.progress import progress
+from dynident.cli.words import COMMAND
 from dynident.report.comparison import write_comparison
 from dynident.report.report import write_report
 from dynident.validate.verdict import judge
@@ -67,7 +68,7 @@ def report(
             scores.append(model.score(read(path), allow_training))
         step("drawing the report")
         verdict = judge(model, scores)
-        written = write_report(output, model, scores, verdict)
+        written = write_report(output, model, scores, verdict, command=COMMAND.get())
     if as_json:
         print_json({"written": str(written), "verdict": verdict.to_dict()})
     else:

@@ -37,7 +37,7 @@ class PublishedResponse:
     points: Mapping[float, tuple[float, float]]  # Frequency [Hz] to ratio and phase [deg], measured on the machine
     bandwidths: Mapping[str, float]  # Printed bandwidths [Hz] by what they are of
     notes: tuple[str, ...] = ()  # Why ours differ
-    amplitude: float | None = None  # Of the first coordinate [rad or m]
+    amplitude: float | None = None  # Amplitude of the first coordinate [rad or m]
     unloaded: Callable[[], VirtualRobot] | None = None  # The machine with the friction of its drives without their load
 
 
@@ -91,7 +91,7 @@ def known_robots() -> tuple[str, ...]:
 
 
 def is_known(robot: Path | str) -> bool:
-    """Tell whether an argument names a known robot, and no file."""
+    """Return whether an argument names a known robot, and no file."""
     return not Path(robot).is_file() and str(robot) in entries(ROBOTS)
 
 

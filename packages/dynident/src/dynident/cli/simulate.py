@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from cyclopts import Group, Parameter
 
-from dynident.cli.consoles import note, out, print_json, save_figures
+from dynident.cli.consoles import note, out, print_json, print_next, save_figures
 from dynident.cli.groups import OUTPUT, RARE
 from dynident.cli.machines import CONTROLLERS, DrivesFile, Seed, machine_of, robot_of_plan
 from dynident.cli.options import AS_WRITTEN, AsJson, OptionalFolder, Quiet, RobotOptions, check_output, three_numbers, typed
@@ -23,7 +22,7 @@ from dynident.excitation.plan import Plan, refer
 from dynident.figures import new_figure
 from dynident.outputs import output_set
 from dynident.signals.writers import check_log_file
-from dynident.simulate.standard import with_noise
+from dynident.simulate.robot import with_noise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +37,7 @@ RobotOption = Annotated[
         help="URDF, xacro, MJCF or SDF file, or a ready machine such as dualv; that of the plan's robot when absent.",
     ),
 ]
-PlanFile = Annotated[Path, Parameter(help="Folder or plan.json of excite, or a motion as CSV (t, q_..., v_..., a_...).")]
+PlanFile = Annotated[Path, Parameter(help="Folder or plan.json of excite, or a motion as CSV (t, q_JOINT, v_JOINT, a_JOINT).")]
 OtherController = Annotated[str | None, Parameter(help="Controller instead of the machine's own.", choices=CONTROLLERS)]
 OtherBandwidth = Annotated[float, Parameter(help="Bandwidth of such a controller [Hz].")]
 StepSize = Annotated[float | None, Parameter(help="Step of the simulation [s]; the machine's own when absent.", group=RARE)]
@@ -153,8 +152,7 @@ def simulate(
         if written:
             out.print("written: " + ", ".join(str(path) for path in written))
         if output is not None:
-            words = ["identify", str(named), str(output), *typed(described), "-o", f"{output.parent / output.stem}_out"]
-            out.print(f"next:  {shlex.join(['dynident', *words])}")
+            print_next("identify", named, output, *typed(described), "-o", f"{output.parent / output.stem}_out")
     return 0
 
 

@@ -1,10 +1,12 @@
-"""Sentences of the library in the words of the shell: who typed ``--cutoff`` is told of ``--cutoff``, not of ``cutoff=``."""
+"""Messages of the library in terms of the command line: ``--cutoff`` instead of ``cutoff=``."""
 
 from __future__ import annotations
 
 import re
 from contextvars import ContextVar
 
+#: The command that runs, as it was typed.
+COMMAND: ContextVar[str] = ContextVar("command", default="")
 #: Options of the command that runs.
 OPTIONS: ContextVar[frozenset[str]] = ContextVar("options", default=frozenset())
 #: Arguments of the library whose option has another name; commands of other packages add theirs.

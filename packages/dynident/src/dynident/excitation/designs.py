@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import number, shown, whole
 from dynident.errors import DynidentError, require
-from dynident.excitation.input_checks import fits, motion_curve, motion_family, per_coordinate, text
-from dynident.excitation.limits import State, ToolBox, all_excess, all_names, least_margins
+from dynident.excitation.limits import State, all_excess, all_names, least_margins
 from dynident.excitation.limits_file import MotionLimits, limits_of
 from dynident.excitation.objective import (
     NAMES,
@@ -21,22 +20,25 @@ from dynident.excitation.objective import (
     Objective,
     RobotEquations,
     expected_deviations,
+    fits,
     information,
+    motion_curve,
+    motion_family,
+    per_coordinate,
     prior_factor,
+    text,
 )
 from dynident.excitation.optimise import Optimum, Problem, Progress, check_frequencies, feasible_start, optimise
 from dynident.excitation.plan import Plan, Stage
-from dynident.figures import BLUE, INK, MUTED, ORANGE, label, new_figure, plain_axes, plain_decades, pretty_unit
+from dynident.figures import BLUE, INK, ORANGE, label, new_figure, plain_axes
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import Projection
 from dynident.mechanics.functions import Motion
-from dynident.mechanics.kinematics import forward_kinematics
 from dynident.mechanism.describe import effort_units
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
-from dynident.trajectory.curves import Fourier, Multisine
-from dynident.trajectory.family import Curve, Family, Trajectory, positive, sample
+from dynident.trajectory.curves import Curve, Family, Fourier, Multisine, Trajectory, positive, sample
 from dynident.trajectory.joins import resting_place
 
 if TYPE_CHECKING:
@@ -274,10 +276,6 @@ class Design(Result):
         """Draw the motions against their limits."""
         return motions_figure(self)
 
-    def figures(self) -> dict[str, Figure]:
-        """Return the figures: motions against limits, tool path, singular values, expected deviations. Figures by name."""
-        return all_figures(self)
-
 
 def design(
     mechanism: Mechanism,
@@ -375,12 +373,28 @@ def design(
     )
     home = mechanism.closure.home[mechanism.closure.independent] if mechanism.loops else None
     problem = Problem(objective, whole_limits, home)
-    found = optimise(problem, starts, time_budget, seed, workers, start, progress, iterations, client)
+
+    def told(state: dict[str, Any]) -> None:
+        """Add the expected deviations over the described values to what the search reports."""
+        motion = sample(Trajectory.from_vector(chosen, state["x"]), rate)
+        relative = relative_to_description(exact, expected_deviations(exact, motion, sizes, prior))
+        assert progress is not None
+        progress({**state, "names": list(exact.names), "relative": relative})
+
+    tell = None if progress is None else told
+    found = optimise(problem, starts, time_budget, seed, workers, start, tell, iterations, client)
     if start is not None:  # the search smooths the signs of friction; with true signs, too, it may not end worse than it began
         given, true = np.array(start, dtype=np.float64), replace(objective, equations=exact)
         if true.cost(given) < true.cost(found.x):
             found = replace(found, x=given, cost=objective.cost(given), start=given)
     return Design(Trajectory.from_vector(chosen, found.x), problem, found, exact, rate, np.array(sizes), mechanism)
+
+
+def relative_to_description(equations: RobotEquations, deviations: Array) -> Array:
+    """Return deviations of base parameters over their described values; inf without one."""
+    size = np.abs(equations.base.values(equations.mechanism.parameters.values))
+    with np.errstate(divide="ignore"):
+        return np.where(size > 0.0, deviations / np.where(size > 0.0, size, 1.0), np.inf)
 
 
 def relative_sizes(base: BaseParameters, floor: float = 1e-3) -> Array:
@@ -415,7 +429,6 @@ SMALL = 8  # points, of tick labels
 FAR = 10.0  # times the largest value of a motion, above which a limit is told in words: drawn, it would flatten the curve
 RATES = ("position", "velocity", "acceleration")
 SECONDS = ("", "/s", "/s\N{SUPERSCRIPT TWO}")
-ENDS = ("tool", "platform")  # names of the link to draw when a robot has several ends
 
 
 def motions_figure(design: Design) -> Figure:
@@ -452,109 +465,3 @@ def motions_figure(design: Design) -> Figure:
     entries = {what: line for axis in axes.flat for line, what in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(entries.values(), entries.keys(), loc="upper right", ncols=2, frameon=False, fontsize=9)
     return figure
-
-
-def drawn_link(design: Design) -> str | None:
-    """Return the link whose path is drawn: the one that limits name, an end called tool or platform, or the last end."""
-    robot = design.mechanism
-    if robot is None:
-        return None
-    for limit in design.problem.limits.others:
-        if isinstance(limit, ToolBox):
-            return limit.frame
-    parents = {joint.parent for joint in robot.joints}
-    tips = [joint.child for joint in robot.joints if joint.child not in parents]
-    return next((tip for name in ENDS for tip in tips if tip == name), tips[-1])
-
-
-def tool_path_figure(design: Design) -> Figure | None:
-    """Return the way of the tool through space; None without a robot."""
-    robot, tip = design.mechanism, drawn_link(design)
-    if robot is None or tip is None:
-        return None
-    figure = new_figure(7.0, 6.5)
-    axis: Any = figure.add_subplot(projection="3d")
-    place = forward_kinematics(robot, design.motion().q, tip)[1]
-    before = forward_kinematics(robot, design.start.sample(design.rate).q, tip)[1]
-    axis.plot(*before.T, color=MUTED, linewidth=0.8, label="start of the search")
-    axis.plot(*place.T, color=BLUE, linewidth=1.3, label="designed")
-    axis.scatter(*place[0], color=ORANGE, label="first sample", depthshade=False)
-    both = np.concatenate([place, before])
-    middle, half = 0.5 * (both.min(axis=0) + both.max(axis=0)), 0.55 * float(np.max(np.ptp(both, axis=0))) or 1.0
-    sides = (axis.xaxis, axis.set_xlim, axis.set_xlabel), (axis.yaxis, axis.set_ylim, axis.set_ylabel)
-    for name, x, (ticks, limit, put) in zip("xyz", middle, (*sides, (axis.zaxis, axis.set_zlim, axis.set_zlabel)), strict=True):
-        limit(x - half, x + half)
-        ticks.get_major_locator().set_params(nbins=5)
-        put(f"{name} [m]", fontsize=9, labelpad=8)
-    axis.tick_params(labelsize=SMALL)
-    axis.set_box_aspect((1, 1, 1), zoom=0.95)
-    figure.subplots_adjust(0.0, 0.02, 0.95, 0.98)
-    figure.suptitle(f"path of {label(tip)}", color=INK, fontsize=10)
-    figure.legend(loc="upper left", frameon=False, fontsize=9)
-    return figure
-
-
-def singular_values_figure(design: Design) -> Figure:
-    """Return the singular values of the base regressor before and after, columns scaled as the criterion sees them."""
-    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - matplotlib is an extra
-
-    figure = new_figure(7.5, 4.2)
-    axis = figure.subplots()
-    plain_axes(axis)
-    drawn = []
-    for curve, colour, what in ((design.start, ORANGE, "before"), (None, BLUE, "after")):
-        values = design.singular_values(curve)
-        ratio = values[0] / values[-1] if values[-1] > 0.0 else np.inf
-        shown = np.where(values > 1e-12 * values[0], values, np.nan)
-        drawn.append(shown)
-        axis.semilogy(np.arange(1, values.size + 1), shown, color=colour, marker=".", label=f"{what}: ratio {ratio:.4g}")
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    plain_decades(axis.yaxis, np.concatenate(drawn))
-    axis.set_xlabel("number of the singular value", color=INK, fontsize=9)
-    scale = design.problem.objective.criterion.scale
-    unit = "SI units" if scale is None else "unit columns" if isinstance(scale, str) else "scaled columns"
-    axis.set_ylabel(f"singular value ({unit})", color=INK, fontsize=9)
-    axis.set_title("singular values of the base regressor, and their ratio first over last", color=INK, fontsize=10)
-    axis.legend(frameon=False, fontsize=9)
-    figure.tight_layout()
-    return figure
-
-
-def deviations_figure(design: Design) -> Figure:
-    """Return the expected standard deviation of every base parameter before and after."""
-    before, after = design.deviations(design.start), design.deviations()
-    names = design.exact.names
-    units = design.exact.base.units
-    height = 1.6 + 0.2 * len(names)
-    figure = new_figure(8.0, height)
-    axis = figure.subplots()
-    plain_axes(axis)
-    place = np.arange(len(names))
-    for y, old, new in zip(place, before, after, strict=True):
-        if np.isfinite(old) and np.isfinite(new):
-            axis.plot([old, new], [y, y], color=MUTED, linewidth=0.8, zorder=1)
-    for values, colour, what in ((before, ORANGE, "before"), (after, BLUE, "after")):
-        seen = np.isfinite(values)
-        text = what if seen.all() else f"{what} ({np.count_nonzero(~seen)} not visible)"
-        axis.scatter(values[seen], place[seen], s=22, color=colour, label=text, zorder=2)
-    texts = [f"{label(name, 26)} [{pretty_unit(unit)}]" for name, unit in zip(names, units, strict=True)]
-    axis.set_yticks(place, texts, fontsize=SMALL)
-    axis.set_xscale("log")
-    plain_decades(axis.xaxis, np.concatenate([before, after]))
-    axis.set_ylim(len(names) - 0.4, -0.6)
-    noise = ", ".join(f"{x:.3g}" for x in np.unique(np.round(design.noise, 12))[:4])
-    axis.set_xlabel(f"expected standard deviation after one run, in the unit of the parameter (noise {noise})", fontsize=9)
-    figure.tight_layout(rect=(0.0, 0.0, 1.0, 1.0 - 0.3 / height))
-    figure.legend(loc="upper right", ncols=2, frameon=False, fontsize=9)
-    return figure
-
-
-def all_figures(design: Design) -> dict[str, Figure]:
-    """Return all figures of a design by name."""
-    made = {
-        "motions": motions_figure(design),
-        "singular_values": singular_values_figure(design),
-        "deviations": deviations_figure(design),
-    }
-    path = tool_path_figure(design)
-    return made if path is None else {**made, "tool_path": path}

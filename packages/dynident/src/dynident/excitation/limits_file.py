@@ -1,6 +1,6 @@
 """Limits of a robot: from its description, completed by a limits.toml or MoveIt's joint_limits.yaml, or assumed.
 
-``docs/excite.md`` lists the keys of limits.toml. Those of MoveIt are
+``docs/reference/formats.md`` lists the keys of limits.toml. Those of MoveIt are
 ``joint_limits: {elbow_joint: {has_velocity_limits: true, max_velocity: 3.15}}``, likewise acceleration, jerk, effort,
 min_position, max_position.
 
@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.checks import choice, number, numbers, shown
-from dynident.errors import DynidentError, missing_extra, require
-from dynident.excitation.input_checks import LARGEST, per_coordinate, text
+from dynident.errors import DynidentError, require
 from dynident.excitation.limits import POSTURES, Box, Capsule, Collision, Effort, Floor, Limit, Loops, Polygon, State, ToolBox
-from dynident.files import read_text, read_toml
+from dynident.excitation.objective import LARGEST, per_coordinate, text
+from dynident.files import read_toml, read_yaml
 from dynident.mechanism.elements import Limits
-from dynident.mechanism.inertia import principal
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import principal
 
 #: Assumed limits of joints: turning [rad, rad/s], sliding [m, m/s]. 0.25 m/s is the usual reduced speed beside people.
 TURNING, SLIDING = {"reach": np.pi, "velocity": 1.0}, {"reach": 0.1, "velocity": 0.25}
@@ -210,28 +210,12 @@ ENTRIES = (
     ("has_jerk_limits", "max_jerk", "jerk"),
     ("has_effort_limits", "max_effort", "torque"),
 )
-#: Characters of the file.
-MOST_CHARACTERS = 300_000
 SCALES = {"velocity": "default_velocity_scaling_factor", "acceleration": "default_acceleration_scaling_factor"}
 
 
-def moveit_limits(content: str, where: str) -> dict[str, Any]:
-    """Return the settings of `limits_of` from the text of a joint_limits.yaml; scaling factors reduce them."""
-    try:
-        import yaml  # noqa: PLC0415 - optional
-    except ImportError as error:
-        raise missing_extra("yaml", "yaml", "reading joint_limits.yaml") from error
-    if (
-        len(content) > MOST_CHARACTERS or "<<" in content
-    ):  # PyYAML takes a second for 50 kB, and merged tables grow without bound
-        raise DynidentError(
-            f"limits '{where}' have more than {MOST_CHARACTERS} characters, or merge tables (<<); write them out"
-        )
-    try:
-        data = yaml.safe_load(content)
-    except Exception as error:  # PyYAML raises almost anything for a damaged file
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DynidentError(f"cannot read limits from '{where}': {first}") from error
+def moveit_limits(where: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the settings of `limits_of` from a joint_limits.yaml; scaling factors reduce them."""
+    data = read_yaml(where, "limits")
     table = data.get("joint_limits") if isinstance(data, Mapping) else None
     if not isinstance(table, Mapping) or not all(isinstance(entry, Mapping) for entry in table.values()):
         raise DynidentError(f"limits '{where}' have no table 'joint_limits' with an entry per joint, as MoveIt writes them")
@@ -457,7 +441,7 @@ def _entry(table: Mapping[str, Any], key: str, where: str) -> Any:
 
 
 def _list(table: Mapping[str, Any], key: str, where: str, count: int | None = None) -> Any:
-    """Return a list that a table must have, of so many entries."""
+    """Return a list of given length that a table must have."""
     found = _entry(table, key, where)
     if not isinstance(found, list | tuple | np.ndarray) or (count is not None and len(found) != count):
         raise DynidentError(f"limits: {key} of {where} is {shown(found)}; give a list{'' if count is None else f' of {count}'}")
@@ -500,5 +484,5 @@ def read_limits(path: str | os.PathLike[str], mechanism: Mechanism) -> MotionLim
 def limits_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return what a limits.toml, or a joint_limits.yaml of MoveIt, holds, as `limits_of` takes it."""
     if Path(path).suffix.lower() in (".yaml", ".yml"):
-        return moveit_limits(read_text(path, "limits"), os.fspath(path))
+        return moveit_limits(path)
     return read_toml(path, "limits")

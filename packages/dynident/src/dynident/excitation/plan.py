@@ -19,14 +19,14 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.checks import choice, number, shown, whole
 from dynident.errors import DynidentError
-from dynident.excitation.input_checks import CYCLES, LARGEST, fits, motion_curve, per_coordinate, text
+from dynident.excitation.objective import CYCLES, LARGEST, fits, motion_curve, per_coordinate, text
 from dynident.figures import label, one_axes
 from dynident.files import read_json, to_json
 from dynident.mechanics.functions import Motion
 from dynident.results import Result, stored
 from dynident.signals.log import Log
+from dynident.trajectory.curves import Curve, positive
 from dynident.trajectory.export import REPETITIONS, bound_from_spec, from_spec
-from dynident.trajectory.family import Curve, positive
 from dynident.trajectory.joins import Joined, Slowed, cycle
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ import numpy as np
 
 from dynident.errors import DescriptionError
 from dynident.graph.expression import Function, Graph, reachable
-from dynident.graph.print_python import numpy_function, numpy_helpers
-from dynident.graph.printing import comment, identifier
+from dynident.graph.printing import comment, identifier, numpy_function, numpy_helpers
 from dynident.mechanics.equations import Equations
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
@@ -108,7 +107,9 @@ def split(mechanism: Mechanism, target: str) -> Split:
     nodes = equations.tree_torques()
     for node in reachable(nodes):
         if node.op == "symbol" and not node.name.startswith(("q[", "v[", "a[")):
-            raise DescriptionError(f"the friction of robot '{tree.name}' depends on '{node.name}', which no program gives")
+            raise DescriptionError(
+                f"the friction of robot '{tree.name}' depends on '{node.name}', which the target program does not have"
+            )
     n = len(tree.tree.coordinates)
     function = Function("remainder", {"q": n, "v": n, "a": n}, {"tau": nodes})
     return Split(tree, parameters.replace(native), tuple(sorted(own.intersection(parameters.names))), function)

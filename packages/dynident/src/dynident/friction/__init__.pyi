@@ -1,10 +1,9 @@
-from .dynamic import Dahl as Dahl
 from .dynamic import DynamicLaw as DynamicLaw
-from .dynamic import GeneralisedMaxwellSlip as GeneralisedMaxwellSlip
 from .dynamic import LuGre as LuGre
 from .law import Friction as Friction
 from .law import FrictionLaw as FrictionLaw
 from .law import Sum as Sum
+from .law import dissipation as dissipation
 from .laws import Asymmetric as Asymmetric
 from .laws import Coulomb as Coulomb
 from .laws import LoadDependent as LoadDependent
@@ -17,7 +16,6 @@ from .laws import Stribeck as Stribeck
 from .laws import Tanh as Tanh
 from .laws import TemperatureDependent as TemperatureDependent
 from .laws import Viscous as Viscous
-from .passivity import dissipation as dissipation
 from .terms import TERMS as TERMS
 from .terms import JointTerm as JointTerm
 from .terms import register as register

@@ -10,7 +10,9 @@ friction opposes the motion and stands on the left of the equation of motion, ``
     directed(f, v, s)    sign(v) = s = +1 or -1, |v| = s v, [v > 0] = [s > 0], ...   one side's branch, smooth through v = 0
     smooth(f, v, w)      sign(v) = tanh(v/w), [v > 0] = (1 + tanh(v/w))/2            for optimisers
 
-`directed` at v = 0 is the limit of f from that side: the level at which dry friction breaks away.
+`directed` at v = 0 is the limit of f from that side: the level at which dry friction breaks away. Friction must take power,
+f(v) v >= 0, which an identified law need not (`dissipation`): the sigmoid laws printed in [Rodriguez2002, Table 4] feed energy
+into the motion near zero speed on three of four joints, and a simulated robot then never comes to rest.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from dynident.arrays import Array
 from dynident.errors import DescriptionError, LogError
 from dynident.graph.algebra import tanh, where
 from dynident.graph.expression import Graph, Node, derivative, evaluate_nodes, reachable, substitute
+from dynident.results import Result
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +41,7 @@ class State:
     v: Array  # Velocity of the joint [rad/s or m/s]
     q: Array | None = None  # Position of the joint [rad or m]
     tau: Array | None = None  # Load: torque or force that the joint transmits [N m or N]
-    T: Array | None = None  # Temperature of the rubbing parts [degree Celsius]
+    T: Array | None = None  # Temperature of the friction surfaces [degree Celsius]
 
     def __post_init__(self) -> None:
         count = np.shape(self.v)
@@ -500,3 +503,90 @@ class Friction:
     ) -> Node:
         """Return the friction as an expression with its numbers, as `FrictionLaw.expression` does."""
         return self.law.expression(graph, x, self.parameters, way, width)
+
+
+#: Speeds looked at per direction, and the lowest one over the highest one.
+POINTS = 2000
+LOWEST = 1e-7
+#: Friction against the motion that is negative by less than this part of its largest value is round-off.
+ROUNDOFF = 1e-12
+
+
+@dataclass(frozen=True)
+class Dissipation(Result):
+    """Where a friction law takes power and where it feeds it."""
+
+    active: tuple[tuple[float, float], ...]
+    lowest: float  # Lowest friction against the motion, ``min f(v) sgn(v)`` [N m or N]; negative where the law is active
+    at: float  # Velocity of that minimum
+    speed: float  # Largest speed looked at
+    derived = ("dissipative",)
+
+    @property
+    def dissipative(self) -> bool:
+        """True if the friction opposes the motion at every speed looked at."""
+        return not self.active
+
+    def summary(self) -> str:
+        """Say the finding in one sentence."""
+        if self.dissipative:
+            return f"dissipative up to a speed of {self.speed:g}"
+        spans = ", ".join(f"{low:.4g} to {high:.4g}" for low, high in self.active)
+        worst = f"lowest friction against the motion {self.lowest:.4g} at {self.at:.4g}"
+        return f"active (feeds energy) at velocities {spans}; {worst}"
+
+
+def dissipation(
+    friction: Friction, speed: float, q: float | None = None, tau: float | None = None, T: float | None = None
+) -> Dissipation:
+    """Check ``f(v) v >= 0`` for all velocities up to `speed` in both directions.
+
+    Speeds are looked at on a grid that is fine near zero; the ends of every active interval are then found by a root search.
+
+    Parameters
+    ----------
+    friction : Friction
+        Law with numbers.
+    speed : float
+        Largest speed [rad/s or m/s], above zero.
+    q, tau, T : float, optional
+        Position, load and temperature at which to look, where the law needs them.
+
+    Returns
+    -------
+    Dissipation
+        Active intervals and the lowest friction against the motion.
+    """
+    if not (np.isfinite(speed) and speed > 0.0):
+        raise DescriptionError(f"speed = {speed} must be above zero; give the largest absolute speed of interest")
+
+    from scipy.optimize import brentq  # noqa: PLC0415 - costs import time
+
+    held = [None if value is None else np.asarray(value, dtype=np.float64) for value in (q, tau, T)]
+
+    def against(speeds: ArrayLike, sign: float, more: float = 0.0) -> Array:
+        v = sign * np.asarray(speeds)
+        return np.asarray(friction(State(v, *held)) * np.sign(v) + more)
+
+    grid = np.union1d(np.geomspace(LOWEST * speed, speed, POINTS), np.linspace(0.0, speed, POINTS + 1)[1:])
+    active: list[tuple[float, float]] = []
+    lowest, at = np.inf, 0.0
+    for sign in (1.0, -1.0):
+        force = against(grid, sign)
+        roundoff = ROUNDOFF * float(np.abs(force).max())
+        negative = force + roundoff < 0.0
+        edges = np.flatnonzero(negative[1:] != negative[:-1])
+        roots = [brentq(against, grid[i], grid[i + 1], (sign, roundoff), xtol=1e-300, rtol=1e-15) for i in edges]
+        bounds = [0.0] * bool(negative[0]) + roots + [speed] * bool(negative[-1])
+        spans = [(sign * low + 0.0, sign * high + 0.0) for low, high in zip(bounds[0::2], bounds[1::2], strict=True)]
+        active += [(min(span), max(span)) for span in spans]
+        k = int(np.argmin(force))
+        low, high = grid[max(k - 1, 0)], grid[min(k + 1, grid.size - 1)]
+        for _ in range(4):
+            near = np.linspace(low, high, 101)
+            force = against(near, sign)
+            k = int(np.argmin(force))
+            low, high = near[max(k - 1, 0)], near[min(k + 1, 100)]
+        if force[k] < lowest:
+            lowest, at = float(force[k]), float(sign * near[k])
+    return Dissipation(tuple(sorted(active)), lowest, at, speed)

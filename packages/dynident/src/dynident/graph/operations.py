@@ -1,4 +1,4 @@
-"""What every operation of the graph means: on numbers, on NumPy arrays, in sympy, and its partial derivatives.
+"""What every operation of the graph means: on numbers, on NumPy arrays, and its partial derivatives.
 
 A new operation is one entry of `OPERATIONS` and one line in each printer. Truth values are the numbers 1 and 0. Beside the
 usual ones:
@@ -80,7 +80,7 @@ def _choice(x: Node) -> tuple[Node, ...]:
 
 
 def _no_second(x: Node) -> tuple[Node, ...]:
-    raise TypeError("a rotation vector cannot be differentiated twice; nothing here needs it")
+    raise TypeError("second derivatives of a rotation vector are not supported")
 
 
 OPERATIONS: dict[str, Operation] = {
@@ -118,34 +118,3 @@ OPERATIONS: dict[str, Operation] = {
         _choice,
     ),
 }
-
-
-def sympy_functions(sympy: Any) -> dict[str, Callable[..., Any]]:
-    """Return the operations on sympy expressions, by name."""
-    one, zero = sympy.Integer(1), sympy.Integer(0)
-    return {
-        "add": lambda x, y: x + y,
-        "sub": lambda x, y: x - y,
-        "mul": lambda x, y: x * y,
-        "div": lambda x, y: x / y,
-        "neg": lambda x: -x,
-        "sqrt": sympy.sqrt,
-        "sin": sympy.sin,
-        "cos": sympy.cos,
-        "exp": sympy.exp,
-        "log": sympy.log,
-        "tanh": sympy.tanh,
-        "pow": sympy.Pow,
-        "atan2": sympy.atan2,
-        "sinc": lambda s: sympy.sin(sympy.sqrt(s)) / sympy.sqrt(s),
-        "dsinc": lambda s: (sympy.cos(sympy.sqrt(s)) - sympy.sin(sympy.sqrt(s)) / sympy.sqrt(s)) / (2 * s),
-        "abs": sympy.Abs,
-        "sign": sympy.sign,
-        "floor": sympy.floor,
-        "min": sympy.Min,
-        "max": sympy.Max,
-        "lt": lambda x, y: sympy.Piecewise((one, x < y), (zero, True)),
-        "le": lambda x, y: sympy.Piecewise((one, x <= y), (zero, True)),
-        "eq": lambda x, y: sympy.Piecewise((one, sympy.Eq(x, y)), (zero, True)),
-        "select": lambda c, x, y: sympy.Piecewise((x, sympy.Ne(c, 0)), (y, True)),
-    }

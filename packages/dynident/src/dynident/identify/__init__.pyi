@@ -14,9 +14,9 @@ from .estimators.least_squares import WLS as WLS
 from .estimators.likelihood import ML as ML
 from .estimators.map import MAP as MAP
 from .estimators.output_error import OutputError as OutputError
-from .estimators.recursive import RLS as RLS
 from .estimators.robust import IRLS as IRLS
 from .estimators.total import TLS as TLS
+from .figures import Observability as Observability
 from .fit import Fit as Fit
 from .friction.fitting import Axis as Axis
 from .friction.fitting import fit_friction as fit_friction
@@ -38,4 +38,3 @@ from .regression.regression import Regression as Regression
 from .score import Metrics as Metrics
 from .score import Score as Score
 from .score import evaluate as evaluate
-from .tables import Observability as Observability

@@ -316,7 +316,7 @@ def base_parameters(
         ranking = [*dict.fromkeys([*wanted, *ranking])]
     n = mechanism.dof
     if n == 0:
-        raise IdentificationError(f"robot '{mechanism.name}' has no moving joint, so it has nothing to identify")
+        raise IdentificationError(f"robot '{mechanism.name}' has no moving joint, so there is nothing to identify")
     if mechanism.own_regressor:  # a regressor of one's own has base parameters, by its maker's word
         p = len(mechanism.parameters)
         every = np.arange(p, dtype=np.int64)

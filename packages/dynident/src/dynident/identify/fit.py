@@ -17,19 +17,17 @@ from dynident.errors import DynidentError, IdentificationError
 from dynident.export.robot import export_robot, remark
 from dynident.files import read_packed
 from dynident.identify.base import BaseParameters, columns_of
-from dynident.identify.figures import plot_parameters
+from dynident.identify.figures import GOOD, POOR, Observability, Undetermined, plot_parameters, summary_of
 from dynident.identify.fit_file import fit_content, stored_parts
 from dynident.identify.posterior.posterior import Posterior
 from dynident.identify.prediction import Prediction, predicted
 from dynident.identify.regression.regression import Regression, own_rows
 from dynident.identify.regression.rows import Projection, Rows
 from dynident.identify.score import evaluate, score_fit
-from dynident.identify.tables import GOOD, POOR, Observability, Undetermined, summary_of
 from dynident.mechanics.functions import MotionLike, as_motion
 from dynident.mechanism.files import completed, write_robot
-from dynident.mechanism.inertia import Consistency
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.parameters import Consistency, Parameters
 from dynident.results import Result, Tabular
 from dynident.signals.quality import Finding
 

@@ -1,6 +1,6 @@
 """Which part of a validation log repeats the training data.
 
-Samples are compared with the fingerprints of the training logs (`dynident.identify.fingerprint`), not files. All logs have been
+Samples are compared with fingerprints of the training logs (`signals.preparation.fingerprint`), not files. All logs have been
 matched to the robot and converted to SI units before, so that names, order and units do not matter.
 
 **Same motion.** Windows of the validation log are found in the training log by the path that the joints take, over arc length,
@@ -33,6 +33,8 @@ the motion repeats the training motion, the log shows repeatability only.
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -41,9 +43,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.identify.fingerprint import REACH, scale_of, unpacked
+from dynident.errors import DynidentError
+from dynident.results import stored
 from dynident.signals.filters import Decimator, low_pass_weights
-from dynident.signals.preparation import Prepared
+from dynident.signals.preparation import REACH, Prepared, scale_of
 
 SAME = 0.02  # distance of positions over the motion in the window
 GROUPS = 16  # of frequencies, up to half the rate
@@ -53,6 +56,7 @@ ALIKE = 0.1  # phi of logs that differ by less than another run would
 ADDED, EXPLAINED = 1.3, 4.0  # of `explained`: at most for a copy, 1 but for chance; at least for another motion, 2 likewise
 DROWNED = 10.0  # phi of noise in which a copy cannot be recognised
 ROUNDED = 100.0  # power over that of the rounding of the fingerprint, from which on it can be compared
+LARGEST = 1e100  # squares and products of such numbers stay finite
 NOTHING = (0.0, 0.0, np.inf)  # of `another_run`, if no frequency can be compared
 Triple = tuple[Array, Array, Array]  # efforts (rows, n): training log, validation log, model
 
@@ -138,13 +142,12 @@ MARKS = 9  # points of the path of a window that are compared
 STEP = 0.1  # path between windows of the training log
 NEAR = 0.15  # root mean square distance of a candidate; linear interpolation and unknown ends make up to 0.1
 MOST = 8  # nearest candidates of one window that are tried
-BLOCKS, BLOCK = 5, 20  # of a long validation log, so many blocks of so many windows are compared
+BLOCKS, BLOCK = 5, 20  # of a long validation log, number of compared blocks, and of windows in each
 FEWEST = 6  # rows of a window
 OSCILLATION = 5.6  # path of one joint, or of all together, that tells one motion from another
 SHORT = 1.6  # path that several joints need at least
 LEAST = 16  # samples of a snippet that a slower log must have
 LAG = 0.02  # rows by which the clock may be wrong after positions have been compared
-REPEATED = 0.5  # share of the motion from which on a log shows repeatability only
 COPIED = 0.05  # share of the motion from which on a log is refused
 GRID = np.linspace(0.0, REACH, 1025)
 WEIGHTS = low_pass_weights(GRID, REACH)  # table of the low-pass: its formula takes ten times as long
@@ -401,3 +404,36 @@ def _listed(spans: list[tuple[str, float, float]], gap: float) -> str:
             joined.append((name, start, end))
     listed = [f"'{name}' from {start:.4g} s to {end:.4g} s" for name, start, end in joined]
     return ", ".join(listed[:3]) + (" ..." if len(listed) > 3 else "")
+
+
+def unpacked(piece: Mapping[str, Any]) -> tuple[Array, Array]:
+    """Return times and rows of a stored piece."""
+    low, size = np.asarray(piece["low"], dtype=float), np.asarray(piece["size"], dtype=float)
+    levels = np.frombuffer(base64.b64decode(piece["levels"], validate=True), dtype="<u2").reshape(-1, low.size)
+    t = float(piece["start"]) + float(piece["step"]) * np.arange(len(levels))
+    return t.astype(np.float64), np.asarray(low + size * levels)
+
+
+def is_whole(found: Any) -> bool:
+    """Return whether a stored fingerprint can be compared with a log."""
+    try:
+        parts = [stored(found, key, list[dict[str, Any]], "motion") for key in ("rows", "samples")]
+        if stored(found, "total", int, "motion") <= 0 or not all(_is_piece(each) for part in parts for each in part):
+            return False
+    except DynidentError:  # a file that was edited
+        return False
+    pieces = [[unpacked(each) for each in part] for part in parts]
+    finite = all(np.all(np.abs(x) < LARGEST) for part in pieces for pair in part for x in pair)
+    return finite and all(len({x.shape[1] for _, x in part}) <= 1 for part in pieces)
+
+
+def _is_piece(each: dict[str, Any]) -> bool:
+    """Return whether a stored piece can be unpacked."""
+    low, size = (stored(each, name, Array, "piece") for name in ("low", "size"))
+    step, _ = (stored(each, name, float, "piece") for name in ("step", "start"))
+    text = stored(each, "levels", str, "piece").encode("utf-8", "replace")
+    try:
+        levels = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return False
+    return bool(low.ndim == 1 and low.shape == size.shape and step > 0.0 and low.size) and len(levels) % (2 * low.size) == 0

@@ -19,6 +19,7 @@ from dynident.identify.regression.logs import dead_efforts, match, prepared_for,
 from dynident.identify.regression.rows import Rows, motor_map
 from dynident.mechanics.functions import Motion
 from dynident.results import Result, Tabular
+from dynident.signals.filters import kept_samples
 from dynident.signals.log import Log
 from dynident.signals.preparation import Prepared
 from dynident.signals.quality import Quality
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 SMALL = 5e-4  # share of a preload that is not worth a word
 AT_REST = 0.5  # of the weight that friction at standstill has in the band
+RAW = 12_000  # samples of all joints that are kept as they were measured
 LEAVES = 3.0  # leverage from which on a motion is said to leave what was trained
 
 
@@ -66,7 +68,7 @@ class Score(Tabular, Result):
         How much larger the parameters' share of the uncertainty is than on the training data, per joint; much more than 1 says
         that this motion leaves what was trained.
     open_share : float
-        Root mean square of that share over that of the efforts: what the training data leave open.
+        Root mean square of that share over that of the efforts: the share that the training data do not determine.
     motors : Score, optional
         The same comparison for each motor of a robot with loops: least torques, measured and predicted, the preload left out.
     preload : float
@@ -79,6 +81,8 @@ class Score(Tabular, Result):
         Share of the motion that training logs have too (see `dynident.identify.held_out`).
     repeats : str
         Where they have it.
+    raw_t, raw : ndarray (K,) and (K, n), optional
+        Measured efforts without the low-pass, thinned without losing a peak.
     resting : ndarray of bool (M, n), optional
         Where joints of a tree stand still: friction holds them with anything up to its level, which the band covers.
     """
@@ -106,6 +110,8 @@ class Score(Tabular, Result):
     position: Array | None = None
     repeated: float = 0.0
     repeats: str = ""
+    raw_t: Array | None = None
+    raw: Array | None = None
     resting: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
@@ -135,8 +141,8 @@ class Score(Tabular, Result):
         if self.leverage is not None and np.nanmax(self.leverage) > LEAVES:
             worst = int(np.nanargmax(self.leverage))
             lines.append(
-                f"this motion leaves what was trained: what the parameters leave open is {self.leverage[worst]:.1f} times as "
-                f"large as on the training data ({self.joints[worst]})"
+                f"this motion leaves the range of the training: parameter uncertainty contributes "
+                f"{self.leverage[worst]:.1f} times as much as on the training data ({self.joints[worst]})"
             )
         if self.motors is not None:
             inside = (
@@ -212,6 +218,7 @@ def _with_motors(score: Score, rows: Rows, motion: Motion, prepared: Prepared, e
         open_share=float("nan"),
         described=None,
         position=None,
+        raw=None,
     )
     redundant = B.shape[1] > B.shape[2]
     return replace(score, motors=motors, preload=inside / whole if redundant and whole > 0.0 else 0.0)
@@ -240,7 +247,7 @@ def _no_validation(log: Log, shared: Overlap) -> str:
             f"of {shared.where}"
         )
     return (
-        f"{found}, so its error is no validation; give another log, or ask for it by name: allow_training=True in Python, "
+        f"{found}, so its error does not validate the model; give another log, or allow it: allow_training=True in Python, "
         "--allow-training in validate and report"
     )
 
@@ -301,6 +308,7 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     absent = _not_carried(fit, measured, predicted, motion, keep, low_pass)
     if absent is not None:
         return _without(fit, absent, log, metrics.relative, allow_training)
+    shown = kept_samples(list(effort.T), RAW)
     found = Score(
         name=log.name,
         joints=joints,
@@ -321,6 +329,8 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         open_share=float(np.sqrt(np.mean(open_share**2))) / size if size > 0.0 else float("nan"),
         described=described,
         position=motion.q[centres],
+        raw_t=prepared.motion.t[shown],
+        raw=effort[shown],
         repeated=shared.repeated,
         repeats=shared.where,
         resting=_resting(fit, motion.v[centres][:, keep], joints),

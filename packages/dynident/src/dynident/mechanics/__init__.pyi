@@ -6,8 +6,11 @@ from .closure import close_positions as close_positions
 from .closure import coordinates_from_actuators as coordinates_from_actuators
 from .dynamics import coriolis_matrix as coriolis_matrix
 from .dynamics import forward_dynamics as forward_dynamics
+from .dynamics import forward_kinematics as forward_kinematics
+from .dynamics import frame_motion as frame_motion
 from .dynamics import gravity as gravity
 from .dynamics import inverse_dynamics as inverse_dynamics
+from .dynamics import jacobian as jacobian
 from .dynamics import mass_matrix as mass_matrix
 from .functions import Motion as Motion
 from .functions import MotionLike as MotionLike
@@ -20,6 +23,3 @@ from .inverse_kinematics_closed import inverse_kinematics as inverse_kinematics
 from .inverse_kinematics_closed import reach as reach
 from .inverse_kinematics_closed import singularities as singularities
 from .inverse_kinematics_damped import inverse_kinematics_numeric as inverse_kinematics_numeric
-from .kinematics import forward_kinematics as forward_kinematics
-from .kinematics import frame_motion as frame_motion
-from .kinematics import jacobian as jacobian

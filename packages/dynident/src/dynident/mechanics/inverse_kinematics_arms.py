@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError
+from dynident.mechanics.dynamics import end_frame
 from dynident.mechanics.functions import tree_only
-from dynident.mechanics.kinematics import end_frame
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.tree import node_poses
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
+from dynident.mechanics.dynamics import end_frame
 from dynident.mechanics.inverse_kinematics_arms import (
     EXACT,
     PARALLEL,
@@ -33,7 +34,6 @@ from dynident.mechanics.inverse_kinematics_damped import (
     pose_targets,
     robot_size,
 )
-from dynident.mechanics.kinematics import end_frame
 from dynident.mechanism.mechanism import Mechanism
 
 STARTS, STEPS = 16, 300  # of the search for the pose nearest to a target that is out of reach

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import finite_rows, numbers
 from dynident.errors import DynidentError
+from dynident.mechanics.dynamics import end_frame, forward_kinematics, jacobian
 from dynident.mechanics.functions import coordinates
-from dynident.mechanics.kinematics import end_frame, forward_kinematics, jacobian
 from dynident.mechanism.mechanism import Mechanism
 
 STEPS = 200  # per target, at most

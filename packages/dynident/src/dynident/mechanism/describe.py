@@ -1,11 +1,8 @@
-"""A mechanism in plain data (for JSON), as text and as pictures: its graph as SVG, one row per body, and its links in space."""
+"""A mechanism in plain data (for JSON), as text and as a figure: its links in space and its graph, one row per body."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,12 +10,10 @@ from numpy.typing import ArrayLike
 
 from dynident.errors import DescriptionError
 from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, WIDTH, label, new_figure
-from dynident.files import visible, write_atomic
-from dynident.mechanism.elements import Coupling, Joint, Loop, Placement
+from dynident.mechanism.elements import Coupling, Placement
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.sidecar import own_parts
 from dynident.mechanism.tree import node_poses
-from dynident.pages import several
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,6 +55,8 @@ def description(mechanism: Mechanism) -> dict[str, Any]:
                 "upper": _limit(j.limits.upper),
                 "velocity": _limit(j.limits.velocity),
                 "effort": _limit(j.limits.effort),
+                "acceleration": _limit(j.limits.acceleration),
+                "jerk": _limit(j.limits.jerk),
                 "follows": follows.get(j.name, ""),
             }
             for j in mechanism.joints
@@ -119,7 +116,8 @@ def description_text(data: Mapping[str, Any]) -> str:
     """Return a description as text for people."""
     freedom, moving = "degree" if data["dof"] == 1 else "degrees", "body" if len(data["bodies"]) == 1 else "bodies"
     lines = [f"robot {data['name']}: {data['dof']} {freedom} of freedom, {len(data['bodies'])} moving {moving}"]
-    keys = ("name", "kind", "parent", "child", "lower", "upper", "velocity", "effort", "follows")
+    rare = (key for key in ("acceleration", "jerk") if any(j[key] is not None for j in data["joints"]))
+    keys = ("name", "kind", "parent", "child", "lower", "upper", "velocity", "effort", *rare, "follows")
     rows = [("joint", *keys[1:]), *(tuple("" if j[k] is None else str(j[k]) for k in keys) for j in data["joints"])]
     widths = [max(len(row[i]) for row in rows) for i in range(len(keys))]
     lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -184,63 +182,6 @@ def effort_units(mechanism: Mechanism) -> dict[str, str]:
     return units
 
 
-ROW, STEP, MARGIN, HEAD, LETTER, GAP = 30, 24, 24, 64, 7.3, 26
-STYLE = """
-svg{background:#fff}text{font:13px system-ui,sans-serif;fill:#1f2933}.head{font-weight:650;font-size:15px}.light{fill:#5b6770}
-.body{fill:#fff;stroke:#334e68;stroke-width:2}.base{fill:#334e68;stroke:#334e68}
-.line{stroke:#9aa5b1;stroke-width:2;fill:none}.fixed{stroke-dasharray:2 4}
-.loop{stroke:#b44d12;stroke-width:1.8;stroke-dasharray:6 4;fill:none}.looptext{fill:#b44d12}
-.motor{fill:#0072b2}.follow{fill:#8d5aa5}.passive{fill:#9aa5b1}.stripe{fill:#f5f7f9}
-@media (prefers-color-scheme:dark){svg{background:#161b20}text{fill:#e4e9ed}.light{fill:#a3aeb7}
-.body{fill:#161b20;stroke:#9fb3c8}.base{fill:#9fb3c8;stroke:#9fb3c8}.stripe{fill:#20272d}.motor{fill:#56b4e9}.looptext{fill:#f08a3c}.loop{stroke:#f08a3c}}
-"""
-
-
-def to_svg(mechanism: Mechanism) -> str:
-    """Draw the graph of bodies, joints, loops and actuators."""
-    place = layout(mechanism)
-    joint_of = {joint.child: joint for joint in mechanism.joints}
-    cells = {body: _cells(mechanism, body, joint_of.get(body)) for body in place}
-    heads = ("body", "moved by joint", "kind, axis and range", "mass")
-    left = MARGIN + STEP * (1 + max(column for column, _ in place.values()))
-    widths = [LETTER * max(len(row[k]) for row in (heads, *cells.values())) + GAP for k in range(len(heads))]
-    xs = [left + sum(widths[:k]) for k in range(len(heads))]
-    edge = left + sum(widths)
-    bus = GAP * len(mechanism.loops) + LETTER * max((len(_loop(loop)) for loop in mechanism.loops), default=0)
-    title = f"{mechanism.name}: {_headline(mechanism)}"
-    width, height = max(edge + bus, 1.2 * LETTER * len(title)) + MARGIN, HEAD + ROW * len(place) + MARGIN
-    parts = [_text(MARGIN, 26, title, "head")]
-    parts += [_text(x, 50, text, "light") for x, text in zip(xs, heads, strict=True)]
-    for row in range(0, len(place), 2):
-        parts.append(f'<rect class="stripe" x="0" y="{HEAD + ROW * row}" width="{width:g}" height="{ROW}"/>')
-    xy = {body: (MARGIN + STEP * column, HEAD + ROW * row + ROW // 2) for body, (column, row) in place.items()}
-    parts += [_line(joint, xy) for joint in mechanism.joints]
-    for body, (x, y) in xy.items():
-        kind = "base" if body == mechanism.root else "body"
-        parts.append(f'<circle class="{kind}" cx="{x}" cy="{y}" r="5"/>')
-        parts += [
-            _text(at, y + 4.5, text, "light" if k == 2 else "")
-            for k, (at, text) in enumerate(zip(xs, cells[body], strict=True))
-        ]
-        if body in joint_of and joint_of[body].kind != "fixed":
-            mark, says = _mark(mechanism, joint_of[body])
-            parts.append(f'<circle class="{mark}" cx="{xs[1] - 10:g}" cy="{y}" r="4.5"><title>{says}</title></circle>')
-    for i, loop in enumerate(mechanism.loops):
-        (_, y1), (_, y2) = xy[loop.body_a], xy[loop.body_b]
-        at = edge + GAP * i
-        parts.append(f'<path class="loop" d="M{edge - 8:g} {y1} H{at:g} V{y2} H{edge - 8:g}"/>')
-        parts.append(_text(edge + GAP * len(mechanism.loops), (y1 + y2) / 2 + 4 + 14 * (i % 2), _loop(loop), "looptext"))
-    return visible(
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height}" width="{width:g}" height="{height}" '
-        f'role="img" aria-label="{escape(f"Graph of {mechanism.name}")}"><style>{STYLE}</style>{"".join(parts)}</svg>\n'
-    )
-
-
-def write_svg(mechanism: Mechanism, path: str | os.PathLike[str]) -> Path:
-    """Write the graph of a `mechanism` to an SVG file at `path`."""
-    return write_atomic(path, to_svg(mechanism))
-
-
 def layout(mechanism: Mechanism) -> dict[str, tuple[int, int]]:
     """Return (column, row) of every body: the longest chain goes straight down, shorter branches come first, beside it."""
     children: dict[str, list[str]] = {}
@@ -261,65 +202,6 @@ def layout(mechanism: Mechanism) -> dict[str, tuple[int, int]]:
         for child in reversed(below):  # the smallest is taken next
             waiting.append((child, column if child == below[-1] else column + 1))
     return place
-
-
-def _headline(mechanism: Mechanism) -> str:
-    freedom = "degree" if mechanism.dof == 1 else "degrees"
-    text = f"{mechanism.dof} {freedom} of freedom, {several(len(mechanism.actuators), 'actuator')}"
-    if mechanism.loops:
-        extra = len(mechanism.actuators) - mechanism.dof
-        text += f", {several(len(mechanism.loops), 'loop')}, "
-        text += several(mechanism.closure.redundant_equations, "redundant closure equation")
-        text += f", actuation redundancy {extra}" if extra > 0 else ""
-    return text
-
-
-def _cells(mechanism: Mechanism, body: str, joint: Joint | None) -> tuple[str, str, str, str]:
-    """Return the texts of a row."""
-    inertia = next(b.inertia for b in mechanism.bodies if b.name == body)
-    mass = "" if inertia is None or not inertia[0] else f"{inertia[0]:.4g} kg"
-    if joint is None:
-        return body, "", "", mass
-    if joint.kind == "fixed":
-        return body, joint.name, "fixed", mass
-    return body, joint.name, f"{joint.kind} {_axis(joint)}{_range(joint)}", mass
-
-
-def _axis(joint: Joint) -> str:
-    if joint.kind in ("spherical", "free"):
-        return ""
-    largest = int(np.argmax(np.abs(joint.axis)))
-    sign = "-" if joint.axis[largest] < 0.0 else ""
-    return f"{sign}{'xyz'[largest]}" if abs(joint.axis[largest]) > 0.999 else "({:.2g}, {:.2g}, {:.2g})".format(*joint.axis)
-
-
-def _range(joint: Joint) -> str:
-    low, high = joint.limits.lower, joint.limits.upper
-    unit = "m" if joint.kind == "prismatic" else "rad"
-    return f", {low:.3g} to {high:.3g} {unit}" if np.isfinite(low) and np.isfinite(high) else ""
-
-
-def _mark(mechanism: Mechanism, joint: Joint) -> tuple[str, str]:
-    """Return the class and the meaning of a joint's dot."""
-    if any(set(joint.coordinates) & set(actuator.coupling) for actuator in mechanism.actuators):
-        return "motor", "actuated"
-    if any(coupling.joint in joint.coordinates for coupling in mechanism.couplings):
-        return "follow", "follows other joints"
-    return "passive", "without an actuator"
-
-
-def _loop(loop: Loop) -> str:
-    return f"{loop.name} ({loop.kind})"
-
-
-def _line(joint: Joint, xy: dict[str, tuple[int, int]]) -> str:
-    (x1, y1), (x2, y2) = xy[joint.parent], xy[joint.child]
-    bend = f"V{y2}" if x1 == x2 else f"V{y2 - 10} Q{x1} {y2} {x1 + 10} {y2} H{x2}"
-    return f'<path class="line{" fixed" if joint.kind == "fixed" else ""}" d="M{x1} {y1} {bend}"/>'
-
-
-def _text(x: float, y: float, text: str, style: str = "") -> str:
-    return f'<text x="{x:g}" y="{y:g}" class="{style}">{escape(text)}</text>'
 
 
 def plot_mechanism(mechanism: Mechanism, q: ArrayLike | None = None) -> Figure:

@@ -32,8 +32,8 @@ from dynident.mechanism.elements import (
     rotation_exp,
     unit_vector,
 )
-from dynident.mechanism.inertia import from_com, transform
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import from_com, transform
 from dynident.mechanism.sidecar import without_passive_terms
 from dynident.mechanism.tree import joint_transform
 from dynident.mechanism.xml import (
@@ -345,7 +345,7 @@ def _warn_of_ignored(tree: MjcfTree, source: str) -> None:
     file = tree.file
     for key in ("balanceinertia", "boundmass", "boundinertia"):
         if file.compiler.get(key, "0") not in ("0", "false"):
-            warn_description(f"{source}: <compiler {key}> is ignored; inertias are taken as they stand")
+            warn_description(f"{source}: <compiler {key}> is ignored; inertias are used as given")
     options = [o for o in file.root.findall("option") if any(np.any(_given(o, key)) for key in ("density", "viscosity"))]
     if options:
         warn_description(f"{source}: <option density, viscosity>: the forces of the fluid around the robot are ignored")

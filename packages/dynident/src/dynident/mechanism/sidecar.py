@@ -1,4 +1,4 @@
-"""The sidecar: a TOML file beside a URDF with what URDF cannot say; ``docs/describe.md`` lists its keys."""
+"""The sidecar: a TOML file beside a URDF with what URDF cannot say; ``docs/reference/formats.md`` lists its keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from dynident.friction.terms import check_terms
 from dynident.friction.text import law_of, law_text
 from dynident.mechanism.elements import Actuator, Coupling, Loop, Placement, frozen
 from dynident.mechanism.force import Columns, Force
-from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.loop_closures import is_loop_closures, sidecar_of_closures
+from dynident.mechanism.mechanism import Mechanism, passive_terms
 from dynident.mechanism.xml import LARGEST, naming_file
 
 _TOP = (
@@ -56,12 +57,14 @@ def apply_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], drives: tu
     mechanism : Mechanism
         Robot read from its description.
     path : path-like
-        TOML file, laid out as at the top of this module.
+        TOML file, or loop_closures.yaml of a CAD exporter.
     drives : tuple of Actuator
         Actuators the description itself declares: all that is known when loops appear and the sidecar names none.
     """
-    tables = read_toml(path, "the sidecar", DescriptionError)
+    closures = is_loop_closures(path)
+    tables = {} if closures else read_toml(path, "the sidecar", DescriptionError)
     with naming_file(path):
+        tables = sidecar_of_closures(mechanism, path) if closures else tables
         _known(tables, _TOP, "the sidecar")
         loops = [_loop(table, i) for i, table in enumerate(_tables(tables, "loop"), 1)]
         couplings = [_coupling(table, i) for i, table in enumerate(_tables(tables, "coupling"), 1)]
@@ -118,11 +121,7 @@ def without_passive_terms(mechanism: Mechanism) -> Mechanism:
 
     Joints whose terms or values are given keep them. Without named motors nothing changes: any joint may have one.
     """
-    driven = {name for actuator in mechanism.actuators for name in actuator.coupling}
-    if not mechanism.loops or not driven:
-        return mechanism
-    passive = [joint for joint in mechanism.joints if joint.kind != "fixed" and not driven.intersection(joint.coordinates)]
-    own = {joint.name: () for joint in passive if joint.name not in mechanism.joint_terms and not joint.terms}
+    own = passive_terms(mechanism)
     return mechanism.altered(joint_terms={**mechanism.joint_terms, **own}) if own else mechanism
 
 
@@ -159,6 +158,7 @@ def write_sidecar(
         Sidecar whose keys, order and comments are kept; numbers that differ are replaced.
     """
     content = _content(mechanism, plain)
+    other = None if other is None or is_loop_closures(other) else other
     document = tomlkit.document() if other is None else tomlkit.parse(read_text(other, "the sidecar", "valid TOML"))
     if not content and not document:
         return None

@@ -10,10 +10,10 @@ from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.files import xml_text
 from dynident.mechanism.elements import Joint, Loop, Placement
-from dynident.mechanism.inertia import from_com, to_com, transform
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.mjcf import custom_keys
 from dynident.mechanism.mjcf_writer import ATTRIBUTES
+from dynident.mechanism.parameters import from_com, to_com, transform
 from dynident.mechanism.sidecar import rpy_of
 from dynident.mechanism.urdf import FAR, KINDS, dynamics_attributes
 from dynident.mechanism.xml import exact
@@ -46,7 +46,9 @@ def _checked(body: str, phi: Array) -> tuple[float, Array, Array]:
 
 def urdf_text(mechanism: Mechanism) -> str:
     """Return a robot as URDF."""
-    lines = ['<?xml version="1.0"?>', f'<robot name="{xml_text(mechanism.name)}">']
+    newer = any(np.isfinite([joint.limits.acceleration, joint.limits.jerk]).any() for joint in mechanism.joints)
+    version = ' version="1.2"' if newer else ""
+    lines = ['<?xml version="1.0"?>', f'<robot name="{xml_text(mechanism.name)}"{version}>']
     held = {joint.child for joint in mechanism.joints if joint.kind == "fixed"}
     for body in mechanism.bodies:
         found = _inertia(mechanism, body.name)
@@ -87,6 +89,7 @@ def _urdf_joint(mechanism: Mechanism, joint: Joint) -> list[str]:
         numbers = {"lower": limits.lower, "upper": limits.upper, "velocity": limits.velocity, "effort": limits.effort}
         if kind == "continuous":
             numbers = {key: numbers[key] for key in ("velocity", "effort")}
+        numbers |= {key: x for key in ("acceleration", "jerk") if np.isfinite(x := getattr(limits, key))}  # URDF 1.2
         bounds = {key: float(np.clip(x, -FAR, FAR)) for key, x in numbers.items()}
         lines.append(f"    <limit {_attributes(bounds)}/>")
         names = {symbol: attribute for attribute, symbol in dynamics_attributes().items()}

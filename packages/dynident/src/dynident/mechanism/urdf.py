@@ -14,8 +14,8 @@ from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.terms import TERMS
 from dynident.mechanism.elements import COORDINATES, Actuator, Body, Coupling, Joint, Limits, Placement
-from dynident.mechanism.inertia import from_com, transform
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import from_com, transform
 from dynident.mechanism.sidecar import apply_sidecar
 from dynident.mechanism.xacro.expand import expand
 from dynident.mechanism.xml import (
@@ -92,11 +92,13 @@ def read_urdf(
         name = robot.get("name") or Path(path).stem
         mechanism = Mechanism(name, tuple(bodies), tuple(joints), couplings=tuple(couplings), source=Path(path).name)
         mechanism = mechanism.with_free_base() if floating else mechanism
-        _check_inertias(mechanism)
         drives = _drives(robot, mechanism)
         driven = {name: drives.get(name, direct) for direct in mechanism.actuators for name in direct.coupling}
         mechanism = replace(mechanism, actuators=tuple(driven.values()))
-    return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar, tuple(drives.values()))
+    mechanism = mechanism if sidecar is None else apply_sidecar(mechanism, sidecar, tuple(drives.values()))
+    with naming_file(path):
+        _check_inertias(mechanism)  # a sidecar may say that links have no mass
+    return mechanism
 
 
 def load_urdf(
@@ -213,18 +215,23 @@ def _read_joints(robot: Element, links: set[str]) -> tuple[list[Joint], list[Cou
     return joints, couplings
 
 
+POSITIVE = ("velocity", "effort", "acceleration", "deceleration", "jerk")
+
+
 def _read_limits(limit: Element | None, kind: str, where: str) -> Limits:
     if limit is None or kind == "fixed":
         return Limits()
-    values = {"lower": -np.inf, "upper": np.inf, "velocity": np.inf, "effort": np.inf}
+    # Acceleration, deceleration and jerk are of URDF 1.2; the weaker of braking and speeding up limits both.
+    values = {"lower": -np.inf, "upper": np.inf, **dict.fromkeys(POSITIVE, np.inf)}
     for key, default in tuple(values.items()):
         values[key] = number(limit, key, default, f"{where} <limit>", finite=False)
         if abs(values[key]) >= FAR:
             values[key] = default
-        if key in ("velocity", "effort") and values[key] < 0.0:
+        if key in POSITIVE and values[key] < 0.0:
             raise DescriptionError(f"{where} <limit>: {key} is {values[key]}; give a positive number")
     if kind not in ("revolute", "prismatic"):  # the others turn or move without end, whatever the file says
         values |= {"lower": -np.inf, "upper": np.inf}
+    values["acceleration"] = min(values["acceleration"], values.pop("deceleration"))
     return Limits(**values)
 
 

@@ -19,9 +19,8 @@ from dynident.arrays import Array
 from dynident.errors import DescriptionError, DescriptionWarning
 from dynident.files import write_atomic
 from dynident.mechanism.elements import COORDINATES, Joint
-from dynident.mechanism.inertia import to_com, transform
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.parameters import Parameters, to_com, transform
 from dynident.mechanism.urdf import KINDS, dynamics_attributes, load_urdf, read_urdf
 from dynident.mechanism.xml import XmlPatch, exact, naming_file, read_bytes
 

@@ -13,16 +13,18 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
 from dynident.identify.fit import Fit
 from dynident.identify.score import Score
-from dynident.mechanics.kinematics import forward_kinematics
+from dynident.mechanics.closure import close_positions
+from dynident.mechanics.dynamics import link_poses
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.pages import Html, escape, percent, printable, tag
 from dynident.signals.dependence import autocorrelation
+from dynident.signals.filters import kept_samples
 
 BUDGET = 700_000  # numbers of all signals of a page together, about 4 MB
 FEWEST = 800  # samples of a signal that are kept in any case
@@ -49,20 +51,6 @@ def clean(values: ArrayLike) -> list[float]:
     return [float(f"{x:.6g}") if np.isfinite(x) else 0.0 for x in np.asarray(values, dtype=float).ravel()]
 
 
-def kept_samples(signals: Sequence[Array], most: int) -> NDArray[np.int64]:
-    """Return which samples to keep so that every signal keeps the extremes of every stretch of time."""
-    size = signals[0].size
-    if size <= most:
-        return np.arange(size)
-    length = -(-size * 2 * len(signals) // most)  # samples of a stretch, of which each signal keeps two
-    starts = np.arange(0, size, length)
-    kept = [np.array([0, size - 1])]
-    for y in signals:
-        stretches = np.pad(y, (0, starts.size * length - size), mode="edge").reshape(-1, length)
-        kept += [starts + np.argmin(stretches, axis=1), starts + np.argmax(stretches, axis=1)]
-    return np.unique(np.minimum(np.concatenate(kept), size - 1))
-
-
 def log_data(
     score: Score,
     units: Sequence[str],
@@ -73,6 +61,8 @@ def log_data(
     """Return a scored log for the page: efforts and residuals per joint; `other` is a second prediction, drawn beside."""
     before = score.described if other is None else other
     series, residual = [], []
+    raw = None if score.raw_t is None else score.raw
+    seen = np.arange(0) if raw is None else kept_samples(list(raw.T), most)
     step = float(np.median(np.diff(score.t))) if score.t.size > 1 else 1.0
     for j in range(len(score.joints)):
         y, hat, std = score.measured[:, j], score.predicted[:, j], np.nan_to_num(score.std[:, j])
@@ -81,6 +71,7 @@ def log_data(
         beside = None if before is None else before[:, j]
         series.append(
             {
+                "raw": None if raw is None else packed(raw[seen, j]),
                 "t": packed(score.t[keep]),
                 "measured": packed(y[keep]),
                 "predicted": packed(hat[keep]),
@@ -106,6 +97,7 @@ def log_data(
         "joints": [printable(name) for name in score.joints],
         "units": list(units),
         "labels": {"predicted": printable(labels[0]), "other": printable(labels[1])},
+        "raw_t": None if raw is None or score.raw_t is None else packed(score.raw_t[seen]),
         "series": series,
         "residual": residual,
         "motion": None,
@@ -120,7 +112,7 @@ def share(measured: Array, predicted: Array) -> float:
 
 def samples_per_signal(scores: Sequence[Score]) -> int:
     """Return how many samples of each signal the page can hold."""
-    signals = 5 * sum(len(score.joints) for score in scores)
+    signals = 6 * sum(len(score.joints) for score in scores)
     return max(BUDGET // max(signals, 1), FEWEST)
 
 
@@ -170,8 +162,8 @@ def motion(fit: Fit, score: Score) -> dict[str, Any] | None:
 
 def scene_points(robot: Mechanism, standard: Parameters, q: Array, others: Sequence[tuple[str, Array]] = ()) -> Array:
     """Return where links, centres of mass and `others` (body and place in its frame) are at positions q, (N, points, 3)."""
-    poses = {body.name: forward_kinematics(robot, q, body.name) for body in robot.bodies}
-    points = [position for _, position in poses.values()]
+    poses = link_poses(robot, close_positions(robot, q) if robot.loops else q)
+    points = [poses[body.name][1] for body in robot.bodies]
     points += [poses[body][1] + poses[body][0] @ place for body, place in (*_centres(robot, standard), *others)]
     return np.stack(points, axis=1)
 

@@ -33,6 +33,7 @@ def write_report(
     verdict: Verdict | None = None,
     training_score: Score | None = None,
     truth: Mapping[str, float] | Parameters | None = None,
+    command: str = "",
 ) -> Path:
     """Write one HTML page with everything one needs to trust, or not to trust, an identified model.
 
@@ -54,6 +55,8 @@ def write_report(
         Score on the training data, shown as such.
     truth : mapping or Parameters, optional
         True standard parameters of a simulated robot, to compare with.
+    command : str
+        Command that made the fit, for the head of the page.
 
     Examples
     --------
@@ -102,7 +105,7 @@ def write_report(
     ]
     title = f"{fit.mechanism.name} - dynamic identification report"
     footer = escape(f"Written by dynident {__version__}. This page is self-contained: it loads nothing.")
-    return write_atomic(path, page(title, sections.headline(fit, verdict), parts, footer, embed.script(), data))
+    return write_atomic(path, page(title, sections.headline(fit, verdict, command), parts, footer, embed.script(), data))
 
 
 File = str | os.PathLike[str]
@@ -144,7 +147,7 @@ class Identification(Tabular, Result):
             lines += [f"  {check.sentence}", *([f"    -> {check.next_step}"] if check.next_step else [])]
         if len(failed) > MOST_FAILED:
             lines.append(f"  more failed checks: {', '.join(check.name for check in failed[MOST_FAILED:])}")
-        lines += [note.sentence for note in fit.notes if note.kind == "refit"]
+        lines += [*verdict.remarks(), *(note.sentence for note in fit.notes if note.kind == "refit")]
         return "\n".join(lines)
 
     def _data(self) -> str:
@@ -169,6 +172,11 @@ class Identification(Tabular, Result):
             free = f"     ({meaning}least squares {100 * shown.free:.3g} %)" if np.isfinite(shown.free) else ""
             name = "held-out error" if held_out else "training error"
             rows.append(f"  {name}   {described}{100 * shown.metrics.relative:.3g} %{free}")
+            if (floor := self.verdict.noise_floor) is not None:
+                times = shown.metrics.relative / floor
+                rows.append(
+                    f"  noise floor      {100 * floor:.3g} % of the training efforts; the error is {times:.1f} times that"
+                )
             if np.isfinite(shown.coverage):
                 rows.append(f"  coverage         {100 * shown.coverage:.0f} % of samples within two standard deviations")
             own = shown if shown.motors is None else shown.motors  # with loops, motors are measured
@@ -184,9 +192,9 @@ class Identification(Tabular, Result):
         """Draw measured and predicted efforts of the first log, a held-out one if there is any."""
         return self.scores[0].plot()
 
-    def report(self, path: File = "report.html") -> Path:
-        """Write the HTML report."""
-        return write_report(path, self.fit, self.scores, self.verdict)
+    def report(self, path: File = "report.html", command: str = "") -> Path:
+        """Write the HTML report; the `command` that made it is shown at its head."""
+        return write_report(path, self.fit, self.scores, self.verdict, command=command)
 
     def write(
         self,
@@ -195,6 +203,7 @@ class Identification(Tabular, Result):
         search: Sequence[File] = (),
         arguments: Mapping[str, object] | None = None,
         sidecar: File | None = None,
+        command: str = "",
     ) -> list[Path]:
         """Write fit.json, verdict.json, report.html and the identified robot as one set; return the files.
 
@@ -219,7 +228,7 @@ class Identification(Tabular, Result):
                 stale = "; the one in the folder is of an earlier fit" if (folder / name).exists() else ""
                 warn(f"{name} is not written: {error}{stale}", DynidentWarning)
             try:
-                self.report(staged / "report.html")
+                self.report(staged / "report.html", command)
             except MissingExtraError as error:
                 warn(f"no report is written: {error}", DynidentWarning)
             return [folder / path.name for path in sorted(staged.iterdir())]

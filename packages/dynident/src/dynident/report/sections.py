@@ -51,7 +51,7 @@ def quality(scores: Sequence[Score]) -> Html:
 
 def preparation(fit: Fit, scores: Sequence[Score]) -> Html:
     """Return every decision of the preparation, in words."""
-    nothing = "No notes: the evidence came from a motion, not from a log."
+    nothing = "No notes: the regression data came from a motion, not from a log."
     parts: list[object] = [
         tag("h3", "Training data"),
         bullets([note.sentence for note in fit.notes]) if fit.notes else tag("p", nothing),
@@ -81,9 +81,7 @@ def provenance(fit: Fit, scores: Sequence[Score]) -> Html:
         for use, source in entries
     ]
     heads = ("Log", "Use", "Time [s]", "Samples", "Rate [Hz]", "Cut-off [Hz]", "Band [Hz]", "Effort", "SHA-256")
-    logs = (
-        table(heads, rows, numeric=(3, 4, 5, 6), short=(1, 2, 7)) if rows else tag("p", "The evidence did not come from logs.")
-    )
+    logs = table(heads, rows, numeric=(3, 4, 5, 6), short=(1, 2, 7)) if rows else tag("p", "These data did not come from logs.")
     facts = [
         ("Robot description", fit.mechanism.source or "made in memory"),
         ("Joint terms", ", ".join(fit.mechanism.terms) or "none"),
@@ -93,7 +91,7 @@ def provenance(fit: Fit, scores: Sequence[Score]) -> Html:
         ("dynident", __version__),
         *((package, version(package)) for package in PACKAGES),
         ("Python", platform.python_version()),
-        *((("Date", date()),) if date() else ()),
+        ("Date", date()),
     ]
     return section("provenance", "Provenance", logs, table(("What", "Which"), facts))
 
@@ -124,8 +122,10 @@ def _options(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} = {value!r}" for key, value in options.items()) or "defaults"
 
 
-LAYERS = (("measured", "measured"), ("predicted", "blue"), ("other", "orange"), ("band", "band"))
-HINT = "Drag to zoom, double-click to see all, shift-drag to move; the time axes of a log move together."
+MOST_NAMED = 4  # logs in the head
+FEW = 0.1  # error whose second digit after the point counts
+LAYERS = (("raw", "muted"), ("measured", "measured"), ("predicted", "blue"), ("other", "orange"), ("band", "band"))
+HINT = "Drag to zoom in on the raw samples, double-click to see all, shift-drag to move; the time axes of a log move together."
 
 
 def held_out_errors(verdict: Verdict) -> list[float]:
@@ -134,8 +134,8 @@ def held_out_errors(verdict: Verdict) -> list[float]:
     return [float(v) for v in values if v is not None]
 
 
-def headline(fit: Fit, verdict: Verdict) -> Html:
-    """Return the title, the verdict in one sentence and the key numbers."""
+def headline(fit: Fit, verdict: Verdict, command: str = "") -> Html:
+    """Return the title, what it was made of, the verdict in one sentence and the key numbers."""
     errors = held_out_errors(verdict)
     worst = max(errors, default=float("nan"))
     failed = [check.name.replace("_", " ") for check in verdict.checks if not check.ok]
@@ -165,12 +165,13 @@ def headline(fit: Fit, verdict: Verdict) -> Html:
     else:
         kind, title = "mid", "Checks failed"
         sentence = f"{predicts}; {missed}."
+    described = [entry["description_relative"] for entry in verdict.scores if entry["relative"] == worst]
+    before = float("nan") if not described or described[0] is None else float(described[0])
     estimated = int(np.count_nonzero(fit.solved))
     good = sum(row.verdict == "good" for row in fit.observability())
     cards = [
-        ("Held-out relative error", percent(worst), logs if errors else "not validated"),
-        ("Training relative error", percent(fit.training_relative), "not a validation"),
-        ("Description", percent(fit.posterior.description_relative), "training error before identification"),
+        _before_after("Held-out error", before, worst, logs if errors else "not validated"),
+        _before_after("Training error", fit.posterior.description_relative, fit.training_relative, "not a validation"),
         ("Base parameters", f"{estimated} of {fit.base.rank}", f"estimated; {good} known to 10 % or better"),
         ("Condition number", number(fit.condition, 3), "of the scaled regression"),
         ("Equations", f"{fit.rows:,}".replace(",", "\N{THIN SPACE}"), f"of {several(len(fit.groups), 'joint')}"),
@@ -182,11 +183,7 @@ def headline(fit: Fit, verdict: Verdict) -> Html:
     return join(
         [
             tag("h1", fit.mechanism.name),
-            tag(
-                "p",
-                f"Dynamic identification report, {several(fit.mechanism.dof, 'axis').replace('axiss', 'axes')}",
-                class_="lead",
-            ),
+            tag("p", *_origin(fit, verdict, command), class_="lead"),
             tag("div", tag("strong", title), tag("p", sentence), class_=f"banner {kind}", role="status"),
             tag("dl", *boxes, class_="cards"),
             tag(
@@ -194,6 +191,33 @@ def headline(fit: Fit, verdict: Verdict) -> Html:
             ),
         ]
     )
+
+
+def _before_after(name: str, before: float, after: float, remark: str) -> tuple[str, str, str]:
+    """Return the card of an error: of the description, then of the identified model."""
+    if not (np.isfinite(before) and np.isfinite(after)):
+        return name, percent(after), remark
+    digits = 2 if max(before, after) < FEW else 1
+    return (
+        name,
+        f"{percent(before, digits)} \N{RIGHTWARDS ARROW} {percent(after)}",
+        f"description \N{RIGHTWARDS ARROW} identified; {remark}",
+    )
+
+
+def _origin(fit: Fit, verdict: Verdict, command: str) -> list[object]:
+    """Return logs, date, version and command."""
+    training = list(dict.fromkeys(str(source["name"]) for source in fit.sources if "name" in source))
+    uses = (("fitted", training), ("held out", [str(entry["log"]) for entry in verdict.scores if not entry["training"]]))
+    words = [
+        f"{use}: {', '.join(names[:MOST_NAMED])}{f' and {len(names) - MOST_NAMED} more' * (len(names) > MOST_NAMED)}"
+        for use, names in uses
+        if names
+    ]
+    facts = " \N{MIDDLE DOT} ".join(
+        [several(fit.mechanism.dof, "axis").replace("axiss", "axes"), *words, date(), f"dynident {__version__}"]
+    )
+    return [facts, *([Html("<br>"), tag("code", command)] if command else [])]
 
 
 def checks(verdict: Verdict) -> Html:
@@ -233,13 +257,13 @@ def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
         )
         if np.isfinite(score.description):
             sentence += (
-                f" Before: the untouched description makes {percent(score.description)}; least squares alone, without belief "
+                f" Before: the description has {percent(score.description)}; least squares alone, without prior "
                 f"and physical consistency, {percent(score.free)}."
             )
         if score.leverage is not None and np.nanmax(score.leverage) > 1.0:
             worst = int(np.nanargmax(score.leverage))
             sentence += (
-                f" What the parameters leave open is up to {number(float(score.leverage[worst]), 2)} times what it is on the "
+                f" Parameter uncertainty contributes up to {number(float(score.leverage[worst]), 2)} times as much as on the "
                 f"training data ({score.joints[worst]})."
             )
         pictures: Sequence[object] = curves(
@@ -276,6 +300,7 @@ def before_after(score: Score) -> Html:
 def curves(log: int, score: Score, labels: tuple[str, str]) -> list[Html]:
     """Return the places of the curves of a log, with switches for joints and curves."""
     words = {"measured": "measured", "predicted": labels[0], "other": labels[1], "band": "two standard deviations"}
+    words |= {"raw": "raw samples", "measured": "measured, low-passed"} if score.raw is not None else {"raw": ""}
     layers = [
         tag("button", _key(colour), words[name], type="button", class_="chip", aria_pressed="true", data_layer=name)
         for name, colour in LAYERS
@@ -328,7 +353,7 @@ def robot(fit: Fit, scores: Sequence[Score], drawn: Sequence[int]) -> Html:
         "Blue dots are joints; they grow with the residual and turn orange beyond two standard deviations. Green circles are "
         "the identified centres of mass, the blue line is the path of the last link."
     )
-    hint = "Drag to turn; ctrl and wheel to come closer. The time is that of the curves below."
+    hint = "Drag to turn; ctrl and wheel to zoom. The time is that of the curves below."
     parts: list[object] = [tag("p", text, " ", tag("span", hint, class_="hint"), class_="note")]
     for index in drawn:
         picture = plot("robot", f"{fit.mechanism.name} moving along log {scores[index].name}", index)
@@ -383,7 +408,7 @@ def residuals(fit: Fit, scores: Sequence[Score]) -> Html:
             )
             for j, name in enumerate(score.joints)
         ]
-        heads = ("Joint", "Unit", "Mean", "Standard deviation", "Independent samples", "Std too small by up to")
+        heads = ("Joint", "Unit", "Mean", "Standard deviation", "Independent samples", "Factor of underestimated std")
         parts += [tag("h3", _title(score)), table(heads, rows, numeric=range(2, 6))]
         if held_out and score.training:
             continue  # the table is enough
@@ -395,7 +420,7 @@ def residuals(fit: Fit, scores: Sequence[Score]) -> Html:
             )
             parts.append(tag("div", *three, class_="three"))
     text = (
-        "White residuals are noise; slow ones are what the model lacks. Standard deviations of parameters assume independent "
+        "White residuals are noise; slow ones are model error. Standard deviations of parameters assume independent "
         "samples: where only a share of them is, they are too small by up to the factor of the last column. The pictures: "
         "distribution (line: standard normal), autocorrelation (ground: white noise), residual against prediction."
     )

@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
-from dynident.checks import plain
 from dynident.errors import LogError
 from dynident.graph.machine import MachineCode, vector_width
 
@@ -40,9 +39,9 @@ LONGEST = 100  # half length of a decimating filter in output samples
 HIGHEST = 20  # order of Butterworth's filter
 #: Central differences of order 8, weights of x[i + k] -+ x[i - k]: exact to 0.1 % up to 0.2 of the sampling rate, where the
 #: 3-point one loses 25 %.
-_FIRST = np.array([4 / 5, -1 / 5, 4 / 105, -1 / 280])
-_SECOND = np.array([8 / 5, -1 / 5, 8 / 315, -1 / 560])
-MARGIN = _FIRST.size  # samples at each end that have no derivatives
+FIRST = np.array([4 / 5, -1 / 5, 4 / 105, -1 / 280])
+SECOND = np.array([8 / 5, -1 / 5, 8 / 315, -1 / 560])
+MARGIN = FIRST.size  # samples at each end that have no derivatives
 FEWEST_VALUES = 18  # samples of a signal that is differentiated
 #: Time constants of the slowest pole over 2 pi after which the impulse response is below round-off, exp(-2 pi 6.2) = 1e-17;
 #: the default filter of order 4 needs 16 periods of its cut-off for that.
@@ -108,7 +107,7 @@ def butterworth_part(
     own = slice(start, start + count)
     if not derivatives:
         return x[own, :channels], np.empty((0, channels)), np.empty((0, channels))
-    v, a = differences(_FIRST / step, _SECOND / step**2, x[start - MARGIN : start + count + MARGIN])
+    v, a = differences(FIRST / step, SECOND / step**2, x[start - MARGIN : start + count + MARGIN])
     return x[own, :channels], v[:, :channels], a[:, :channels]
 
 
@@ -158,7 +157,6 @@ def stray(t: Array) -> float:
 
 def check_cutoff(cutoff: float, rate: float, samples: int) -> float:
     """Return `cutoff` if it lies below the Nyquist frequency and not far below one period in the record."""
-    cutoff = plain(cutoff)
     if not (isinstance(cutoff, int | float | np.number) and math.isfinite(cutoff) and cutoff > 0.0):
         raise LogError(f"cut-off frequency is {cutoff!r}; give a positive number of Hz")
     if cutoff >= 0.5 * rate:
@@ -176,15 +174,6 @@ def shaped_like(q: ArrayLike, *arrays: Array) -> Triple:
     flat = np.asarray(q).ndim == 1
     a, b, c = (np.ascontiguousarray(x[:, 0]) if flat else np.ascontiguousarray(x) for x in arrays)
     return a, b, c
-
-
-def central_differences(q: ArrayLike, step: float) -> tuple[Array, Array]:
-    """First and second derivative by central differences of order 8, shape (N - 8, ...): 4 samples go at each end."""
-    values = np.asarray(q, dtype=np.float64)
-    columns = values.reshape(values.shape[0], -1)
-    found = differences(_FIRST / step, _SECOND / step**2, padded(columns))
-    v, a = (x[:, : columns.shape[1]].reshape(-1, *values.shape[1:]) for x in found)
-    return v, a
 
 
 def _prolonged(values: Array, pad: int) -> Array:
@@ -208,21 +197,6 @@ def low_pass_sections(order: int, cutoff: float) -> list[Section]:
     return sections
 
 
-def forward(sections: list[Section], x: Array) -> Array:
-    """Filter columns (N, n) forward, as if they had rested at their first value before."""
-    work = padded(x)
-    filter_columns(sections, work)
-    return work[:, : x.shape[1]]
-
-
-def both_ways(sections: list[Section], x: Array) -> Array:
-    """Filter columns (N, n) forward and backward: no delay, the squared amplitude."""
-    work = padded(x)
-    filter_columns(sections, work)
-    filter_columns(sections, work, backward=True)
-    return work[:, : x.shape[1]]
-
-
 # ---------------------------------------------------------------------- regressor columns and efforts to fewer rows
 @dataclass(frozen=True, eq=False)
 class Decimator:
@@ -239,7 +213,6 @@ class Decimator:
     taps: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "factor", plain(self.factor))
         if isinstance(self.factor, bool) or not isinstance(self.factor, int | np.integer) or not 1 <= self.factor <= MOST:
             raise LogError(f"decimation factor is {self.factor!r}; it must be a whole number from 1 to {MOST}")
         if not (isinstance(self.rate, int | float | np.number) and 0 < self.rate < math.inf):
@@ -383,7 +356,7 @@ LINES = 4
 #: A channel that moves less than this (rad or m) and less than this part of the widest motion stands still.
 STILL = 1e-3
 #: Sum of the magnitudes of the weights of the second difference.
-SECOND_SIZE = float(2.0 * abs(np.sum(_SECOND)) + 2.0 * np.sum(np.abs(_SECOND)))
+SECOND_SIZE = float(2.0 * abs(np.sum(SECOND)) + 2.0 * np.sum(np.abs(SECOND)))
 #: Spacings of float64 by which rounding may move a position on its way here (units, gears, resampling).
 ROUNDINGS = 16.0
 #: Fewer samples show no spectrum.
@@ -533,6 +506,20 @@ def _noise_share(f: Array, density: Array, lowest: float, valley: float, band: f
     below = lowest * min(band, valley) / 5.0 * (min(band, valley) / valley) ** 4
     step = float(f[1] - f[0])
     return float(below + np.sum(density[(f > valley) & (f <= band)]) * step)
+
+
+def kept_samples(signals: Sequence[Array], most: int) -> NDArray[np.int64]:
+    """Return which samples to keep so that every signal keeps the extremes of every stretch of time."""
+    size = signals[0].size
+    if size <= most:
+        return np.arange(size)
+    length = -(-size * 2 * len(signals) // most)  # samples of a stretch, of which each signal keeps two
+    starts = np.arange(0, size, length)
+    kept = [np.array([0, size - 1])]
+    for y in signals:
+        stretches = np.pad(y, (0, starts.size * length - size), mode="edge").reshape(-1, length)
+        kept += [starts + np.argmin(stretches, axis=1), starts + np.argmax(stretches, axis=1)]
+    return np.unique(np.minimum(np.concatenate(kept), size - 1))
 
 
 def extremes(q: Array) -> tuple[Array, Array]:

@@ -1,18 +1,14 @@
-"""Files to tables, by their ending: text, gzip, npz, MATLAB, HDF5, Parquet, bags, LeRobot folders; and tables in memory."""
+"""Contents of files to columns: gzip, npz, MATLAB, HDF5, Parquet, LeRobot's information; and tables in memory."""
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import json
 import math
-import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
@@ -25,9 +21,6 @@ from dynident.files import read_regular
 from dynident.signals.matlab import Unread, first_notes, read_matlab
 from dynident.signals.tables import (
     COLUMNS,
-    GROWTH,
-    LARGEST,
-    ROOM,
     Content,
     Table,
     check_room,
@@ -42,72 +35,7 @@ from dynident.signals.text import read_json, read_text
 DEPTH = 16
 #: Endings of files with text.
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".log", ".lvm", ".yaml", ".yml")
-#: What to do with files of other programs.
-ELSEWHERE = {
-    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV"),
-    **dict.fromkeys((".pkl", ".pickle", ".joblib"), "a pickle can run code and is never loaded: save CSV, npz or Parquet"),
-    **dict.fromkeys((".feather", ".arrow"), "read it with pandas and give the DataFrame to Log.read"),
-    **dict.fromkeys((".npy",), "save its columns by name, np.savez('run.npz', t=..., q=..., tau=...)"),
-}
 HDF5 = b"\x89HDF\r\n\x1a\n"  #: how such files begin
-
-
-def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) -> Table:
-    """Read one file or bag into a `Table`, choosing the reader by the file name's ending; units are not yet converted.
-
-    `topics` of a bag: the first one gives the clock; its only topic of JointState messages when omitted.
-    """
-    file = Path(path)
-    suffix = _suffix(file)
-    if is_bag(file):
-        with naming(file):
-            bag: Table = bags(file).read_bag(file, topics)
-        return bag
-    if not suffix and not file.exists():
-        raise LogError(f"cannot read '{file}': it does not exist; give a file, a bag or a folder")
-    if suffix not in READERS:
-        others = (ending for ending in READERS if ending not in TEXT and not ending.endswith(".gz"))
-        known = ", ".join((*TEXT, ".gz of them", *others, ".mcap", ".db3", ".bag"))
-        hint = f"; {ELSEWHERE[suffix]}" if suffix in ELSEWHERE else ""
-        raise LogError(f"cannot read '{file}': ending '{suffix}' is not one of {known}{hint}")
-    try:
-        if file.is_file() and (size := file.stat().st_size) > LARGEST:
-            raise LogError(f"cannot read '{file}': it has {size >> 20} MB; at most {LARGEST >> 20} MB are read, split the file")
-        data = read_regular(file)
-    except OSError as error:
-        raise LogError(f"cannot read '{file}': {error.strerror or error}") from error
-    if not data:
-        raise LogError(f"cannot read '{file}': the file is empty")
-    room = max(ROOM, GROWTH * len(data))
-    with naming(file):
-        content = READERS[suffix](data, room)
-    return replace(table_of(file.name, content, topics), sha256=hashlib.sha256(data).hexdigest())
-
-
-def is_bag(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a ROS bag or MCAP file, by its ending."""
-    return Path(path).is_dir() or _suffix(Path(path)) in (".mcap", ".db3", ".bag")
-
-
-def has_format(path: Path) -> bool:
-    """Whether `read_table` reads a file by its ending; a folder may be anything."""
-    return not path.is_dir() and (is_bag(path) or _suffix(path) in READERS)
-
-
-@contextmanager
-def naming(file: Path) -> Iterator[None]:
-    """Say which file cannot be read."""
-    try:
-        yield
-    except LogError as error:
-        raise LogError(printable(f"cannot read '{file}': {error}", 2000)) from error
-    except OSError as error:
-        raise LogError(printable(f"cannot read '{file}': {error.strerror or error}", 2000)) from error
-
-
-def _suffix(file: Path) -> str:
-    parts = [s.lower() for s in file.suffixes]
-    return "".join(parts[-2:]) if parts and parts[-1] == ".gz" else (parts[-1] if parts else "")
 
 
 def read_frame(frame: object) -> Table:
@@ -122,7 +50,7 @@ def read_frame(frame: object) -> Table:
     elif isinstance(frame, Mapping):
         columns = {str(name): values for name, values in frame.items()}
     elif hasattr(frame, "schema") and hasattr(frame, "column_names") and hasattr(frame, "to_pydict"):
-        return table_of("the table", _arrow().table_columns(named))
+        return table_of("the table", arrow().table_columns(named))
     elif hasattr(frame, "columns") and hasattr(frame, "__getitem__"):
         index = getattr(frame, "index", None)
         if index is not None and (getattr(index, "name", None) or getattr(index.dtype, "kind", "") in "Mmf"):
@@ -291,29 +219,21 @@ def _read_parquet(data: bytes, room: int) -> Content:
     file = open_parquet(data, room)
     with decoding("Parquet"):
         table = file.read()
-    content: Content = _arrow().table_columns(table)
+    content: Content = arrow().table_columns(table)
     return content
 
 
 def open_parquet(source: Any, room: int, **options: Any) -> Any:
     """Open a Parquet file after checking that all of it fits into `room` bytes when it is unpacked."""
-    return _arrow().open_parquet(source, room, **options)
+    return arrow().open_parquet(source, room, **options)
 
 
-def _arrow() -> ModuleType:
+def arrow() -> ModuleType:
+    """Return the module that reads Parquet files and Arrow tables, whose library is an extra."""
     try:
-        from dynident.signals import arrow  # noqa: PLC0415 - pyarrow is an extra
+        from dynident.signals import arrow as module  # noqa: PLC0415 - pyarrow is an extra
     except ImportError as error:
         raise missing_extra("pyarrow", "parquet", "reading Parquet files") from error
-    return arrow
-
-
-def bags(path: Path) -> ModuleType:
-    """Return the module that reads bags, whose libraries are an extra; `path` is what shall be read."""
-    try:
-        from dynident.signals import bags as module  # noqa: PLC0415 - its libraries are an extra
-    except ImportError as error:
-        raise missing_extra(error.name or "rosbags", "ros", f"reading '{path.name}' as a ROS bag or MCAP file") from error
     return module
 
 
@@ -337,24 +257,7 @@ READERS: dict[str, Callable[[bytes, int], Content]] = {
 LARGEST_INFO = 16 << 20  #: bytes of meta/info.json
 
 
-def is_data_set(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is the folder of a LeRobot data set."""
-    return (Path(path) / "meta" / "info.json").is_file() and (Path(path) / "data").is_dir()
-
-
-def read_data_set(path: str | os.PathLike[str]) -> Table:
-    """Read the only file of numbers that a data set has; where there are several one of them has to be named."""
-    folder = Path(path)
-    files = sorted(folder.glob("data/*/*.parquet"))
-    if not files:
-        raise LogError(f"cannot read '{folder}': it has no file data/*/*.parquet; download its data too")
-    if len(files) > 1:
-        some = ", ".join(str(f.relative_to(folder)) for f in files[:3])
-        raise LogError(f"cannot read '{folder}': it has {len(files)} files of numbers ({some} ...); give one of them")
-    return replace(read_table(files[0]), labels=_joints(folder / "meta" / "info.json"))
-
-
-def _joints(info: Path) -> tuple[str, ...]:
+def joints_of(info: Path) -> tuple[str, ...]:
     """Names of the entries of observation.state: "elbow.pos" is the joint elbow. None where it has other words."""
     if info.stat().st_size > LARGEST_INFO:
         return ()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.checks import plain
 from dynident.errors import LogError, SignalWarning, warn
 from dynident.figures import over_time
 from dynident.mechanics.functions import Motion
@@ -60,6 +60,14 @@ REST = 2.0
 SMALL = 0.01
 #: States of a log, at most, in which its period is looked for.
 STATES = 4096
+#: Fingerprints of logs hold positions and efforts in 16 bits, that is, to 1.5e-5 of their range.
+LEVELS = 65535
+ROW = 0.08  # path per row at the usual speed: 70 rows for one oscillation, whose path is 4 sqrt(2)
+REACH = 3  # rows that the low-pass of a fingerprint takes on either side
+PIECE = 512  # rows of a piece of a long log, and how many pieces are kept, evenly spaced
+MOST_PIECES = 20
+SNIPPETS, SNIPPET = 32, 64  # stretches of samples as they were logged, for the noise, and samples of each
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +185,9 @@ class Options:
 
     def __post_init__(self) -> None:
         for name in ("cutoff", "band", "decimation"):
-            object.__setattr__(self, name, plain(getattr(self, name)))
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray) and value.ndim == 0:  # what NumPy's functions return
+                object.__setattr__(self, name, value.item())
         if self.method not in METHODS:
             raise LogError(f"method is {self.method!r}; it must be one of {', '.join(METHODS)}")
         if self.method == "fourier" and self.period is None:
@@ -211,7 +221,7 @@ class Preparation:
         log, resampled = _one_clock(piece, options.resample, notes)
         self.log = log
         self._low, self._high = extremes(log.position) if resampled else piece.extremes
-        samples, self.rate = len(log), (len(log) - 1) / log.duration
+        samples, self.rate = log.t.size, (log.t.size - 1) / log.duration
         self.cutoff = chosen = _cutoff(piece, log, self.rate, options.cutoff, resampled, self._low < self._high, notes)
         spoiled = 0 if options.method == "fourier" else math.ceil(SPOILED * self.rate / chosen.frequency)
         if samples - 2 * spoiled < 4 * HALF:
@@ -341,7 +351,7 @@ class Preparation:
 
     def _look_at_rests(self, notes: list[str]) -> None:
         """Find out how long joints rest, and take every `step`-th of the states that are kept."""
-        samples, count, states = len(self.log), np.zeros(len(self.log.joints)), []
+        samples, count, states = self.log.t.size, np.zeros(len(self.log.joints)), []
         self.step = -(-len(self) // STATES) or 1
         for part in self.parts:
             q, v, a, resting = self._at_rest(part)
@@ -365,7 +375,7 @@ class Preparation:
         passing through zero on the way is no rest.
         """
         # Enough samples on both sides to see whether a run is long.
-        wide = slice(max(own.start - self._shortest_rest, 0), min(own.stop + self._shortest_rest, len(self.log)))
+        wide = slice(max(own.start - self._shortest_rest, 0), min(own.stop + self._shortest_rest, self.log.t.size))
         q, v, a = self._motion or self._filtered(self.log.position, wide)
         if np.any(self.still):
             q[:, self.still] = 0.5 * (self._low + self._high)[self.still]
@@ -412,7 +422,7 @@ def common_cutoff(pieces: Sequence[Segment]) -> Cutoff:
     clocks = [_one_clock(piece, "auto", []) for piece in pieces]
     if len(pieces) == 1 and not clocks[0][1]:
         return pieces[0].cutoff
-    rates = [(len(log) - 1) / log.duration for log, _ in clocks]
+    rates = [(log.t.size - 1) / log.duration for log, _ in clocks]
     rate = min(rates)
     records = [
         (log if own <= 1.01 * rate else to_uniform(log, rate)).position for (log, _), own in zip(clocks, rates, strict=True)
@@ -463,7 +473,7 @@ def _on_clock(piece: Segment, resample: float | str, notes: list[str]) -> tuple[
     name = piece.whole.name
     if not piece.ranges:
         raise LogError(f"log '{name}' has no stretch where all positions and efforts are finite; check the channels")
-    if len(piece.ranges) > 1 or len(piece) < len(piece.whole):
+    if len(piece.ranges) > 1 or len(piece) < piece.whole.t.size:
         notes.append(
             f"gaps or long missing stretches cut the log into {len(piece.ranges)} pieces; the longest, samples "
             f"{piece.start}:{piece.stop}, is used (split_at_gaps gives the others)"
@@ -477,7 +487,7 @@ def _on_clock(piece: Segment, resample: float | str, notes: list[str]) -> tuple[
     if resample != "auto":
         if isinstance(resample, str | bool) or not 0 < resample < math.inf:
             raise LogError(f"resample is {resample!r}; give 'auto' or a rate in Hz")
-        notes.append(f"resampled from {log.rate:.6g} Hz to {resample:.6g} Hz as asked")
+        notes.append(f"resampled from {log.rate:.6g} Hz to {resample:.6g} Hz as given")
         return to_uniform(log, float(resample)), True
     if strays <= UNIFORM:
         return log, False
@@ -487,7 +497,7 @@ def _on_clock(piece: Segment, resample: float | str, notes: list[str]) -> tuple[
             f"the stamps stray by up to {strays:.3g} steps, but the positions are {ratio:.3g} times smoother taken as uniform "
             f"samples: the sampling is uniform, the stamps are noise and are replaced by {log.rate:.6g} Hz"
         )
-        return replace(log, t=np.linspace(log.t[0], log.t[-1], len(log))), False
+        return replace(log, t=np.linspace(log.t[0], log.t[-1], log.t.size)), False
     notes.append(
         f"irregular clock (up to {strays:.3g} steps off): resampled to {log.rate:.6g} Hz by its stamps, which make the "
         f"positions {1 / ratio:.3g} times smoother"
@@ -503,9 +513,9 @@ def _cutoff(
     elif isinstance(cutoff, str):
         raise LogError(f"cutoff is {cutoff!r}; give 'auto' or a frequency in Hz")
     else:
-        frequency = check_cutoff(cutoff, rate, len(log))
+        frequency = check_cutoff(cutoff, rate, log.t.size)
         band = frequency / RATIO
-        chosen = Cutoff(frequency, band, band, frequency, moving, f"cut-off {frequency:.4g} Hz as asked")
+        chosen = Cutoff(frequency, band, band, frequency, moving, f"cut-off {frequency:.4g} Hz as given")
     notes.append(chosen.explanation)
     return chosen
 
@@ -545,8 +555,62 @@ def _decimator(
         )
     short = f" (the band alone would allow {wanted}, but at least {FEWEST_ROWS} rows are kept)" if factor < wanted else ""
     notes.append(
-        f"decimation by {factor}{short}: regressor columns and efforts are low-passed alike at {decimator.cutoff:.4g} Hz; "
+        f"decimation by {factor}{short}: regressor columns and efforts pass the same low-pass of {decimator.cutoff:.4g} Hz; "
         f"what is fitted and judged on decimated rows is the band 0 to {decimator.cutoff:.4g} Hz, "
         f"{decimator.length(samples)} rows per channel"
     )
     return decimator
+
+
+# ---------------------------------------------------------------------- what a fit keeps of a log
+def fingerprint(log: Preparation, efforts: bool = True) -> dict[str, Any]:
+    """Return what a fit keeps of a log's samples, to recognise them in other logs (`identify.held_out`), as JSON can hold it.
+
+    Rows of low-passed positions and efforts, about 70 for one oscillation, and 32 snippets of 64 efforts as they were logged:
+    for a robot with six joints about 55 kB for 20 s, and at most 0.4 MB for a long log. Without `efforts`, which were not
+    measured, they are stored as zero.
+    """
+    q, v = log.states
+    speed = np.linalg.norm(v / scale_of(np.std(q, axis=0)), axis=1)
+    usual = np.sum(speed**2) / max(np.sum(speed), 1e-300)  # mean along the path: standstill does not count
+    low_pass = Decimator(int(np.clip(ROW / max(usual, 1e-300) * log.rate, 1.0, len(log) // 50 + 1)), log.rate, REACH)
+    factor, taps, total, t = low_pass.factor, low_pass.taps.size, low_pass.length(len(log)), log.t
+    first = _thinned(list(range(0, total, PIECE)), MOST_PIECES)
+    pieces = log.measured((i * factor, (min(i + PIECE, total) - 1) * factor + taps) for i in first)
+    places = np.linspace(0, len(log) - SNIPPET, min(SNIPPETS, len(log) // SNIPPET)).astype(int)
+    snippets = log.efforts(places, SNIPPET)
+    if not efforts:
+        pieces = [np.hstack([each[:, : q.shape[1]], np.zeros_like(each[:, q.shape[1] :])]) for each in pieces]
+        snippets = [np.zeros_like(each) for each in snippets]
+    rows = [
+        _packed(float(t[taps // 2]) + i * factor / log.rate, factor / log.rate, low_pass.apply(piece))
+        for i, piece in zip(first, pieces, strict=True)
+    ]
+    samples = [_packed(float(t[i]), 1.0 / log.rate, snippet) for i, snippet in zip(places, snippets, strict=True)]
+    return {"rows": rows, "total": total, "samples": samples}
+
+
+def both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fingerprint of two pieces of one log."""
+    return {
+        "rows": _thinned([*one["rows"], *other["rows"]], MOST_PIECES),
+        "total": one["total"] + other["total"],
+        "samples": _thinned([*one["samples"], *other["samples"]], SNIPPETS),
+    }
+
+
+def _thinned(pieces: list[T], most: int) -> list[T]:
+    """Return a limited number of pieces, evenly spaced."""
+    return [pieces[i] for i in np.unique(np.linspace(0, len(pieces) - 1, min(len(pieces), most)).astype(int))]
+
+
+def _packed(start: float, step: float, rows: Array) -> dict[str, Any]:
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    size = np.where(high > low, high - low, 1.0) / LEVELS
+    text = base64.b64encode(np.rint((rows - low) / size).astype("<u2").tobytes()).decode("ascii")
+    return {"start": start, "step": step, "low": low.tolist(), "size": size.tolist(), "levels": text}
+
+
+def scale_of(spread: Array) -> Array:
+    """Return what positions are divided by; a joint that hardly moves counts less, because it has noise only."""
+    return np.asarray(np.sqrt(spread.size) * np.maximum(spread, max(0.01 * float(spread.max()), 1e-300)))

@@ -1,4 +1,4 @@
-"""Tables to a `Log`: the clock, the channels of every quantity, and all of it in SI.
+"""Files to tables by their ending, and tables to a `Log`: the clock, the channels of every quantity, and all of it in SI.
 
 In tables in long format a column states the joint, the quantity or the run of each row:
 
@@ -8,26 +8,34 @@ In tables in long format a column states the joint, the quantity or the run of e
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from dynident.arrays import Array
-from dynident.errors import LogError
+from dynident.errors import LogError, missing_extra
+from dynident.files import read_regular
 from dynident.plugins import LOG_READERS, reader_of
 from dynident.signals.channels import REQUIRED, Found, files_beside, find_channels, rules_of, unwrap
 from dynident.signals.clock import aligned, join_stamps, on_one_clock, without_repeats
-from dynident.signals.formats import has_format, is_data_set, read_data_set, read_frame, read_table
+from dynident.signals.formats import READERS, TEXT, joints_of, read_frame
 from dynident.signals.log import FIELDS, Log, check_effort_kind
 from dynident.signals.tables import (
     EPISODES,
+    GROWTH,
     JOINT_KEYS,
+    LARGEST,
     NOT_READ,
     ROLES,
+    ROOM,
     VARIABLE_KEYS,
     Table,
     Words,
@@ -36,15 +44,122 @@ from dynident.signals.tables import (
     is_time,
     parse_column,
     plain_key,
+    printable,
     split_unit,
+    table_of,
     time_column,
     time_name,
     to_si,
 )
 
+UR_EFFORT = (  # [UniversalRobots2026]
+    "For joint_states of a Universal Robots driver it is motor_current [A]; on PolyScope 5.23, 10.11 or newer, where the "
+    "driver's use_currents_as_efforts is false, it is joint_torque [N m]"
+)
+
 VALUES = ("value", "values", "val", "reading")
 FEWEST = 3  #: rows per joint or run, below which a column is something else: a counter, a checksum
 SHOWN = 12  #: names in a sentence
+#: What to do with files of other programs.
+ELSEWHERE = {
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV"),
+    **dict.fromkeys((".pkl", ".pickle", ".joblib"), "a pickle can run code and is never loaded: save CSV, npz or Parquet"),
+    **dict.fromkeys((".feather", ".arrow"), "read it with pandas and give the DataFrame to Log.read"),
+    **dict.fromkeys((".npy",), "save its columns by name, np.savez('run.npz', t=..., q=..., tau=...)"),
+}
+
+
+# ---------------------------------------------------------------------- files
+def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) -> Table:
+    """Read one file or bag into a `Table`, choosing the reader by the file name's ending; units are not yet converted.
+
+    `topics` of a bag: the first one gives the clock; its only topic of JointState messages when omitted.
+    """
+    file = Path(path)
+    suffix = _suffix(file)
+    if is_bag(file):
+        with naming(file):
+            bag: Table = bags(file).read_bag(file, topics)
+        return bag
+    if not suffix and not file.exists():
+        raise LogError(f"cannot read '{file}': it does not exist; give a file, a bag or a folder")
+    if suffix not in READERS:
+        others = (ending for ending in READERS if ending not in TEXT and not ending.endswith(".gz"))
+        known = ", ".join((*TEXT, ".gz of them", *others, ".mcap", ".db3", ".bag"))
+        hint = f"; {ELSEWHERE[suffix]}" if suffix in ELSEWHERE else ""
+        raise LogError(f"cannot read '{file}': ending '{suffix}' is not one of {known}{hint}")
+    try:
+        if file.is_file() and (size := file.stat().st_size) > LARGEST:
+            raise LogError(f"cannot read '{file}': it has {size >> 20} MB; at most {LARGEST >> 20} MB are read, split the file")
+        data = read_regular(file)
+    except OSError as error:
+        raise LogError(f"cannot read '{file}': {error.strerror or error}") from error
+    if not data:
+        raise LogError(f"cannot read '{file}': the file is empty")
+    room = max(ROOM, GROWTH * len(data))
+    with naming(file):
+        content = READERS[suffix](data, room)
+    return replace(table_of(file.name, content, topics), sha256=hashlib.sha256(data).hexdigest())
+
+
+def is_bag(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a ROS bag or MCAP file, by its ending."""
+    return Path(path).is_dir() or _suffix(Path(path)) in (".mcap", ".db3", ".bag")
+
+
+def has_pieces(path: Path) -> bool:
+    """Whether a file can be read piece by piece, by its ending."""
+    return path.is_file() and (is_bag(path) or _suffix(path) == ".parquet")
+
+
+def has_format(path: Path) -> bool:
+    """Whether `read_table` reads a file by its ending; a folder may be anything."""
+    return not path.is_dir() and (is_bag(path) or _suffix(path) in READERS)
+
+
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Say which file cannot be read."""
+    try:
+        yield
+    except LogError as error:
+        raise LogError(printable(f"cannot read '{file}': {error}", 2000)) from error
+    except OSError as error:
+        raise LogError(printable(f"cannot read '{file}': {error.strerror or error}", 2000)) from error
+
+
+def _suffix(file: Path) -> str:
+    parts = [s.lower() for s in file.suffixes]
+    return "".join(parts[-2:]) if parts and parts[-1] == ".gz" else (parts[-1] if parts else "")
+
+
+def is_data_set(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is the folder of a LeRobot data set."""
+    return (Path(path) / "meta" / "info.json").is_file() and (Path(path) / "data").is_dir()
+
+
+def read_data_set(path: str | os.PathLike[str]) -> Table:
+    """Read the only file of numbers that a data set has; where there are several one of them has to be named."""
+    folder = Path(path)
+    files = sorted(folder.glob("data/*/*.parquet"))
+    if not files:
+        raise LogError(f"cannot read '{folder}': it has no file data/*/*.parquet; download its data too")
+    if len(files) > 1:
+        some = ", ".join(str(f.relative_to(folder)) for f in files[:3])
+        raise LogError(f"cannot read '{folder}': it has {len(files)} files of numbers ({some} ...); give one of them")
+    return replace(read_table(files[0]), labels=joints_of(folder / "meta" / "info.json"))
+
+
+def bags(path: Path) -> ModuleType:
+    """Return the module that reads bags, whose libraries are an extra; `path` is what shall be read."""
+    try:
+        from dynident.signals import bags as module  # noqa: PLC0415 - its libraries are an extra
+    except ImportError as error:
+        raise missing_extra(error.name or "rosbags", "ros", f"reading '{path.name}' as a ROS bag or MCAP file") from error
+    return module
+
+
+# ---------------------------------------------------------------------- long format
 
 
 def words_of(values: Array) -> Words | None:
@@ -67,7 +182,7 @@ def _key(names: tuple[str, ...], columns: Mapping[str, Any], texts: Mapping[str,
 
 # ---------------------------------------------------------------------- several runs in one table
 def episodes_of(columns: Mapping[str, Any], texts: Mapping[str, Words]) -> tuple[str, Words] | None:
-    """The column that tells runs apart and what it says, None for one run.
+    """The column that separates runs, and its values; None for one run.
 
     `episode_index` of LeRobot always does; others only where the clock starts again, since 'run' may be a flag.
     """
@@ -92,7 +207,7 @@ def one_episode(
     found = episodes_of(columns, texts)
     if found is None:
         if wanted is not None:
-            raise LogError(f"episode {wanted!r} is asked for, but no column such as 'episode_index' tells runs apart")
+            raise LogError(f"episode {wanted!r} is requested, but no column such as 'episode_index' separates the runs")
         return dict(columns), dict(texts)
     column, words = found
     names = _listed(words.known)
@@ -156,7 +271,7 @@ def wide(
         if column in units:
             units[label] = units[column]
     notes.append(
-        f"one row per {' and '.join(repr(key) for key in keys)}, brought side by side: {len(labels)} of them "
+        f"one row per {' and '.join(repr(key) for key in keys)}, converted to columns: {len(labels)} of them "
         f"({_listed(tuple(labels))}), {len(times)} samples"
     )
     return result
@@ -201,7 +316,7 @@ def _on_one_clock(
             raise LogError(f"the rows of '{labels[k]}' are not in the order of their times, or two have one time; sort them")
     first, last = max(clock[r[0]] for r in rows), min(clock[r[-1]] for r in rows)
     times = times[(times >= first) & (times <= last)]
-    notes.append(f"rows have times of their own: brought to those of '{labels[0]}' by linear interpolation")
+    notes.append(f"rows have separate times: interpolated to those of '{labels[0]}'")
     since = np.asarray(times - first, dtype=np.float64)
     own = [np.asarray(clock[r] - first, dtype=np.float64) for r in rows]
     return times, {(c, k): np.interp(since, own[k], v[r]) for c, v in columns.items() for k, r in enumerate(rows)}
@@ -272,7 +387,7 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
     """Tables to a log with every channel at the time that the file says."""
     if own and len(tables) == 1 and tables[0].metadata is not None:
         return _own_log(tables[0], rules)
-    kind = check_effort_kind(rules.get("effort_kind"))
+    kind = _effort_kind(tables, rules.get("effort_kind"))
     notes = [note for t in tables for note in t.notes]
     row_units = {name: unit for t in tables for name, unit in t.units.items()}
     texts = tables[0].texts if len(tables) == 1 else {}
@@ -308,10 +423,22 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
             **({"sha256": [t.sha256 for t in tables]} if all(t.sha256 for t in tables) else {}),
             "rows": int(clock.size),
             "time_column": clock_column,
+            "columns": {role: list(names) for role, names in found.columns.items()},
+            "units": {role: [unit or "" for unit in units] for role, units in found.units.items()},
             "conversions": notes,
         },
         **arrays,
     )
+
+
+def _effort_kind(tables: list[Table], kind: object) -> str:
+    """Return the effort kind; where it is missing, the error says what the efforts of a known driver are."""
+    try:
+        return check_effort_kind(kind)
+    except LogError as error:
+        if kind is None and any("shoulder_pan_joint" in name for name in _columns(tables, {})):
+            raise LogError(f"{error}. {UR_EFFORT}") from None
+        raise
 
 
 def _understood(found: Found, columns: Mapping[str, Array]) -> list[str]:
@@ -578,7 +705,7 @@ def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
         )
     asked = rules.get("effort_kind")
     if asked is not None and check_effort_kind(asked) != kind:
-        raise LogError(f"effort kind '{asked}' was asked, but '{table.label}' says its effort is '{kind}'; leave it out")
+        raise LogError(f"effort kind '{asked}' was given, but '{table.label}' says its effort is '{kind}'; leave it out")
     other = sorted(set(rules) & {"unit", "counts_per_unit", "rate"})
     if other:
         raise LogError(f"{other} were given, but '{table.label}' was written by dynident in SI with its clock; leave them out")

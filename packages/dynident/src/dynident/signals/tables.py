@@ -107,7 +107,7 @@ def _factor(quantity: str, unit: object, effort_kind: str | None, per_unit: obje
             told = f"unit of {quantity} is '{unit}', but nothing says how many make a rad (or m)"
             raise LogError(f"{told}; give counts_per_unit=1303.8 for an encoder with 8192 counts per turn")
         if not isinstance(per_unit, int | float) or not math.isfinite(per_unit) or abs(per_unit) < 1e-300:
-            raise LogError(f"counts_per_unit={per_unit} is no number of counts; it must be finite and not zero")
+            raise LogError(f"counts_per_unit={per_unit} is not a number of counts; it must be finite and not zero")
         expected = {"position": "", "reference": "", "velocity": "s", "acceleration": "s2"}[quantity]
         if derivative != expected:
             raise LogError(f"unit of {quantity} is '{unit}'; for counts write 'counts{'/' * bool(expected)}{expected}'")
@@ -589,5 +589,5 @@ def time_column(columns: Mapping[str, Any], notes: list[str]) -> str | None:
                 notes.append(f"time: column '{found[0]}'")
             return found[0]
         if rank > 0:
-            raise LogError(f"several columns look like time: {found[:8]}; say which with schema={{'time': ...}}")
+            raise LogError(f"several columns look like time: {found[:8]}; choose with schema={{'time': ...}}")
     return None

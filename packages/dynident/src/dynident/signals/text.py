@@ -615,7 +615,7 @@ def _add_list(name: str, entry: list[Any], content: Content) -> None:
     try:
         content.columns[name] = np.array([[np.nan] if x is None else x for x in entry], dtype=np.float64)
     except (TypeError, ValueError):
-        content.notes.append(f"'{printable(name, 60)}' left out: it is no list of numbers, or its rows are not equally long")
+        content.notes.append(f"'{printable(name, 60)}' left out: it is not a list of numbers, or its rows are not equally long")
 
 
 def _add_texts(name: str, cells: list[str], content: Content) -> None:

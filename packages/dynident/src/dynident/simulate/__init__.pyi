@@ -1,14 +1,13 @@
 from .analysis import TrackingError as TrackingError
 from .analysis import tracking_error as tracking_error
-from .batch import monte_carlo as monte_carlo
 from .closed_loop import ClosedLoop as ClosedLoop
 from .closed_loop import reference_motion as reference_motion
 from .record import Run as Run
 from .record import Sensors as Sensors
 from .reference import Disturbance as Disturbance
 from .robot import VirtualRobot as VirtualRobot
+from .robot import standard_controller as standard_controller
+from .robot import standard_machine as standard_machine
+from .robot import with_noise as with_noise
 from .stability import small_motions as small_motions
-from .standard import standard_controller as standard_controller
-from .standard import standard_machine as standard_machine
-from .standard import with_noise as with_noise
 from .thermal import Heating as Heating

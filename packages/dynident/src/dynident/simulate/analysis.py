@@ -15,9 +15,8 @@ from dynident.arrays import Array
 from dynident.errors import SimulationError
 from dynident.figures import BLUE, CURVES, INK, MUTED, ORANGE, WIDTH, extremes, finish, label, new_figure
 from dynident.mechanics.actuation import actuator_torques, preload
-from dynident.mechanics.dynamics import inverse_dynamics
+from dynident.mechanics.dynamics import end_frame, inverse_dynamics, jacobian
 from dynident.mechanics.functions import Motion, at_rest, project, tree_motion
-from dynident.mechanics.kinematics import end_frame, jacobian
 from dynident.mechanism.describe import effort_units
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
@@ -250,7 +249,7 @@ def tracking_error(
     """
     if reference.q.shape != motion.q.shape or not np.allclose(reference.t, motion.t, rtol=0.0, atol=1e-9):
         raise SimulationError(
-            f"reference has {reference.q.shape} samples and motion {motion.q.shape}, or their times differ; sample both alike"
+            f"reference has {reference.q.shape} samples and motion {motion.q.shape}, or other times; sample both at equal times"
         )
     labels = tuple(f"x{i + 1}" for i in range(motion.dof)) if names is None else tuple(names)
     kept = motion.t - motion.t[0] >= after

@@ -19,8 +19,8 @@ from dynident.checks import choice, flag, gain, per_actuator, whole
 from dynident.drive.drive import sensed_current, sensed_position
 from dynident.errors import DynidentError, SimulationError, SimulationWarning, warn
 from dynident.files import write_atomic
+from dynident.mechanics.dynamics import forward_kinematics
 from dynident.mechanics.functions import Motion
-from dynident.mechanics.kinematics import forward_kinematics
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.results import Result, stored
@@ -59,7 +59,7 @@ class Truth:
     mean_current: Array  #: (N, k), mean over one cycle of the log around each sample [A]
     mean_voltage: Array  #: (N, k), the same of the voltage [V]
     wrenches: Mapping[str, Array] = field(default_factory=dict)  #: (N, 6), external wrenches by link
-    temperature: Array | None = None  #: (N, k), of the rubbing parts, when the robot has thermal models [degree Celsius]
+    temperature: Array | None = None  #: (N, k), of the friction surfaces, when the robot has thermal models [degree Celsius]
     #: (N, m), temperatures of all zones of every thermal model, by joint or actuator [degree Celsius]
     zones: Mapping[str, Array] = field(default_factory=dict)
 
@@ -544,7 +544,7 @@ def check_channels(robot: VirtualRobot) -> None:
 
 
 def _one_to_one(mechanism: Mechanism) -> bool:
-    """Tell whether every coordinate has one motor of its own."""
+    """Return whether every coordinate has one motor of its own."""
     driven = [next(iter(actuator.coupling)) for actuator in mechanism.actuators if len(actuator.coupling) == 1]
     return len(driven) == len(mechanism.actuators) and sorted(driven) == sorted(mechanism.coordinate_names)
 

@@ -13,8 +13,8 @@ from dynident.errors import DescriptionError
 from dynident.graph.algebra import absolute, back, dot, matrix, maximum, minimum, product, transposed, vector, where
 from dynident.graph.expression import Function, Node
 from dynident.mechanics.actuation import least_norm, least_squares
+from dynident.mechanics.dynamics import jacobian
 from dynident.mechanics.inverse_kinematics_damped import robot_size
-from dynident.mechanics.kinematics import jacobian
 from dynident.mechanics.newton_euler import MovingTree
 from dynident.mechanism.mechanism import Mechanism
 

@@ -14,17 +14,15 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.errors import DescriptionError, DynidentError
-from dynident.graph.algebra import matrix, plus, scale, snapped, vector
+from dynident.graph.algebra import matrix, plus, scale, snapped, solve_symmetric, vector
 from dynident.graph.expression import Graph, Node, substitute, total
 from dynident.graph.printing import identifiers
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.solving import solve_symmetric
 from dynident.mechanism.elements import Joint
 from dynident.mechanism.force import Columns
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.tree import FIXED, Geometry, Pose, compose
-from dynident.symbolic.program import Program, Quantity
-from dynident.symbolic.regroup import Regrouping, regroup
+from dynident.symbolic.program import Program, Quantity, Regrouping, regroup
 
 NEGLIGIBLE = 1e-12  # [m]
 

@@ -1,25 +1,32 @@
-"""`Program`: named closed forms that share one graph, with their inputs, operation counts and values."""
+"""`Program`: closed forms that share one graph, with their inputs, operation counts and values; exact base parameters.
+
+    Izz_1R = Izz_1 + ia_1 + d2^2 m_2 + ...
+
+With W1 the regressor columns of the leaders and W = W1 K all of them, K depends on the lengths only. It is found by numbers
+and recognised, never guessed: K is computed for many random sets of lengths, each entry is fitted by polynomials of degree 0,
+1, 2 in the lengths (and by them times gravity, or divided by a length or two), and a fit counts only when it also explains
+sets of lengths that it has not seen. Coefficients close to a multiple of 1/12 are taken as that fraction. An entry that no such
+polynomial explains stays the number of the robot's own geometry and is marked as not exact; when the robot's lengths are
+special (columns that depend on each other for these lengths only) all entries stay numbers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
+from fractions import Fraction
+from itertools import combinations_with_replacement
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
-from dynident.errors import DynidentError, missing_extra
+from dynident.errors import DynidentError
 from dynident.graph.compiled import Compiled
-from dynident.graph.expression import Function, Graph, Node, evaluate_nodes, reachable
-from dynident.graph.operations import sympy_functions
-
-if TYPE_CHECKING:
-    from dynident.symbolic.regroup import Regrouping
-
+from dynident.graph.expression import Function, Graph, Node, evaluate_nodes, reachable, total
+from dynident.mechanism.mechanism import Mechanism
+from dynident.parallel import one_blas_thread
 
 SHARED = ("phi", "beta", "geometry")  # arrays that are the same for all samples
 COUNTED = ("+", "*", "/", "sin", "cos", "other")
@@ -138,25 +145,6 @@ class Program:
             given[name] = array
         return given
 
-    # ---- conversions ------------------------------------------------------------------------------------------------
-
-    def to_sympy(self, quantity: str) -> Any:
-        """Return a closed form as a sympy matrix, with the symbols' own names."""
-        sympy = load_sympy("converting closed forms to sympy")
-        form = self[quantity]
-        value: dict[int, Any] = {}
-        functions = sympy_functions(sympy)
-        for node in reachable(form.entries):
-            args = [value[arg.index] for arg in node.args]
-            if node.op == "const":
-                value[node.index] = sympy.Integer(int(node.value)) if node.value == int(node.value) else sympy.Float(node.value)
-            elif node.op == "symbol":
-                value[node.index] = sympy.Symbol(self.label(*place(node.name)), real=True)
-            else:
-                value[node.index] = functions[node.op](*args)
-        rows = form.shape[0] if form.shape else 1
-        return sympy.Matrix(rows, len(form.entries) // rows, [value[entry.index] for entry in form.entries])
-
     def function(self, quantity: str, prefix: str = "") -> Function:
         """Return a closed form as a function of arrays, as printers and the compiler take it."""
         form = self[quantity]
@@ -177,9 +165,256 @@ def place(symbol: str) -> tuple[str, int]:
     return array, int(number)
 
 
-def load_sympy(purpose: str) -> Any:
-    """Return the module sympy, an optional extra that is needed for a purpose."""
-    try:
-        return import_module("sympy")
-    except ImportError:
-        raise missing_extra("sympy", "symbolic", purpose) from None
+Monomial = tuple[int, ...]
+"""Exponent of every symbol of the geometry."""
+
+# Within a body the classical independent set of a revolute joint comes first, as in `identify.base`.
+BODY_ORDER = ("Ixx", "Ixy", "Ixz", "Iyz", "Izz", "mx", "my", "Iyy", "mz", "m")
+TOLERANCE = 3e-5  # as in `identify.base`: what torques can show, not round-off
+AGREEMENT = 1e-7  # of a recognised coefficient on lengths it was not fitted to
+UNSEEN = 8  # sets of lengths kept for that check
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """One entry of K as a polynomial of the lengths."""
+
+    terms: tuple[tuple[float, Monomial], ...]  # Factor and exponents of every term
+    symbols: tuple[str, ...]  # Names of the lengths
+    exact: bool = True  # False when it is only the number for the robot's own lengths
+
+    def node(self, graph: Graph) -> Node:
+        """Return the coefficient as an expression of a graph."""
+        parts = []
+        for factor, powers in self.terms:
+            above, below = graph.const(factor), graph.one
+            for length, power in zip(graph.symbols("geometry", len(powers)), powers, strict=True):
+                for _ in range(abs(power)):
+                    above, below = (above * length, below) if power > 0 else (above, below * length)
+            parts.append(above / below)
+        return total(parts) if parts else graph.zero
+
+    def __str__(self) -> str:
+        return _joined([(factor, _monomial(powers, self.symbols)) for factor, powers in self.terms])
+
+
+@dataclass(frozen=True, eq=False)
+class Regrouping:
+    """Base parameters beta = K phi with coefficients in closed form."""
+
+    columns: tuple[int, ...]  # Standard parameters that lead the combinations
+    parameters: tuple[str, ...]  # Names of all standard parameters
+    coefficients: tuple[dict[int, Coefficient], ...]  # Entries of K that are not zero, by standard parameter
+    nodes: tuple[tuple[Node, ...], ...]  # K as expressions
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each base parameter: the leader's, with an R behind when others are regrouped into it."""
+        rows = zip(self.columns, self.coefficients, strict=True)
+        return tuple(self.parameters[c] + ("R" if len(row) > 1 else "") for c, row in rows)
+
+    @property
+    def rank(self) -> int:
+        """Number of base parameters b."""
+        return len(self.columns)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every coefficient was recognised."""
+        return all(entry.exact for row in self.coefficients for entry in row.values())
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """Each base parameter as a sum, as in ``Izz_1R = Izz_1 + ia_1 + d2^2 m_2``."""
+        lines = []
+        for name, leader, row in zip(self.names, self.columns, self.coefficients, strict=True):
+            parts: list[tuple[float, str]] = [(1.0, self.parameters[leader])]
+            for j, entry in row.items():
+                if j == leader:
+                    continue
+                if len(entry.terms) == 1:
+                    factor, powers = entry.terms[0]
+                    label = _monomial(powers, entry.symbols)
+                    parts.append((factor, f"{label} {self.parameters[j]}".strip()))
+                else:
+                    parts.append((1.0, f"({entry}) {self.parameters[j]}"))
+            lines.append(f"{name} = {_joined(parts)}")
+        return tuple(lines)
+
+
+def regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | None = None) -> Regrouping:
+    """Find the base parameters of a derived regressor."""
+    with one_blas_thread():  # many small systems: threads would make them several times slower
+        return _regroup(program, mechanism, columns)
+
+
+def _regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | None) -> Regrouping:
+    n, p = program["regressor"].shape
+    symbols = program.inputs.get("geometry", ())
+    own = np.array(program.values.get("geometry", np.zeros(0)))
+    rng = np.random.default_rng(0)
+    samples = max(50, -(-3 * p // n))
+    W, size = _regressor(program, own[None], samples, rng)
+    leaders = _leaders(W[0] / size, mechanism) if columns is None else _checked(columns, p, mechanism)
+    K, _ = _solve(W, leaders)
+    if not np.isfinite(K).all():
+        raise DynidentError(f"columns are {leaders}, some of which no torque of '{mechanism.name}' shows; leave those out")
+    table = [{int(j): _constant(K[0, i, j], symbols) for j in np.flatnonzero(row)} for i, row in enumerate(K[0])]
+    if symbols:
+        seen = {node.name for node in reachable(program["regressor"].entries) if node.op == "symbol"}
+        used = {name for i, name in enumerate(symbols) if f"geometry[{i}]" in seen}
+        families = list(_families(symbols, used))
+        sets = max(len(family) for family in families) + UNSEEN + 4
+        lengths = rng.uniform(0.4, 1.2, (sets, len(symbols))) * rng.choice([-1.0, 1.0], (sets, len(symbols)))
+        random_W, _ = _regressor(program, lengths, max(24, -(-2 * p // n)), rng)
+        random_K, rest = _solve(random_W, leaders)
+        generic = rest < 1e-8
+        table = _recognise(random_K, K[0], lengths, families, symbols) if generic else table
+    graph = program.graph
+    nodes = tuple(tuple(row[j].node(graph) if j in row else graph.zero for j in range(p)) for row in table)
+    return Regrouping(tuple(leaders), mechanism.parameters.names, tuple(table), nodes)
+
+
+def _checked(columns: Sequence[int], p: int, mechanism: Mechanism) -> list[int]:
+    chosen = [int(c) for c in columns]
+    if len(set(chosen)) != len(chosen) or not all(0 <= c < p for c in chosen):
+        raise DynidentError(f"columns are {chosen}; name each of the {p} parameters of '{mechanism.name}' at most once")
+    return chosen
+
+
+def _regressor(program: Program, lengths: Array, samples: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return regressors (sets, samples n, p) at random states, and the size of their columns."""
+    n, p = program["regressor"].shape
+    sets = lengths.shape[0]
+    inputs = {key: rng.uniform(-s, s, (sets * samples, n)) for key, s in (("q", np.pi), ("v", 3.0), ("a", 10.0))}
+    if lengths.shape[1]:
+        inputs["geometry"] = np.repeat(lengths, samples, axis=0)
+    W = program.evaluate("regressor", **inputs).reshape(sets, samples * n, p)
+    size = np.sqrt(np.max(np.sum(W**2, axis=1), axis=0))
+    return W, np.where(size > TOLERANCE * np.max(size), size, np.inf)
+
+
+def _leaders(W: Array, mechanism: Mechanism) -> list[int]:
+    """Return the columns that are independent of those before them, in the preferred order; columns have unit length."""
+    symbols = [name.split("_")[0] for name in mechanism.parameters.names[:10]]
+    bodies = len(mechanism.tree.bodies)
+    order = [10 * body + symbols.index(symbol) for body in range(bodies) for symbol in BODY_ORDER]
+    Q = np.zeros((W.shape[0], 0))
+    kept: list[int] = []
+    for c in [*order, *range(10 * bodies, W.shape[1])]:
+        w = W[:, c]
+        for _ in range(2):
+            w = w - Q @ (Q.T @ w)
+        length = float(np.linalg.norm(w))
+        if length > TOLERANCE:
+            Q = np.column_stack([Q, w / length])
+            kept.append(c)
+    return kept
+
+
+def _solve(W: Array, leaders: Sequence[int]) -> tuple[Array, float]:
+    """Return K (sets, b, p) with W = W1 K, and the largest relative part of a column that it leaves."""
+    size = np.linalg.norm(W, axis=1, keepdims=True)
+    visible = size > 1e-10 * np.max(size, axis=2, keepdims=True)  # smaller columns are round-off of zero ones
+    scaled = np.where(visible, W / np.where(visible, size, 1.0), 0.0)
+    K = np.empty((W.shape[0], len(leaders), W.shape[2]))
+    worst = 0.0
+    for k, (x, length) in enumerate(zip(scaled, size[:, 0], strict=True)):
+        B = np.linalg.lstsq(x[:, leaders], x, rcond=None)[0]
+        worst = max(worst, float(np.max(np.abs(x - x[:, leaders] @ B), initial=0.0)))
+        B[np.abs(B) < 1e-9] = 0.0
+        K[k] = B * (length / length[list(leaders)][:, None])
+        K[k][:, list(leaders)] = np.eye(len(leaders))
+    return K, worst
+
+
+def _families(symbols: Sequence[str], used: Container[str]) -> Iterator[list[Monomial]]:
+    """Yield sets of monomials to try, simplest first; lengths before the first joint appear in no torque."""
+    count = len(symbols)
+    lengths = [i for i, name in enumerate(symbols) if name not in ("g", "g0") and name in used]
+
+    def monomial(up: Sequence[int], down: Sequence[int] = ()) -> Monomial:
+        powers = [0] * count
+        for i in up:
+            powers[i] += 1
+        for i in down:
+            powers[i] -= 1
+        return tuple(powers)
+
+    gravity = [i for i, name in enumerate(symbols) if name in ("g", "g0")]
+    for extra in ([], gravity) if gravity else ([],):
+        for degree in (0, 1, 2):
+            yield [monomial([*extra, *up]) for up in combinations_with_replacement(lengths, degree)]
+    for down in (1, 2):
+        for up in range(3):
+            if len(lengths) <= 6 or up + down <= 2:
+                pairs = [
+                    monomial(a, b)
+                    for b in combinations_with_replacement(lengths, down)
+                    for a in combinations_with_replacement(lengths, up)
+                    if not set(a) & set(b)
+                ]
+                if pairs:
+                    yield pairs
+
+
+def _recognise(
+    K: Array, own: Array, lengths: Array, families: Sequence[list[Monomial]], symbols: tuple[str, ...]
+) -> list[dict[int, Coefficient]]:
+    """Return the polynomials behind all entries of K (sets, b, p), the plain numbers of `own` where there is none."""
+    size = np.max(np.abs(K), axis=0)
+    open_entries = [(int(i), int(j)) for i, j in np.argwhere(size > 1e-8)]
+    found: dict[tuple[int, int], Coefficient] = {}
+    for family in families:
+        if not open_entries:
+            break
+        A = np.stack([np.prod(lengths ** np.array(powers, dtype=float), axis=1) for powers in family], axis=1)
+        rows, columns = zip(*open_entries, strict=True)
+        values = K[:, rows, columns]
+        x = np.linalg.lstsq(A[:-UNSEEN], values[:-UNSEEN], rcond=None)[0]
+        near = np.round(12.0 * x) / 12.0
+        x = np.where(np.abs(x - near) < AGREEMENT * np.maximum(1.0, np.abs(x)), near, x)
+        wrong = np.max(np.abs(A[-UNSEEN:] @ x - values[-UNSEEN:]), axis=0)
+        for k, entry in enumerate(open_entries):
+            if wrong[k] <= AGREEMENT * max(1.0, size[entry]):
+                terms = tuple((float(c), m) for c, m in zip(x[:, k], family, strict=True) if c != 0.0)
+                found[entry] = Coefficient(terms, symbols)
+        open_entries = [entry for entry in open_entries if entry not in found]
+    found |= {entry: _constant(float(own[entry]), symbols) for entry in open_entries}
+    table: list[dict[int, Coefficient]] = [{} for _ in range(K.shape[1])]
+    for (i, j), coefficient in sorted(found.items()):
+        if coefficient.terms:
+            table[i][j] = coefficient
+    return table
+
+
+def _constant(value: float, symbols: tuple[str, ...]) -> Coefficient:
+    number = _fraction(float(value))
+    return Coefficient(((number, (0,) * len(symbols)),) if number else (), symbols, not symbols)
+
+
+def _fraction(value: float) -> float:
+    """Return the multiple of 1/12 next to a number when it is within the noise, else the number."""
+    near = round(12.0 * value) / 12.0
+    return near if abs(value - near) < 1e-7 * max(1.0, abs(value)) else float(value)
+
+
+def _monomial(powers: Monomial, symbols: Sequence[str]) -> str:
+    up = [f"{s}^{k}" if k > 1 else s for s, k in zip(symbols, powers, strict=True) if k > 0]
+    down = [f"{s}^{-k}" if k < -1 else s for s, k in zip(symbols, powers, strict=True) if k < 0]
+    text = " ".join(up)
+    return f"{text or '1'}/{' '.join(down)}" if down else text
+
+
+def _joined(parts: Sequence[tuple[float, str]]) -> str:
+    """Return a sum with signs; factors of one are not written."""
+    text = ""
+    for factor, label in parts:
+        size = abs(factor)
+        near = Fraction(size).limit_denominator(12)
+        number = str(near) if float(near) == size else f"{size:.6g}"
+        body = label if number == "1" and label else f"{number} {label}".strip()
+        body = body.replace(f"{number} 1/", f"{number}/") if body.startswith(f"{number} 1/") else body
+        sign = "-" if factor < 0 else "+"
+        text += f" {sign} {body}" if text else (f"-{body}" if factor < 0 else body)
+    return text or "0"

@@ -2,13 +2,13 @@ from .curves import BSpline as BSpline
 from .curves import Fourier as Fourier
 from .curves import Interpolated as Interpolated
 from .curves import Multisine as Multisine
+from .curves import Trajectory as Trajectory
 from .curves import random_motion as random_motion
+from .curves import sample as sample
 from .export import from_spec as from_spec
 from .export import to_csv as to_csv
 from .export import to_ros as to_ros
 from .export import to_ros_json as to_ros_json
-from .family import Trajectory as Trajectory
-from .family import sample as sample
 from .joins import cycle as cycle
 from .joins import join as join
 from .profiles import Cycloid as Cycloid

@@ -17,8 +17,7 @@ from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
 from dynident.mechanics.functions import Motion
 from dynident.results import stored, stored_fields
-from dynident.trajectory.curves import BSpline, Fourier, Interpolated, Multisine
-from dynident.trajectory.family import Curve, Family, Trajectory, sample
+from dynident.trajectory.curves import BSpline, Curve, Family, Fourier, Interpolated, Multisine, Trajectory, sample
 from dynident.trajectory.joins import Bridge, Joined, Lead, Slowed, cycle
 from dynident.trajectory.profiles import Move, Moves, Strokes
 

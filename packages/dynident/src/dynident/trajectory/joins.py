@@ -20,8 +20,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.trajectory.curves import HERMITE, hermite
-from dynident.trajectory.family import Curve, CurveBase, State, positive
+from dynident.trajectory.curves import HERMITE, Curve, CurveBase, State, hermite, positive
 from dynident.trajectory.profiles import Quintic
 
 SAME = 1e-9  # difference of states [rad, rad/s, rad/s^2] below which no join is needed

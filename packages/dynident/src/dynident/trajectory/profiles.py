@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import finite_times, numbers
 from dynident.errors import DynidentError
-from dynident.trajectory.family import CurveBase, State, positive
+from dynident.trajectory.curves import CurveBase, State, positive
 
 
 class Profile(Protocol):

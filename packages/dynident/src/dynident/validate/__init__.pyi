@@ -9,8 +9,6 @@ from .holdout import cross_validate as cross_validate
 from .holdout import hold_out as hold_out
 from .holdout import split as split
 from .holdout import time_blocks as time_blocks
-from .properties import RobotCheck as RobotCheck
-from .properties import check as check
 from .verdict import Check as Check
 from .verdict import Verdict as Verdict
 from .verdict import judge as judge

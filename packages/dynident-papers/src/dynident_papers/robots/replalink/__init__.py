@@ -21,7 +21,7 @@ from dynident.friction import Coulomb, Viscous
 from dynident.mechanics import Motion, frame_motion, jacobian
 from dynident.mechanism import Actuator, Body, Coupling, Joint, Limits, Loop, Mechanism
 from dynident.simulate import VirtualRobot
-from dynident.simulate.standard import actuator_inertia
+from dynident.simulate.robot import actuator_inertia
 from dynident.trajectory import Quintic
 from dynident_lab.tool_paths import along
 from dynident_papers.robots.replalink.closed_forms import *

@@ -431,10 +431,10 @@ def contradiction(
     apart[known] = d
     worst = known[int(np.argmax(np.abs(d) / size))]
     text = (
-        f"the simulated loop and the measured motion with its efforts ask for different robots (chi^2 = {H:.3g} of "
+        f"the simulated loop and the measured motion with its efforts imply different robots (chi^2 = {H:.3g} of "
         f"{int(kept.sum())}), such as {evidence.base.names[worst]} = {theta[worst]:.4g} and {witness.values[worst]:.4g}: the "
         "simulated controller is not that of the robot (how late is the velocity it sees? its cycle, delay and filters); the "
-        "deviations allow for it, but mend the loop, or use IV"
+        "standard deviations include it; correct the loop, or use IV"
     )
     return text, apart
 

@@ -8,14 +8,15 @@ is too short for is not tried.
 
 Where accelerations reach far beyond the band of the positions (drives that step, shaking structures), parameters at lower
 cut-offs are the test. If they differ by more than their deviations from those of the lowest one, the cut-off is taken whose
-parameters agree with that and are the most precise.
+parameters agree with that and are the most precise. There joints stick and slip at reversals too: if parameters without the
+rows near standstill are more precise, although the rows are fewer, those are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from inspect import signature
 from operator import add
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,6 @@ from dynident import signals
 from dynident.arrays import Array
 from dynident.errors import IdentificationError, LogError, SignalWarning, warn
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
-from dynident.identify.fingerprint import fingerprint
 from dynident.identify.regression.factor import BLOCKS, FEW, FEWEST_ROWS, Part, Repeats, RowGroup, Samples, repeated_stretches
 from dynident.identify.regression.regression import (
     Recorded,
@@ -43,7 +43,7 @@ from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import Cutoff
 from dynident.signals.log import Log
-from dynident.signals.preparation import Options, Preparation, Prepared, common_cutoff
+from dynident.signals.preparation import Options, Preparation, Prepared, common_cutoff, fingerprint
 from dynident.signals.quality import Finding, Segment, note, split_at_gaps
 from dynident.signals.stream import LogStream
 
@@ -58,8 +58,11 @@ STEP = 1.6  # ratio of neighbouring cut-offs that are tried
 FEWEST = 7.0  # band times length of the shortest log: some rows are left when the ends are gone
 RATIO, EDGE = 2.5, 1.25  # cut-off over band: as wanted, and at least
 BEYOND = 5.0  # band of the accelerations over that of the positions from which on a cut-off is tested by lower ones
+STANDSTILL = 0.02  # of the RMS speed, below which joints of such logs are taken to stick
 AGREED = 3.0  # standard deviations, up to which parameters of two cut-offs agree
+EXACT = 1e-3  # of a parameter: differentiation is not more exact at high cut-offs
 TINY = np.finfo(float).tiny
+STICKING = f"rows below {STANDSTILL:g} of the RMS speed are left out: joints stick there, which makes parameters less precise"
 REPEATED = "the motion repeats itself: what it does again counts once, since an error of the model is the same every time"
 
 
@@ -191,10 +194,29 @@ def _without_strangers(mechanism: Mechanism, log: Log, notes: list[Finding]) -> 
 
 def _left_out(mechanism: Mechanism, log: Log, names: list[str]) -> Finding:
     """Return the note about channels of joints that the robot does not have: mimic and locked joints, a gripper, a base."""
-    moved = [name for name in names if np.ptp(log.position[:, log.joints.index(name)]) > MOVED]
-    warning = f"; {', '.join(moved)} moved, and the model knows nothing of it" if moved else ""
-    text = f"channels left out, because robot '{mechanism.name}' has no such free joints: {', '.join(names)}{warning}"
-    return note("channels_left_out", text, "warning" if moved else "info")
+    text = f"channels left out, because robot '{mechanism.name}' has no such free joints: {', '.join(names)}"
+    moved = [
+        name
+        for name in names
+        if np.ptp(x := log.position[:, log.joints.index(name)]) > MOVED and not _follows(mechanism, log, name, x)
+    ]
+    if not moved:
+        return note("channels_left_out", text)
+    described = {joint.name for joint in mechanism.joints}
+    own = [name for name in moved if name in described]
+    if own:
+        how = f"the description fixes or couples {', '.join(own)}, but in log '{log.name}' they move otherwise"
+        return note("fixed_joint", f"{how}; make these joints free in the description", "error", f"position:{own[0]}")
+    return note("channels_left_out", f"{text}; {', '.join(moved)} moved, and the model knows nothing of it", "warning")
+
+
+def _follows(mechanism: Mechanism, log: Log, name: str, position: Array) -> bool:
+    """Tell whether a coupled joint moves as its coupling says."""
+    for coupling in mechanism.couplings:
+        if coupling.joint == name and coupling.function is None and set(coupling.of) <= set(log.joints):
+            followed = sum(ratio * log.position[:, log.joints.index(other)] for other, ratio in coupling.of.items())
+            return bool(np.nanmax(np.abs(position - followed - coupling.offset)) < max(MOVED, AGREE * float(np.ptp(position))))
+    return False
 
 
 def _held(mechanism: Mechanism, names: list[str]) -> Finding:
@@ -311,6 +333,18 @@ def _joint_channels(mechanism: Mechanism, log: Log, quantity: str) -> list[int]:
     return columns
 
 
+def with_drive_gains(mechanism: Mechanism, log: Log) -> Mechanism:
+    """Return the robot whose motors have the drive gains of a log of currents or voltages, so that its model knows them."""
+    if log.gain is None or log.effort_kind not in ("motor_current", "voltage"):
+        return mechanism
+    known = dict(zip(log.joints, np.broadcast_to(log.gain, (len(log.joints),)).tolist(), strict=True))
+    actuators = []
+    for motor in mechanism.actuators:
+        joint = next(iter(motor.coupling)) if len(motor.coupling) == 1 else ""
+        actuators.append(replace(motor, gain=known.get(motor.name, known.get(joint, motor.gain))))
+    return mechanism.altered(actuators=tuple(actuators))
+
+
 def _gain(mechanism: Mechanism, log: Log) -> Array | None:
     """Return drive gains (N m per A or V) from the actuators when the log has none and its efforts are not torques yet."""
     if log.gain is not None or log.effort_kind not in ("motor_current", "voltage"):
@@ -416,7 +450,7 @@ def long_pieces(logs: Sequence[Log]) -> tuple[list[Log], list[Finding]]:
         found += worth
         used = sum(piece.duration for piece in worth)
         text = f"log '{log.name}' has gaps: {len(worth)} pieces, {used:.4g} s of {log.duration:.4g} s, are used"
-        notes.append(note("gaps", text, "warning"))
+        notes.append(note("gap", text, "warning"))
     return found, notes
 
 
@@ -562,7 +596,7 @@ def _differentiated(t: Array, q: Array, wanted: Array, cutoff: float, options: M
 
 def regression_of_logs(
     mechanism: Mechanism,
-    logs: Sequence[Log] | LogStream,
+    logs: Sequence[Log] | LogStream | Iterator[Log],
     base: BaseParameters | None,
     projection: Projection | Sequence[str],
     absent: Sequence[str],
@@ -570,7 +604,7 @@ def regression_of_logs(
     options: Mapping[str, Any],
 ) -> Regression:
     """Return the regression data of all logs in one band; `Regression.from_logs` is the public way."""
-    if isinstance(logs, LogStream):
+    if isinstance(logs, LogStream | Iterator):
         if keep_rows:
             raise IdentificationError("rows of a stream are not kept; give logs, or an estimator that needs no rows")
         return _regression_of_stream(mechanism, logs, base, projection, absent, options)
@@ -595,9 +629,8 @@ def _in_one_band(
     """Return the regression data of logs without gaps in the band that is given, or that the model confirms."""
     robots = [match(mechanism, log) for log in logs]
     known = base_parameters(robots[0].mechanism) if base is None else base
-    for each in robots:
-        if not same_robot(known, each.mechanism):
-            raise IdentificationError(f"the base parameters given belong to another robot than '{each.mechanism.name}'")
+    if other := [each.mechanism.name for each in robots if not same_robot(known, each.mechanism)]:
+        raise IdentificationError(f"the base parameters given belong to another robot than '{other[0]}'")
 
     def compress(
         stretches: int | tuple[Repeats, ...] | None = None, band: Mapping[str, float] | None = None, keep: bool = keep_rows
@@ -659,6 +692,10 @@ def _in_one_band(
         # Deviations need rows to be trusted, and a band has about as many per second as its cut-off is high.
         enough = BLOCKS * FEWEST_ROWS / sum(log.duration for log in logs)
         cutoff, best, apart = _agreeing(cutoff, best, of_band, max(BEYOND * found.position_band, enough))
+        if _sticking(best, partial(compress, stretches), {"cutoff": cutoff, "band": width(cutoff)}):
+            moving = {**options, "standstill": STANDSTILL}
+            again = _in_one_band(mechanism, logs, base, projection, absent, keep_rows, moving)
+            return replace(again, notes=(note("standstill", STICKING), *again.notes))
     final = compress(stretches, {"cutoff": cutoff, "band": width(cutoff)}) if keep_rows else best
     return said(replace(final, notes=(*apart, *final.notes)), cutoff, sentence)
 
@@ -694,14 +731,30 @@ def _agreeing(
     for lower in below[:-1]:
         other = of_band(lower)
         own = _parameters(other)
-        both = np.isfinite(own[1]) & np.isfinite(least) & (least > 0.0) & (own[1] > 0.0)
-        if _difference(own, known, other)[0] <= AGREED and np.sum(np.log(own[1][both] / least[both])) < 0.0:
+        if _difference(own, known, other)[0] <= AGREED and _more_precise(own[1], least):
             used, found, least = lower, other, own[1]
     text = (
         f"parameters at cut-offs of {cutoff:.3g} and {below[-1]:.3g} Hz differ by up to {apart:.2g} standard deviations "
         f"({name}); {used:.3g} Hz is used, where they agree with those of lower ones and are most precise"
     )
     return used, found, [note("band_inconsistent", text, "warning")]
+
+
+def _sticking(data: Regression, compress: Callable[..., Regression], band: Mapping[str, float]) -> bool:
+    """Return whether the fewer rows away from standstill determine the parameters better than all rows."""
+    if "standstill" in data.options:
+        return False
+    try:
+        moving = compress({**band, "standstill": STANDSTILL}, False)
+    except (LogError, IdentificationError):  # too little is left
+        return False
+    return _more_precise(_parameters(moving)[1], _parameters(data)[1])
+
+
+def _more_precise(own: Array, other: Array) -> bool:
+    """Return whether variances of parameters are smaller than others in the geometric mean."""
+    both = np.isfinite(own) & np.isfinite(other) & (other > 0.0) & (own > 0.0)
+    return bool(np.sum(np.log(own[both] / other[both])) < 0.0)
 
 
 def _parameters(data: Regression) -> tuple[Array, Array]:
@@ -715,7 +768,7 @@ def _parameters(data: Regression) -> tuple[Array, Array]:
 
 def _difference(one: tuple[Array, Array], other: tuple[Array, Array], data: Regression) -> tuple[float, str]:
     """Return the largest difference of parameters in standard deviations, and whose it is."""
-    z = np.abs(one[0] - other[0]) / np.sqrt(np.maximum(one[1] + other[1], TINY))
+    z = np.abs(one[0] - other[0]) / np.sqrt(np.maximum(one[1] + other[1] + (EXACT * one[0]) ** 2, TINY))
     worst = int(np.argmax(z))
     return float(z[worst]), data.base.names[worst]
 
@@ -733,7 +786,7 @@ def _together(groups: Sequence[RowGroup], parts: Sequence[Regression]) -> tuple[
 
 def _regression_of_stream(
     mechanism: Mechanism,
-    logs: LogStream,
+    logs: Iterable[Log],
     base: BaseParameters | None,
     projection: Projection | Sequence[str],
     absent: Sequence[str],
@@ -747,8 +800,10 @@ def _regression_of_stream(
             whole, rate = Regression.from_log(mechanism, piece, base, projection, absent, **options), piece.rate
         elif piece.duration > FEWEST / whole.sources[0]["bandwidth"]:  # a short end shows nothing in this band
             own = {**options, **same_band(whole.sources[:1], rate)}
-            more = Regression.from_log(mechanism, piece, whole.base, projection, absent, **own)
-            whole = replace(whole + more, sources=(joined_source(whole.sources[0], more.sources[0]),))
+            more = replace(Regression.from_log(mechanism, piece, whole.base, projection, absent, **own), logs=())
+            *before, last, new = (*whole.sources, *more.sources)
+            follows = new["start"] - last["end"] < 0.5 * piece.duration  # else pieces between them were left out
+            whole = replace(whole + more, sources=(*before, *((joined_source(last, new),) if follows else (last, new))))
     if whole is None:
         raise IdentificationError("the stream holds no samples; nothing can be identified")
     band = note("band", "a long recording: the band is that of its first piece")

@@ -19,6 +19,7 @@ const MAKERS = {
       { kind: "band", x: t, low: plus(hat, std, -2), high: plus(hat, std, 2), colour: "band", name: "band" },
       { kind: "line", x: t, y, colour: "measured", width: 2.6, label: "measured", name: "measured" },
     ];
+    if (s.raw) layers.splice(1, 0, { kind: "line", x: numbers(one.raw_t), y: numbers(s.raw), colour: "muted", width: 0.8, label: "raw", name: "raw", loose: true, zoomed: true });
     if (other) layers.push({ kind: "line", x: t, y: other, colour: "orange", width: 1, label: one.labels.other, name: "other" });
     layers.push({ kind: "line", x: t, y: hat, colour: "blue", width: 1.2, label: one.labels.predicted, name: "predicted" });
     const [was, is] = [one.labels.other, one.labels.predicted];

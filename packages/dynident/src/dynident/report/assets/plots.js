@@ -3,7 +3,7 @@
 /** Plots that share their horizontal range and their cursor. */
 class Group {
   constructor() { this.range = null; this.cursor = null; this.members = []; this.listeners = []; }
-  zoom(range) { this.range = range; for (const m of this.members) m.later(); }
+  zoom(range) { this.range = range; for (const m of this.members) { m.hush(); m.later(); } }
   point(at, by = null) {
     this.cursor = at;
     for (const m of this.members) m.later();
@@ -57,7 +57,8 @@ class Plot extends Picture {
     let [low, high] = [Infinity, -Infinity];
     const shown = this.shown();
     // Where a joint turns the band of its friction is hundreds of times the residual: it may leave the picture.
-    const leading = shown.some((layer) => !layer.loose) ? shown.filter((layer) => !layer.loose) : shown;
+    const leads = (layer) => !layer.loose || (layer.zoomed && this.group.range);
+    const leading = shown.some(leads) ? shown.filter(leads) : shown;
     for (const layer of leading) {
       const ordered = layer.kind === "line" || layer.kind === "band";
       const first = ordered ? below(layer.x, from) : 0;

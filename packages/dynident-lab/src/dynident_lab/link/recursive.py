@@ -1,0 +1,109 @@
+"""Recursive least squares with forgetting, as a triangle that rows are folded into.
+
+    R[k]^T R[k] = lambda R[k-1]^T R[k-1] + [w, y]^T [w, y] / sigma^2,       beta[k] from R[k]
+    cov = P (sum_i lambda^(2 (k - i)) w_i^T w_i / sigma^2) P,     P = (sum_i lambda^(k - i) w_i^T w_i / sigma^2)^-1
+
+lambda = exp(-dt / tau): what is older than the memory tau counts less than 1/e; an infinite one gives weighted least squares.
+Reflections keep R triangular: no covariance is propagated, so none can lose its sign.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.arrays import Array
+from dynident.checks import numbers, per_actuator
+from dynident.errors import IdentificationError, require
+from dynident.identify.base import BaseParameters
+from dynident.identify.regression.factor import RowGroup, Solution, solve, triangle
+from dynident.identify.regression.regression import Regression
+from dynident.identify.regression.rows import Rows
+from dynident.mechanics.functions import Motion
+
+
+@dataclass(kw_only=True, eq=False)
+class RLS:
+    """Recursive least squares with exponential forgetting: `start`, then `update` with every piece of a log.
+
+        beta[k] = argmin sum_i lambda^(k - i) sum_g (y - W beta)_gi^2 / sigma_g^2,      lambda = exp(-dt / memory)
+
+    Parameters
+    ----------
+    memory : float
+        Time constant of forgetting [s]; infinite remembers everything.
+    tolerance : float
+        Relative size below which a column counts as not excited by the data.
+
+    Examples
+    --------
+    >>> rls = RLS(memory=60.0).start(base, sigma=[0.5, 0.5])       # doctest: +SKIP
+    >>> rls.update(motion, effort).coef_                           # doctest: +SKIP
+    """
+
+    memory: float = math.inf
+    tolerance: float = 1e-8
+
+    def start(self, base: BaseParameters, sigma: ArrayLike = 1.0) -> RLS:
+        """Begin on line, knowing nothing."""
+        require(base, BaseParameters, "base")
+        if not self.memory > 0.0:
+            raise IdentificationError(f"RLS: memory is {self.memory}; it must be a time above zero in s, or infinite")
+        self.base_ = base
+        self.rows_ = Rows(base.mechanism, "gls")
+        self.sigma_ = per_actuator(sigma, len(self.rows_.names), "sigma")
+        if not np.all(self.sigma_ > 0.0):
+            raise IdentificationError(f"sigma is {self.sigma_.tolist()}; every standard deviation must be above zero")
+        b = base.rank
+        self.R_, self.twice_, self.last_ = np.zeros((0, b + 1)), np.zeros((0, b)), math.nan
+        return self
+
+    def update(self, motion: Motion, effort: ArrayLike) -> RLS:
+        """Take N new, later samples, motion and efforts filtered alike; NaN in an effort skips its equations."""
+        if not hasattr(self, "R_"):
+            raise IdentificationError("RLS: call start(base, sigma) before update(motion, effort)")
+        require(motion, Motion, "motion")
+        tau, wanted = numbers(effort, "effort"), (len(motion), len(self.rows_.efforts))
+        tau = tau.reshape(wanted) if tau.size == wanted[0] * wanted[1] else tau
+        if tau.shape != wanted or np.isinf(tau).any():
+            raise IdentificationError(
+                f"effort has shape {np.shape(effort)} for {len(motion)} samples; give {len(self.rows_.efforts)} finite numbers "
+                "for each"
+            )
+        if len(motion) and motion.t[0] <= self.last_:
+            raise IdentificationError(f"the sample at {motion.t[0]:g} s is not later than the last one at {self.last_:g} s")
+        W, y = self.rows_.equations(motion, tau, self.base_.columns)
+        assert y is not None, "efforts were given"
+        ages = (motion.t[-1] - motion.t) / self.memory
+        known = np.isfinite(y)
+        fade = np.where(known.T, np.exp(-0.5 * ages)[:, None] / self.sigma_, 0.0)
+        since = 0.0 if math.isnan(self.last_) else (motion.t[-1] - self.last_) / self.memory
+        rows = np.concatenate([W, np.where(known, y, 0.0)[:, None]], axis=1).transpose(2, 0, 1) * fade[:, :, None]
+        flat = rows.reshape(-1, W.shape[1] + 1)
+        self.R_, self.twice_ = _folded(self.R_, self.twice_, flat, np.repeat(np.exp(-0.5 * ages), self.sigma_.size), since)
+        self.last_ = float(motion.t[-1])
+        solution = _solved(self.base_, self.R_, np.ones(self.base_.rank, dtype=bool), self.tolerance)
+        self.coef_, self.covariance_, self.condition_ = solution.beta, _covariance(solution, self.twice_), solution.condition
+        return self
+
+
+def _folded(R: Array, twice: Array, rows: Array, fade: Array, since: float) -> tuple[Array, Array]:
+    """Return both triangles, `since` times the memory older, with rows that have faded, and rows that have faded twice."""
+    older = triangle(np.vstack([math.exp(-0.5 * since) * R, rows]))
+    return older, triangle(np.vstack([math.exp(-since) * twice, rows[:, :-1] * fade[:, None]]))
+
+
+def _solved(base: BaseParameters, R: Array, active: NDArray[np.bool_], tolerance: float) -> Solution:
+    """Return the estimate that a triangle of all rows stands for."""
+    group = RowGroup("all", np.arange(base.rank), R, R.shape[0])
+    return solve(Regression(base, (group,)), np.ones(1), active, tolerance)
+
+
+def _covariance(solution: Solution, twice: Array) -> Array:
+    """Return P (sum lambda^2(k-i) w^T w) P of the solved parameters."""
+    P = solution.covariance()
+    spread = P @ twice.T
+    return np.asarray(spread @ spread.T)

@@ -1,0 +1,44 @@
+"""The command check."""
+
+from __future__ import annotations
+
+from dynident.cli.consoles import out, print_json
+from dynident.cli.options import AS_WRITTEN, NOT_OK, AsJson, Robot, RobotOptions, Strict
+from dynident.cli.published import published_range
+from dynident.cli.robots import is_known, ready_machine
+from dynident_papers import properties
+
+
+def check(
+    robot: Robot,
+    /,
+    *,
+    samples: int = 200,
+    seed: int = 0,
+    described: RobotOptions = AS_WRITTEN,
+    strict: Strict = False,
+    as_json: AsJson = False,
+) -> int:
+    """Check properties that every robot's dynamics have: M > 0, skew-symmetry, energy, Jacobians; bounds of M, C and g.
+
+    Example: dynident check out/fit.json --strict
+
+    Parameters
+    ----------
+    samples
+        Number of random poses.
+    seed
+        Seed of poses and velocities.
+    """
+    mechanism = described.robot(robot)
+    within = None
+    if is_known(robot) and described.sidecar is None:
+        if not mechanism.parameters.values.any():  # its source prints no masses: those of the ready machine
+            mechanism = ready_machine(str(robot)).model
+        within = published_range(str(robot), mechanism)
+    found = properties.check(mechanism, within=within, samples=samples, seed=seed)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        out.print(found.summary())
+    return NOT_OK if strict and not found.ok else 0
