@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from queue import Empty, SimpleQueue
@@ -119,7 +120,18 @@ def _blas() -> Any:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Return a context in which BLAS keeps to one thread; on a few hundred rows its threads only wait for each other."""
-    context: AbstractContextManager[Any] = _blas().limit(limits=1)
-    return context
+_limited = threading.local()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep BLAS to one thread in a block; on a few hundred rows its threads only wait for each other."""
+    if getattr(_limited, "here", False):  # asking and setting takes as long as a small factorisation
+        yield
+        return
+    with _blas().limit(limits=1):
+        _limited.here = True
+        try:
+            yield
+        finally:
+            _limited.here = False

@@ -338,7 +338,7 @@ def _lost_rows(piece: Segment, still: Mask) -> list[Finding]:
     if q.shape[1] == 0 or len(piece) < 4 * FEWEST:
         return []
     dt = np.diff(piece.filled[0].t)
-    found = {1: np.inf, 0: np.inf}
+    found: dict[int, float] = {1: np.inf, 0: np.inf}
     known = 0
     for interval in (np.full(dt.size, dt.mean()), dt):
         v = np.diff(q, axis=0) / interval[:, None]
@@ -357,14 +357,14 @@ def _lost_rows(piece: Segment, still: Mask) -> list[Finding]:
             count = float(np.count_nonzero(heap))
             found[lost] = min(found[lost], count if count >= max(FEWEST_LOST, RARE * known) and count > 5 * between else 0.0)
     findings = []
-    for lost, count in found.items():
-        if count:
+    for lost, times in found.items():
+        if times:
             what, how = ("lost", "two steps at once") if lost else ("doubled", "no step")
             text = (
-                f"all joints make {how} in {count:.0f} of {known} samples that show it: about {count / known:.1%} of the "
+                f"all joints make {how} in {times:.0f} of {known} samples that show it: about {times / known:.1%} of the "
                 f"rows look {what} and the stamps rewritten; use the stamps of the controller"
             )
-            findings.append(Finding("lost_rows", "time", "error", text, float(count) / known))
+            findings.append(Finding("lost_rows", "time", "error", text, times / known))
     return findings
 
 
