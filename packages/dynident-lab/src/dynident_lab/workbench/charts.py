@@ -11,7 +11,7 @@ from nicegui import ui
 
 from dynident.arrays import Array
 from dynident.pages import printable
-from dynident.report.embed import kept_samples
+from dynident.signals.filters import kept_samples
 from dynident_lab.workbench.layout import COLOURS
 
 MOST = 1500  # points of a curve that the browser gets at once
