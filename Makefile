@@ -74,7 +74,7 @@ mutants: $(VENV)/.dev
 	$(BIN)/python -m fuzz.mutants
 
 bench: $(VENV)/.bench
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --page docs/reference/speed.md
 
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
