@@ -64,7 +64,7 @@ def dead(x):
         ("position", lambda x: np.round(x * 1e5), "unit_suspect", "error"),
         ("velocity", lambda x: np.roll(x, 25), "delayed", "warning"),
         ("effort", lambda x: np.where(np.arange(x.size) % 100 == 3, np.nan, x), "nan", "warning"),
-        ("effort", lambda x: np.round(x / 3) * 3, "quantised", "info"),
+        ("effort", lambda x: np.round(x / 3) * 3, "quantised", "warning"),
     ],
 )
 def test_faults_are_found_on_their_channel(name, change, kind, severity):

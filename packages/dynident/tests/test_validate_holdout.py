@@ -153,7 +153,7 @@ def test_a_good_model_is_validated(result, plain):
 
 def test_json_of_a_verdict(result):
     data = judge(result.fit, [result.score]).to_dict()
-    assert set(data) == {"kind", "robot", "ok", "validated", "checks", "scores"}
+    assert set(data) == {"kind", "robot", "ok", "validated", "checks", "scores", "findings", "accepted", "noise_floor"}
     assert (data["kind"], data["validated"], data["robot"]) == ("dynident.validate.Verdict", True, "arm")
     for check in data["checks"]:
         assert set(check) == {"name", "ok", "value", "limit", "sentence", "next_step"}
@@ -193,7 +193,7 @@ def test_every_check_of_the_default_can_fail(result):
     far = by_name(judge(fit, [replace(score, leverage=np.array([3.0, 1.0, 1.0]), open_share=0.4)]))["leverage"]
     assert (far.value, far.limit, far.shown) == (0.4, 0.1, ("40.00 %", "10.00 %"))  # what is shown is what decides
     doubtful = replace(fit.noted(note("order", "the columns look exchanged", "error")), data=replace(fit.data, logs=()))
-    assert by_name(judge(doubtful))["suspicions"].sentence == "the columns look exchanged"
+    assert by_name(judge(doubtful))["suspicions"].sentence == "the columns look exchanged [order]"
     fewer = replace(fit, data=replace(fit.data, groups=fit.data.groups[:2]))
     fewer = fewer.altered(sigma=fit.sigma[:2], training_std=fit.posterior.training_std[:2])
     assert "joint_3" in by_name(judge(fewer))["efforts"].sentence

@@ -29,7 +29,7 @@ def cores() -> int:
 
 
 def threads(workers: int | None = None) -> ThreadPoolExecutor:
-    """Return a pool of so many threads, one per core when omitted."""
+    """Return a pool of threads, one per core when omitted."""
     return ThreadPoolExecutor(cores() if workers is None else whole("workers", workers, least=1))
 
 
@@ -76,7 +76,8 @@ def completed(
             try:
                 number = ended.get(timeout=PATIENCE)
             except Empty:  # long tasks, or nobody left to do them
-                idle = idle + 1 if _deserted(client) else 0
+                deserted = hasattr(client, "scheduler_info") and not client.scheduler_info()["workers"]
+                idle = idle + 1 if deserted else 0
                 if idle > 1:
                     raise DynidentError(
                         f"no worker has been there for {PATIENCE * idle / 60:.0f} minutes; start workers and run again"
@@ -87,11 +88,6 @@ def completed(
     finally:
         for future in under_way.values():
             future.cancel()
-
-
-def _deserted(client: Any) -> bool:
-    """Return whether a Dask client has no workers; executors have theirs."""
-    return hasattr(client, "scheduler_info") and not client.scheduler_info()["workers"]
 
 
 def gathered(client: Any, function: Callable[..., Any], items: Iterable[tuple[Any, ...]]) -> list[Any]:

@@ -31,6 +31,7 @@ def identify(
     essential: float | None = None,
     contributing: float | None = None,
     refit: bool = False,
+    accept: Sequence[str] = (),
     progress: Callable[[str], None] | None = None,
     **options: Any,
 ) -> di.report.Identification:
@@ -64,6 +65,8 @@ def identify(
         Drop parameters, as `essential_parameters` or `contributing_parameters` do with this limit.
     refit : bool
         Fit once more to all data after validation; scores and verdict are those of the first fit.
+    accept : sequence of str
+        Codes of findings that do not fail the verdict, as in `judge`.
     progress : callable, optional
         Called with a few words before each step.
     **options
@@ -88,7 +91,7 @@ def identify(
     from dynident.identify.regression.logs import with_drive_gains  # noqa: PLC0415
     from dynident.signals.quality import note  # noqa: PLC0415
     from dynident.signals.stream import LogStream  # noqa: PLC0415
-    from dynident.validate.diagnosis.inspection import with_findings  # noqa: PLC0415
+    from dynident.validate.diagnosis.inspection import with_findings, without_contacts  # noqa: PLC0415
 
     def read(given: Any) -> list[di.Log]:
         several = [given] if isinstance(given, di.Log | str | os.PathLike) or hasattr(given, "columns") else given
@@ -121,12 +124,15 @@ def identify(
         mechanism = with_drive_gains(mechanism, runs[0])
         training, held_out, how = (runs, others, "") if data is not None else divide(runs, others, share)
         step("estimating")
-        fit = with_findings(fitted(training, data))
+        cut = [without_contacts(log, mechanism, base, **options) for log in (*training, *held_out) if data is None]
+        if cut:
+            training, held_out = [log for log, _ in cut[: len(training)]], [log for log, _ in cut[len(training) :]]
+        fit = with_findings(fitted(training, data).noted(*(finding for _, found in cut for finding in found)))
     scores = []
     for log in held_out:
         step(f"validating on {log.name}")
         scores.append(fit.score(log))
-    verdict = di.judge(fit, scores)
+    verdict = di.judge(fit, scores, accept)
     for log in training:
         if log.effort_kind != "none":
             step(f"comparing with {log.name}")
@@ -135,7 +141,7 @@ def identify(
         if not held_out or data is not None:
             raise di.DynidentError("refit=True (--refit) fits held-out data after validation, but nothing is held out")
         step("fitting all data")
-        again = "fitted once more to all data after validation; scores and verdict are of the fit without the held-out data"
+        again = "fitted again to all data after validation; scores and verdict belong to the fit without the held-out data"
         fit = with_findings(fitted([*training, *held_out], None)).noted(note("refit", again))
     return di.report.Identification(fit, tuple(scores), verdict, how)
 
@@ -182,7 +188,7 @@ def divide(runs: Sequence[di.Log], others: Sequence[di.Log], share: float) -> tu
     from dynident.validate.holdout import split  # noqa: PLC0415
 
     if not 0.0 <= share < 1.0:
-        raise di.DynidentError(f"validate is {share:g}; the held-out share (--hold-out) is a number from 0 to below 1")
+        raise di.DynidentError(f"validate is {share:g}; give the held-out share (--hold-out) as a number from 0 to below 1")
     training: list[di.Log] = []
     held_out: list[di.Log] = []
     for run in runs:

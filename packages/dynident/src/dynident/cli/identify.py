@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -30,6 +30,7 @@ from dynident.cli.options import (
     AS_WRITTEN,
     NOT_OK,
     RANK_TOLERANCE,
+    Accept,
     AsJson,
     Essential,
     Folder,
@@ -51,10 +52,10 @@ from dynident.cli.options import (
     understood,
 )
 from dynident.cli.progress import progress
+from dynident.cli.robots import KnownRobot, find_robot, is_known
 from dynident.cli.words import COMMAND, in_options
 from dynident.errors import DynidentError
 from dynident.identify.regression.logs import match
-from dynident.validate.diagnosis.inspection import doubts_of
 
 
 def identify(
@@ -81,6 +82,7 @@ def identify(
     order: Order = None,
     plan: Annotated[Path | None, Parameter(group=RARE_LOGS)] = None,
     table: Annotated[bool, Parameter(group=OUTPUT)] = False,
+    accept: Accept = None,
     strict: Strict = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -115,6 +117,9 @@ def identify(
     looped.check(estimator)
     _check_columns(order, rank_tolerance, friction)
     _check_linear(estimator, friction, essential, contributing)
+    if is_known(robot):
+        linear = estimator not in ("map", "wls", "ols") or (essential, contributing, order) != (None, None, None)
+        friction, recovery = _as_known(find_robot(str(robot)), friction, recovery, linear or rank_tolerance != RANK_TOLERANCE)
     check_output(output, folder=True)
     share = _share(hold_out)
     read = logged.reader() if plan is None else _plan_reader(logged.reader(), plan)
@@ -152,27 +157,41 @@ def identify(
             projection=projection_of(projection),
             essential=essential,
             contributing=contributing,
+            accept=accept or (),
             progress=step,
             **options,
         )
         step("writing the results")
         source = robot if robot.is_file() else None
         written = done.write(output, source, described.search, described.arguments(), described.sidecar, COMMAND.get())
+    for each in done.fit.notes:
+        if each.kind == "channels_left_out":
+            note(each.sentence)
     if as_json:
         print_json(done.verdict.to_dict())
     elif quiet:  # the summary, which has them too, is not printed
-        for text in doubts_of(done.fit):
-            note(text)
+        for finding in done.verdict.findings:
+            note(f"{finding.severity} ({finding.kind}): {finding.sentence}")
     else:
         if table:
             parts = [*done.fit.removals, done.fit.summary(), *(score.summary() for score in done.scores if not score.training)]
             out.print(in_options("\n\n".join([*parts, done.verdict.summary()])) + "\n")
         out.print(in_options(done.summary()))
         out.print(f"\nFiles: {'  '.join(map(str, written))}")
-        print_next(
-            *_next_step(output / "fit.json", done.verdict, logged, [str(logs[0]), "--robot", str(robot), *typed(described)])
-        )
+        inspected = [str(logs[0]), "--robot", str(robot), *typed(described)]
+        print_next(*_next_step(output / "fit.json", done, logged, inspected))
     return NOT_OK if strict and not done.verdict.ok else 0
+
+
+def _as_known(robot: KnownRobot, friction: list[str] | None, recovery: str, linear: bool) -> tuple[list[str] | None, str]:
+    """Return friction laws and recovery of a known robot where none are given; say so."""
+    if friction is None and robot.friction and not linear:
+        friction = [f"{joint}={law}" for joint, law in robot.friction.items()]
+        note(f"friction laws of the robot's source: {', '.join(friction)}; --friction chooses others")
+    if recovery == "auto" and not robot.possible:
+        recovery = "prior"
+        note("bodies of the robot's source cannot exist, so they are not made possible; --recovery physical does")
+    return friction, recovery
 
 
 def _share(text: str) -> float:
@@ -198,13 +217,15 @@ def _plan_reader(read: Callable[[Path], di.Log], plan: Path) -> Callable[[Path],
     return lambda path: refer(read(path), wanted)
 
 
-def _next_step(fit: Path, verdict: Any, logged: LogOptions, inspected: list[str]) -> list[str]:
+def _next_step(fit: Path, done: di.report.Identification, logged: LogOptions, inspected: list[str]) -> list[str]:
     """Return the command that comes next: judge the model, look for faults of the log, or use the model."""
-    options = [] if logged.effort == "none" else typed(logged)
+    verdict, options = done.verdict, [] if logged.effort == "none" else typed(logged)
     if any(not check.ok and check.name != "new_motion" for check in verdict.checks):
         return ["inspect", *inspected, *options]
     if not verdict.validated:
         return ["validate", str(fit), "OTHER_LOG", *options]
+    if done.robot.loops:
+        return ["derive", str(fit), "--c", "-o", str(fit.parent / "controller")]
     return ["export", str(fit), "--for", "mujoco", "-o", str(fit.parent / "mujoco")]
 
 

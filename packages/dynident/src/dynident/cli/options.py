@@ -40,13 +40,13 @@ OptionalFolder = Annotated[Path | None, Parameter(alias="-o", group=OUTPUT)]
 Order = Annotated[
     str | None,
     Parameter(
-        help="Parameters that should lead base parameters, by commas, most wanted first; symmetric: equal legs alike.",
+        help="Comma-separated parameters that should name base parameters, by preference; symmetric: equal legs equally.",
         group=COLUMNS,
     ),
 ]
 Projection = Annotated[
     str,
-    Parameter(help="Robots with loops: gls (least variance), independent, or names of motors by commas.", group=COLUMNS),
+    Parameter(help="Robots with loops: gls (least variance), independent, or a comma-separated list of motors.", group=COLUMNS),
 ]
 RANK_TOLERANCE = 3e-5
 RankTolerance = Annotated[
@@ -74,6 +74,10 @@ Absent = Annotated[
     Parameter(help="Body that the fit knows apart and the robot did not carry, such as payload; several times."),
 ]
 AllowTraining = Annotated[bool, Parameter(help="Accept logs that were used for the fit.")]
+Accept = Annotated[
+    list[str] | None,
+    Parameter(help="Code of a finding that does not fail the verdict, such as gain; several times.", group=OUTPUT),
+]
 Strict = Annotated[bool, Parameter(help="Exit with 3 when the verdict is not ok.", group=OUTPUT)]
 Quiet = Annotated[bool, Parameter(alias="-q", help="No progress bar and no table.", group=OUTPUT)]
 AsJson = Annotated[bool, Parameter(name="--json", help="Print the result as JSON on standard output.", group=OUTPUT)]
@@ -89,7 +93,7 @@ class RobotOptions:
     lock: Annotated[tuple[str, ...], Parameter(group=ROBOT)] = ()
     """Hold a joint still, as name or name=position."""
     keep: str | None = None
-    """Hold all joints but these, by commas, at zero."""
+    """Comma-separated joints that move; the others are fixed at zero."""
     floating: bool = False
     """The base is free to move (legged, flying robots)."""
     gravity: str | None = None
@@ -99,13 +103,13 @@ class RobotOptions:
     arg: tuple[str, ...] = ()
     """Value of an argument of a .xacro, as name:=value; several times."""
     terms: tuple[str, ...] = ()
-    """Joint terms by commas, as ia,fv,fc,off; '' for none; joint2=ia,fv,k for one joint; several times."""
+    """Comma-separated joint terms, as ia,fv,fc,off; '' for none; joint2=ia,fv,k for one joint; several times."""
 
     def robot(self, file: Path) -> di.Mechanism:
         """Return the robot of a file, or the known one of that name."""
         for folder in self.search:
             if not folder.is_dir():
-                raise DynidentError(f"--search is '{folder}', which is no folder; give one that holds packages of robots")
+                raise DynidentError(f"--search is '{folder}', which is not a folder; give one that holds packages of robots")
         if not file.suffix and (is_known(file) or not file.exists()):  # a folder of results may have the name of its robot
             mechanism = find_robot(str(file)).mechanism()
             mechanism = mechanism if self.sidecar is None else apply_sidecar(mechanism, self.sidecar)
@@ -361,7 +365,7 @@ def check_output(path: Path, folder: bool = False) -> None:
 
 
 def _has_legs(robot: di.Mechanism) -> bool:
-    """Tell whether several chains begin at a base that has a mass and is held still, as of a legged robot."""
+    """Return whether several chains begin at a base that has a mass and is held still, as of a legged robot."""
     if robot.loops:
         return False
     held = {robot.root}

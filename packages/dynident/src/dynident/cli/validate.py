@@ -9,6 +9,7 @@ from dynident.cli.options import (
     AS_LOGGED,
     NOT_OK,
     Absent,
+    Accept,
     AllowTraining,
     AsJson,
     FitFile,
@@ -31,6 +32,7 @@ def validate(
     robot: OwnRobot = None,
     absent: Absent = None,
     allow_training: AllowTraining = False,
+    accept: Accept = None,
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> int:
@@ -51,7 +53,7 @@ def validate(
         for path in logs:
             step(f"validating on {path.name}")
             scores.append(model.score(read(path), allow_training))
-    verdict = judge(model, scores)
+    verdict = judge(model, scores, accept or ())
     if as_json:
         print_json(verdict.to_dict())
     else:

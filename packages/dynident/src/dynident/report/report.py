@@ -147,7 +147,7 @@ class Identification(Tabular, Result):
             lines += [f"  {check.sentence}", *([f"    -> {check.next_step}"] if check.next_step else [])]
         if len(failed) > MOST_FAILED:
             lines.append(f"  more failed checks: {', '.join(check.name for check in failed[MOST_FAILED:])}")
-        lines += [note.sentence for note in fit.notes if note.kind == "refit"]
+        lines += [*verdict.remarks(), *(note.sentence for note in fit.notes if note.kind == "refit")]
         return "\n".join(lines)
 
     def _data(self) -> str:
@@ -172,6 +172,11 @@ class Identification(Tabular, Result):
             free = f"     ({meaning}least squares {100 * shown.free:.3g} %)" if np.isfinite(shown.free) else ""
             name = "held-out error" if held_out else "training error"
             rows.append(f"  {name}   {described}{100 * shown.metrics.relative:.3g} %{free}")
+            if (floor := self.verdict.noise_floor) is not None:
+                times = shown.metrics.relative / floor
+                rows.append(
+                    f"  noise floor      {100 * floor:.3g} % of the training efforts; the error is {times:.1f} times that"
+                )
             if np.isfinite(shown.coverage):
                 rows.append(f"  coverage         {100 * shown.coverage:.0f} % of samples within two standard deviations")
             own = shown if shown.motors is None else shown.motors  # with loops, motors are measured

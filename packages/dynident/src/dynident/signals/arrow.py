@@ -33,7 +33,7 @@ DEPTH = 16
 
 
 def open_parquet(source: Any, room: int, **options: Any) -> Any:
-    """Open a Parquet file after checking that all of it fits into so many bytes when it is unpacked."""
+    """Open a Parquet file after checking the size of its unpacked content."""
     if not (isinstance(source, bytes | str | os.PathLike) or hasattr(source, "read")):
         raise LogError(f"source is a {type(source).__name__}; give a path, bytes or an open file")
     stream = io.BytesIO(source) if isinstance(source, bytes) else source

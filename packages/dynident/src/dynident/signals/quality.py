@@ -22,7 +22,7 @@ from dynident.signals.log import FIELDS, Log
 Mask = NDArray[np.bool_]
 
 KINDS = (
-    *("irregular_clock", "gap", "nan", "still", "dead", "stuck", "saturated", "quantised"),
+    *("irregular_clock", "gap", "nan", "outliers", "lost_rows", "still", "dead", "stuck", "held", "saturated", "quantised"),
     *("unit_suspect", "delayed", "too_slow_rate"),
 )
 #: Steps longer than this many median steps are gaps.
@@ -31,11 +31,19 @@ GAP = 1.75
 LONGEST_HOLE = 0.05
 #: Fewer samples show nothing.
 FEWEST = 64
+#: An effort of fewer levels is worth a warning.
+COARSE = 16
 #: An effort that keeps one exact value on this part of the samples where its joint moves is dead.
 DEAD = 0.5
 #: A live channel that keeps one exact value this long (s) while its joint moves is stuck.
 STUCK = 0.1
-#: Largest believable joint angle (rad) and speed (rad/s or m/s) on the joint side.
+#: Outliers: times the usual distance, share of the range, ranges, and share of a channel's samples at most.
+FAR, SMALL, BEYOND, MOST = 6.0, 0.1, 20.0, 0.05
+#: Runs of a channel that is refreshed slowly: how many at least, and how many of them have the same length.
+FEWEST_RUNS, ALIKE = 20, 0.9
+#: Lost rows: fewest, share of the rows at least, and steps over their noise from which on they are known.
+FEWEST_LOST, RARE, PRECISE = 5, 0.003, 20.0
+#: Largest plausible joint angle (rad) and speed (rad/s or m/s) on the joint side.
 LARGEST_ANGLE = 4.0 * np.pi
 LARGEST_SPEED = 50.0
 
@@ -153,8 +161,9 @@ class Segment:
     """The longest piece of a log without gaps and long holes; what is asked of it is computed once."""
 
     def __init__(self, log: Log) -> None:
-        self.whole = log
-        self.ranges = pieces_without_gaps(log)
+        self.whole, self._outliers = without_outliers(log)
+        self._missing = _missing(log)
+        self.ranges = pieces_without_gaps(self.whole)
         self.start, self.stop = max(self.ranges, key=lambda r: r[1] - r[0]) if self.ranges else (0, 0)
         #: The piece on uniform clocks by the rate asked for, whether its samples are new ones, and notes (`preparation`)
         self.clocks: dict[float | str, tuple[Log, bool, list[str]]] = {}
@@ -187,7 +196,7 @@ class Segment:
     def quality(self) -> Quality:
         """Findings about the log, from the clock to the single channels of this piece."""
         log = self.whole
-        findings = _clock(log) + _missing(log)
+        findings = _clock(log) + self._missing + self._outliers
         if log.t.size < FEWEST or np.isfinite(log.position).mean() <= 0.5:
             return Quality(log.name, tuple(findings))
         findings += _units(log)
@@ -195,14 +204,14 @@ class Segment:
             return Quality(log.name, tuple(findings))
         suspected = {each.channel for each in findings if each.kind == "unit_suspect"}
         still = stands_still(*self.extremes)
-        checks = (_constant, _saturated, _quantised, _too_fast, _other_unit, _delayed)
+        checks = (_constant, _held, _saturated, _quantised, _too_fast, _other_unit, _delayed)
         found: list[list[Finding]] = [[] for _ in checks]
         for j, joint in enumerate(log.joints):
             channel = Channel(self, j, bool(still[j]))
             for check, own in zip(checks, found, strict=True):
                 if check is not _too_fast or f"position:{joint}" not in suspected:
                     own.extend(check(channel))
-        return Quality(log.name, (*findings, *chain.from_iterable(found), *_rate(self)))
+        return Quality(log.name, (*findings, *_lost_rows(self, still), *chain.from_iterable(found), *_rate(self)))
 
 
 def split_at_gaps(log: Log, shortest: int = 64) -> tuple[Log, ...]:
@@ -254,6 +263,111 @@ class Channel:
                 yield name, values, values[self.moves]
 
 
+# ---------------------------------------------------------------------- single samples
+def without_outliers(log: Log) -> tuple[Log, list[Finding]]:
+    """Return a log in which samples that cannot be measurements are missing, and the finding that counts them.
+
+    A sample is an outlier if it differs from the medians of the three samples before and after it by more than `FAR` times the
+    distance to the mean of its two neighbours that 95 % of all samples keep, by three quanta, by `SMALL` of the range of the
+    channel and by four times what these medians differ; or if it is `BEYOND` ranges away. A number that is an outlier again
+    and again stands for missing values: all rows are missing in which every joint has it. Channels with more than `MOST`
+    outliers are left as they are.
+    """
+    if log.t.size < FEWEST:
+        return log, []
+    bad = {name: np.zeros(getattr(log, name).shape, dtype=bool) for name in ("position", "effort")}
+    for name, marked in bad.items():
+        for j in range(marked.shape[1]):
+            marked[:, j] = _outliers(getattr(log, name)[:, j])
+    every = np.hstack(list(bad.values()))
+    counts = every.sum(axis=0)
+    if not counts.any():
+        return log, []
+    rows = np.zeros(log.t.size, dtype=bool)
+    for name, marked in bad.items():
+        values, times = np.unique(getattr(log, name)[marked], return_counts=True)
+        for value in values[times >= max(FEWEST_LOST, 0.2 * marked.sum())]:
+            rows |= np.all(getattr(log, name) == value, axis=1)
+    if rows.mean() <= MOST:
+        for marked in bad.values():
+            marked[rows] = True
+    every = np.hstack(list(bad.values()))
+    channels = [f"{name}:{joint}" for name in bad for joint in log.joints]
+    touched = [channel for channel, count in zip(channels, counts, strict=True) if count]
+    share = float(np.mean(every.any(axis=1)))
+    text = (
+        f"{int(every.any(axis=1).sum())} of {log.t.size} samples are outliers ({int(rows.sum())} of them whole rows), most in "
+        f"{channels[int(np.argmax(counts))]}; they are left out. Is a number such as 0 or -999 logged for missing values?"
+    )
+    position, effort = (np.where(marked, np.nan, getattr(log, name)) for name, marked in bad.items())
+    found = Finding("outliers", ",".join(touched), "warning", text, share)
+    return replace(log, position=position, effort=effort), [found]
+
+
+def _outliers(x: Array) -> Mask:
+    """Mark the samples of one channel that cannot be measurements."""
+    few = x[:: max(x.size // 20_000, 1)]
+    low, middle, high = np.nanpercentile(few, (5, 50, 95)) if np.isfinite(few).any() else (0.0, 0.0, 0.0)
+    marked = np.zeros(x.size, dtype=bool)
+    if not high > low:
+        return marked
+    off = np.zeros(x.size)
+    off[1:-1] = np.abs(x[1:-1] - 0.5 * (x[:-2] + x[2:]))
+    steps = np.abs(np.diff(x))
+    quantum = float(np.min(steps, where=steps > 0.0, initial=np.inf))
+    limit = max(FAR * float(np.nanpercentile(off, 95)), 3.0 * quantum, SMALL * (high - low))
+    with np.errstate(invalid="ignore"):
+        far = np.abs(x - middle) > BEYOND * (high - low)
+        seen = np.flatnonzero((off > 0.5 * limit) | far)
+        if seen.size:
+            at = np.unique(np.clip(seen[:, None] + np.arange(-1, 2), 3, x.size - 4))
+            before, after = (np.nanmedian(x[at[:, None] + side], axis=1) for side in (np.arange(-3, 0), np.arange(1, 4)))
+            least = np.minimum(np.abs(x[at] - before), np.abs(x[at] - after))
+            marked[at] = least > np.maximum(limit, 4.0 * np.abs(after - before))
+        marked |= far
+    return marked if marked.mean() <= MOST else np.zeros_like(marked)
+
+
+def _lost_rows(piece: Segment, still: Mask) -> list[Finding]:
+    """Rows that are missing or doubled where the clock says nothing of it: all joints take two steps at once, or none.
+
+    r is the step of all joints over that of the samples around it, by the stamps and as if these were even, where it is known
+    to 0.05. Lost rows give a heap at r = 2, doubled ones at 0; what disturbs a clock in another way fills the space between.
+    """
+    q = piece.filled[0].position[:, ~still]
+    if q.shape[1] == 0 or len(piece) < 4 * FEWEST:
+        return []
+    dt = np.diff(piece.filled[0].t)
+    found: dict[int, float] = {1: np.inf, 0: np.inf}
+    known = 0
+    for interval in (np.full(dt.size, dt.mean()), dt):
+        v = np.diff(q, axis=0) / interval[:, None]
+        around = np.median(np.stack([v[k : v.shape[0] - 6 + k] for k in (0, 1, 2, 4, 5, 6)]), axis=0)
+        own = v[3:-3]
+        noise = 1.4826 * np.median(np.abs(own - around), axis=0)
+        weight = 1.0 / np.maximum(noise, 1e-6 * np.max(np.abs(v), axis=0)) ** 2
+        power = np.sum(weight * around**2, axis=1)
+        sure = power > PRECISE**2
+        if np.count_nonzero(sure) < FEWEST:
+            return []
+        r = np.sum(weight * own * around, axis=1)[sure] / power[sure]
+        known = int(np.count_nonzero(sure))
+        between = np.count_nonzero((np.abs(r - 1.5) < 0.15) | (np.abs(r - 0.5) < 0.15) | (r < -0.3) | (r > 4.5))
+        for lost, heap in ((1, np.abs(r - 2.0) < 0.2), (0, np.abs(r) < 0.2)):
+            count = float(np.count_nonzero(heap))
+            found[lost] = min(found[lost], count if count >= max(FEWEST_LOST, RARE * known) and count > 5 * between else 0.0)
+    findings = []
+    for lost, times in found.items():
+        if times:
+            what, how = ("lost", "two steps at once") if lost else ("doubled", "no step")
+            text = (
+                f"all joints make {how} in {times:.0f} of {known} samples that show it: about {times / known:.1%} of the "
+                f"rows look {what} and the stamps rewritten; use the stamps of the controller"
+            )
+            findings.append(Finding("lost_rows", "time", "error", text, times / known))
+    return findings
+
+
 # ---------------------------------------------------------------------- the single checks
 def _clock(log: Log) -> list[Finding]:
     """Jitter and gaps of the time stamps."""
@@ -300,7 +414,7 @@ def _constant(channel: Channel) -> list[Finding]:
     joint, moves, shortest = channel.joint, channel.moves, max(5, int(np.ceil(STUCK * channel.rate)))
     if channel.still:
         span = float(np.ptp(channel.position))
-        text = f"stays within {span:.2g}: the joint stands still or its sensor is dead, nothing can be learned about it"
+        text = f"stays within {span:.2g}: the joint does not move or its sensor is dead, its parameters cannot be identified"
         return [Finding("still", f"position:{joint}", "info", text, span)]
     findings = _frozen_position(channel.position, joint, shortest)
     if moves.sum() < shortest:
@@ -315,9 +429,31 @@ def _constant(channel: Channel) -> list[Finding]:
         # A coarse channel repeats values anyway: the run must be far longer than its usual ones.
         usual = 1.0 / max(np.mean(x[1:] != x[:-1]), 1e-9)
         inside = moves[start : start + length].mean() > 0.5
-        if inside and length >= shortest and length > 20.0 * usual and not _at_limit(values, start):
+        if inside and length >= shortest and length > 20.0 * usual and values.min() < values[start] < values.max():
             text = f"keeps {values[start]:g} for {length} samples from sample {start} on while the joint moves"
             findings.append(Finding("stuck", f"{name}:{joint}", "warning", text, length / channel.rate))
+    return findings
+
+
+def _held(channel: Channel) -> list[Finding]:
+    """Channels that take a new value in every k-th sample only: their runs of equal values all have one length.
+
+    Runs of a coarse channel depend on the speed, and its steps are one or two quanta.
+    """
+    findings = []
+    for name, values, _ in () if channel.still else channel.measured("position", "effort"):
+        change = np.flatnonzero(values[1:] != values[:-1])
+        if not FEWEST_RUNS <= change.size < values.size / 2.5:
+            continue
+        runs, steps = np.diff(change), np.abs(np.diff(values)[change])
+        usual = float(np.median(runs))
+        alike = float(np.mean(np.abs(runs - usual) <= 1.0 + 0.1 * usual))
+        if usual >= 3.0 and alike > ALIKE and np.median(steps) > 5.0 * steps.min():
+            text = (
+                f"takes a new value in every {usual:.0f}th sample only, at {channel.rate / usual:.3g} Hz, and is late by half "
+                f"of that; keep every {usual:.0f}th row of the log, or log it faster"
+            )
+            findings.append(Finding("held", f"{name}:{channel.joint}", "error", text, usual))
     return findings
 
 
@@ -334,10 +470,6 @@ def _frozen_position(q: Array, joint: str, shortest: int) -> list[Finding]:
         return []
     text = f"keeps {q[start]:g} for {length} samples from sample {start} on and then jumps by {jump:.3g}"
     return [Finding("stuck", f"position:{joint}", "error", text, float(length))]
-
-
-def _at_limit(values: Array, k: int) -> bool:
-    return bool(values[k] in (values.max(), values.min()))
 
 
 def _mode(x: Array) -> tuple[float, float]:
@@ -389,8 +521,9 @@ def _quantised(channel: Channel) -> list[Finding]:
     for name, _, x in channel.measured("position", "effort"):
         fewest = {"position": 200, "effort": 50}[name]
         if x.size > 4 * fewest and 1 < (levels := _levels(x, fewest)) < fewest and _mode(x)[1] <= DEAD:
-            text = f"takes only {levels} different values over {x.size} moving samples; its quantum will show in the fit"
-            findings.append(Finding("quantised", f"{name}:{channel.joint}", "info", text, float(levels)))
+            text = f"takes only {levels} different values over {x.size} moving samples; quantisation will be visible in the fit"
+            severity = "warning" if name == "effort" and levels < COARSE else "info"
+            findings.append(Finding("quantised", f"{name}:{channel.joint}", severity, text, float(levels)))
     return findings
 
 

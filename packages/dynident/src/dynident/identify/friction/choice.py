@@ -3,7 +3,7 @@
 A richer law always fits its own data better, so the training error chooses nothing. Blocks of time, not random samples,
 are held out: neighbouring samples share their errors. The fastest stretches are held out together as well, and so are the
 slowest, since a model is used beyond the speeds it was fitted to: a model that is worse there than the simplest one is out.
-Of the others the simplest is taken whose squared error exceeds that of the best by no more than one standard error of their
+The simplest remaining law is chosen whose squared error exceeds that of the best by no more than one standard error of their
 difference over the blocks; a gain below one per cent of the error does not count, however sure.
 
 For the same reason AIC and BIC count effective samples, ``N_eff = N / (1 + 2 sum_k rho_k)`` with rho the autocorrelation of

@@ -755,8 +755,8 @@ def direction_note(name: str, v: Array) -> list[Finding]:
         return []
     way = "no" if max(forward, backward) < DRIVEN else "one"
     text = (
-        f"joint '{name}' was driven in {way} direction ({100 * forward:.1f} % of the samples forward, {100 * backward:.1f} % "
-        "backward): its Coulomb friction cannot be told from an offset or gravity; drive it both ways"
+        f"joint '{name}' moved in {way} direction ({100 * forward:.1f} % of the samples forward, {100 * backward:.1f} % "
+        "backward): its Coulomb friction cannot be distinguished from an offset or gravity; move it in both directions"
     )
     return [note("one_direction", text, "warning", f"position:{name}")]
 

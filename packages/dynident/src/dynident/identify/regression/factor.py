@@ -342,7 +342,7 @@ REST_SAMPLES = 300
 SLOW = 0.05  # of the RMS speed in training: below, friction is not known
 RESTING = 15.0  # samples at rest that tell something about residuals there
 LARGER = 0.5  # of the variance in motion: what rests add at least to be told from chance
-CALMEST = 0.1  # of the mean variance: residuals in motion are not believed to be smaller
+CALMEST = 0.1  # of the mean variance: residuals in motion are not assumed to be smaller
 
 
 def resting(names: Sequence[str], v: Array, W: Array, effort: Array) -> dict[str, list[float]]:
@@ -590,7 +590,7 @@ class Tiles:
         filtered = self.filter.factor > 1
         result = work.rows("filtered", height, outputs.stop - outputs.start if filtered else 0)
         result[:] = 0.0
-        # Of a robot with loops, only the first sample of a tile is closed.
+        # For mechanisms with loops, only the first sample of a tile is closed.
         step = piece.stop - piece.start if self.loops else self.wide
         for at in range(piece.start, piece.stop, step):
             own = slice(at - begin, min(at + step, piece.stop) - begin)

@@ -1,4 +1,4 @@
-"""Delays of the efforts beside the positions, of all channels together and of single ones.
+"""Delays of the efforts with respect to the positions, of all channels together and of single ones.
 
 A commanded torque acts some milliseconds later, a filtered sensor reports it later; positions have delays of their own. With
 the efforts of channel k late by d_k, the equations of motion hold for efforts that are read later:
@@ -73,11 +73,11 @@ class Delay:
     halves: bool  # the squared error of the model of the fit
 
     def finding(self, names: Sequence[str]) -> Finding:
-        """Return what to tell about it; `names` are those of all channels."""
+        """Return the finding; `names` are those of all channels."""
         every, first = len(self.channels) > 1 or len(names) == 1, names[self.channels[0]]
         said = (
             f"the efforts of {'all joints' if every else first} are {1e3 * abs(self.value):.3g} +- {1e3 * self.deviation:.2g} "
-            f"ms {'late' if self.value > 0.0 else 'early'} beside the positions; align them (delay={self.value:.3g})"
+            f"ms {'late' if self.value > 0.0 else 'early'} with respect to the positions; align them (delay={self.value:.3g})"
         )
         severity = "error" if self.halves else "warning"
         return Finding("delay", "effort" if every else f"effort:{first}", severity, said, self.value)
@@ -113,7 +113,7 @@ class Windows:
         moving = np.flatnonzero((rms > 0.0) & [name not in dead for name in prepared.joints])
         if not moving.size or (loops and dead):
             return
-        band = _band(prepared.motion.q[:, moving], prepared.motion.v[:, moving])
+        band = band_of(prepared.motion.q[:, moving], prepared.motion.v[:, moving])
         cutoff, self.reach = min(CUTOFF * band, prepared.cutoff.frequency), min(0.5 / band, LONGEST)
         motion = Motion(self._times, *butterworth(self.rate, prepared.motion.q, cutoff))
         self._effort, self._slope, _ = butterworth(self.rate, prepared.filtered, cutoff)
@@ -144,7 +144,7 @@ class Windows:
         beta = self._solution(self._products(X, self.right(on_time)).sum(axis=0))
         size = np.sqrt(np.mean(self._effort**2, axis=0))
         load = np.sum(self._P * (W @ beta)[:, :, None], axis=1) / np.where(size > 0.0, size, 1.0)
-        h = (_friction(v, np.abs(load)) * size[:, None])[:, moving]
+        h = (friction_functions(v, np.abs(load)) * size[:, None])[:, moving]
         h = self._sums((self._P[:, :, moving, None] * h[:, None]).reshape(len(v), W.shape[1], -1))
         self._end += h.shape[2]
         return np.concatenate([X, h], axis=2)
@@ -255,7 +255,7 @@ def _equations(rows: Rows, base: BaseParameters, prepared: Prepared, part: Motio
     return W.transpose(2, 0, 1), -zero.T, P.transpose(1, 0, 2)
 
 
-def _friction(v: Array, load: Array) -> Array:
+def friction_functions(v: Array, load: Array) -> Array:
     """Return h (S, k, m) of velocities in units of their RMS, and loads in units of the RMS effort."""
     sign, speed = np.sign(v), np.abs(v)
     falling = [sign * np.exp(-((speed / width) ** 2)) for width in BUMPS]
@@ -271,13 +271,13 @@ def _reversing(q: Array, slow: NDArray[np.bool_], reach: int, sliding: Array) ->
     return np.asarray(near | (np.abs(q - np.take_along_axis(q, last, axis=0)) < sliding))
 
 
-def _band(q: Array, v: Array) -> float:
+def band_of(q: Array, v: Array) -> float:
     """Return the highest frequency of a motion: `BAND` times its RMS frequency, which noise changes little."""
     return float(BAND * np.sqrt(np.mean(np.var(v, axis=0) / np.var(q, axis=0))) / (2.0 * np.pi))
 
 
 def _stretches(part: Motion, count: int) -> NDArray[np.int64]:
-    """Return the stretch of each of so many windows: the phase of a motion that repeats itself, which all periods share."""
+    """Return the stretch of each window: the phase of a motion that repeats itself, which all periods share."""
     period = min(period_of(part.q, part.v) / PER_WINDOW, count)
     return np.asarray(np.arange(count) % period * min(STRETCHES, int(period) // 2) // period, dtype=np.int64)
 

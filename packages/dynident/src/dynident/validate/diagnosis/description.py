@@ -14,7 +14,7 @@ from dynident.mechanism.elements import Joint
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.faults import Products, likely_gain, rows_left
-from dynident.validate.diagnosis.sample import Equations, fault
+from dynident.validate.diagnosis.sample import Equations, bare, fault
 
 SURE = 0.7  # correlation from which a described torque counts as seen
 GAIN = 1.5  # ratio of measured to described torque of all joints alike from which on it is no matter of wrong masses ...
@@ -24,14 +24,16 @@ KNOWN = 0.1  # relative deviation of such a ratio up to which it is known, ...
 ROUGHLY = 0.2  # ... and up to which it can support what the data say themselves, ...
 SUPPORTS = 0.5  # ... if it has the same logarithm but for this part
 ALIKE = 1.25  # ratios that are equal up to wrong masses
-TINY = 1e-6  # of a variance: better is not believed
+TINY = 1e-6  # of a variance: smaller is not plausible
 # Gravity
 TILTED = np.radians(10.0)  # from the described direction: wrong masses make less
 UPRIGHT = np.radians(15.0)  # from an axis of the root frame, which is then what is meant
 GRAVITY_SURE = 20.0  # deviations of the estimate, over its size
 WEAKEST, STRONGEST = 0.4, 2.5  # times the described size: beyond, it is not gravity that was found
+ABSENT, SURELY = 0.15, 5.0  # share of the described gravity that is none, and its deviations
 FRICTION_COLUMN = 2  # of the columns of a joint: fv and, next, fc
-# Limits
+# Lengths and limits
+LONG = 30.0  # [m], no arm reaches so far
 OUTSIDE = 0.1  # of their range, by which positions may leave it without a note
 BEYOND = 3.0  # limits that positions and speeds must not exceed by this factor, ...
 STRONG = 10.0  # ... and those of efforts: gears are larger
@@ -45,20 +47,23 @@ class Explained(NamedTuple):
     backwards: NDArray[np.bool_]  # (n,) all signs are wrong, although neither inertia nor friction is ever negative
     friction: Array  # (n,) power of friction over what the whole effort could have
     left: Array  # (n,) variance that is not explained by c0 >= 0, over the whole
+    needed: NDArray[np.bool_]  # (n,) rotor and friction alone leave twice the variance
 
 
 def explain(motion: Motion, measured: Array, described: Array) -> Explained:
     """Return how far the described torques explain the efforts of each joint."""
     n = measured.shape[1]
-    found = Explained(np.ones(n), np.full(n, np.inf), np.zeros(n, dtype=np.bool_), np.zeros(n), np.ones(n))
+    none = np.zeros(n, dtype=np.bool_)
+    found = Explained(np.ones(n), np.full(n, np.inf), none, np.zeros(n), np.ones(n), none.copy())
     for i in range(n):
         v = motion.v[:, i]
         columns = np.column_stack([described[:, i], motion.a[:, i], v, np.sign(v), np.ones(v.size)])
         c, _, rank, _ = np.linalg.lstsq(columns, measured[:, i], rcond=None)
         error, whole = np.var(measured[:, i] - columns @ c), np.var(measured[:, i])
         if whole > 0.0:
-            beside = error if c[0] >= 0.0 else np.var(measured[:, i] - _projected(columns[:, 1:], measured[:, i]))
-            found.left[i] = max(beside / whole, TINY)
+            alone = np.var(measured[:, i] - _projected(columns[:, 1:], measured[:, i]))
+            found.left[i] = max((error if c[0] >= 0.0 else alone) / whole, TINY)
+            found.needed[i] = error < 0.5 * alone
         friction = np.mean(v * (c[2] * v + c[3] * np.sign(v)))
         size = np.sqrt(np.mean(v**2) * whole)
         found.friction[i] = friction / size if size > 0.0 else 0.0
@@ -102,7 +107,7 @@ def odd_gains(
     elif several and not gears and not 1.0 / GAIN < usual < GAIN:
         listed = ", ".join(f"{names[i]} {slope[i]:.3g}" for i in np.flatnonzero(known))
         masses = "small (is a tool or payload missing?)" if usual > 1.0 else "large"
-        if 1.0 / ALONE < usual < ALONE:  # a matter of the description, which the fit mends
+        if 1.0 / ALONE < usual < ALONE:  # an error of the description, which the fit corrects
             said = f"efforts are a multiple of what the description needs: {listed}; its masses look too {masses}"
             found.append(Finding("masses", "description", "info", said, usual))
         else:
@@ -121,7 +126,8 @@ def doubted_gain(
 ) -> list[Finding]:
     """Return the joint whose gain both the other joints and the description doubt, each too weakly alone.
 
-    Descriptions are wrong by tens of per cent, and the likelihood believes in the model: one alone would accuse healthy robots.
+    Descriptions are wrong by tens of per cent, and the likelihood assumes that the model is right: one alone would accuse
+    healthy robots.
     """
     known = ratios.deviation < ROUGHLY * ratios.gain
     ratio = np.log(np.where(known, ratios.gain, 1.0))
@@ -141,7 +147,7 @@ def doubted_gain(
                 f"{np.exp(x):.2g} times what the description needs beside them; check gain, unit and gear"
             )
             found.append((abs(ratio[i] - np.log(gain)), fault("gain", f"effort:{names[i]}", said, gain)))
-    # Of two joints that contradict each other, the described one stays.
+    # If two joints contradict each other, the described one stays.
     return [min(found, key=lambda pair: pair[0])[1]] if found else []
 
 
@@ -165,38 +171,62 @@ def other_gravities(robot: Mechanism, motion: Motion, measured: Array) -> tuple[
     size = float(np.linalg.norm(down))
     if size == 0.0 or not np.any(robot.tree.inertias):
         return ()
-    bodies = robot.altered(friction={}, forces=())
-    phi = bodies.parameters.values.copy()
-    phi[bodies.tree.inertias.size :] = 0.0
-    bare = bodies.with_parameters(bodies.parameters.replace(phi))
-    unit = np.stack([gravity(bare.with_gravity(axis), motion.q) for axis in np.eye(3)], axis=2)  # (S, n, 3)
-    rest = measured - inverse_dynamics(bare, motion) + gravity(bare, motion.q)
-    samples, n = rest.shape
-    spread = np.std(measured, axis=0)
-    weight = np.where(spread > 0.0, 1.0 / np.where(spread > 0.0, spread, 1.0), 0.0)
-    A = np.zeros((samples, n, 3 + 4 * n))
-    A[:, :, :3] = unit
-    for j in range(n):
-        v = motion.v[:, j]
-        A[:, j, 3 + 4 * j : 7 + 4 * j] = np.column_stack([motion.a[:, j], v, np.sign(v), np.ones(samples)])
-    A = (A * weight[:, None]).reshape(samples * n, -1)
-    scale = np.linalg.norm(A, axis=0)
-    scale = np.where(scale > 0.0, scale, 1.0)
-    y = (rest * weight).ravel()
-    inverse = np.linalg.pinv(A / scale, rcond=1e-9)
-    x = inverse @ y
-    deviation = np.sqrt(np.mean((y - A / scale @ x) ** 2) * np.sum(inverse[:3] ** 2, axis=1)) / scale[:3]
-    found = x[:3] / scale[:3]
+    bodies = bare(robot)
+    unit = np.stack([gravity(bodies.with_gravity(axis), motion.q) for axis in np.eye(3)], axis=2)  # (S, n, 3)
+    rest = measured - inverse_dynamics(bodies, motion) + gravity(bodies, motion.q)
+    found, deviation, power = _beside_friction(unit, rest, motion, measured)
     strength = float(np.linalg.norm(found))
     if not WEAKEST * size < strength < STRONGEST * size or GRAVITY_SURE * np.max(deviation) > strength:
         return ()
-    friction = (x[3:] / scale[3:]).reshape(n, 4)[:, FRICTION_COLUMN - 1 : FRICTION_COLUMN + 1]
-    power = np.sum(friction * np.stack([np.mean(motion.v**2, axis=0), np.mean(np.abs(motion.v), axis=0)], axis=1), axis=1)
-    if np.sum(power * weight) <= 0.0 or _angle(found, down) < TILTED:
+    if power <= 0.0 or _angle(found, down) < TILTED:
         return ()
     axis = np.eye(3)[np.argmax(np.abs(found))] * np.sign(found[np.argmax(np.abs(found))])
     straight = (size * axis,) if _angle(found, axis) < UPRIGHT else ()
     return (size * found / strength, *straight)
+
+
+def shares(robot: Mechanism, motion: Motion, measured: Array) -> tuple[Array, Array]:
+    """Return the shares of the described inertia and gravity torques in efforts (S, n), beside friction; their deviations."""
+    bodies = bare(robot)
+    static = gravity(bodies, motion.q)
+    parts = np.stack([inverse_dynamics(bodies, motion) - static, static], axis=2)
+    found, deviation, _ = _beside_friction(parts, measured, motion, measured)
+    return found, deviation
+
+
+def no_gravity(robot: Mechanism, motion: Motion, measured: Array) -> bool:
+    """Tell whether the described gravity torques, which would be most of the efforts, are not in them.
+
+    A slow motion shows nothing else, and the bodies of a fit would only become light.
+    """
+    if not np.any(robot.gravity) or not np.any(robot.tree.inertias):
+        return False
+    (inertia, share), (unsure, deviation) = shares(robot, motion, measured)
+    light = abs(inertia) + SURELY * unsure < WEAKEST  # it is the described masses that are not in the efforts
+    seen = np.std(gravity(bare(robot), motion.q), axis=0) > np.std(measured, axis=0)
+    return bool(abs(share) < ABSENT and SURELY * deviation < ABSENT and np.any(seen) and not light)
+
+
+def _beside_friction(columns: Array, y: Array, motion: Motion, measured: Array) -> tuple[Array, Array, float]:
+    """Return the coefficients (c,) of columns (S, n, c), beside friction, their deviations, and the power of friction."""
+    samples, n, c = columns.shape
+    spread = np.std(measured, axis=0)
+    weight = np.where(spread > 0.0, 1.0 / np.where(spread > 0.0, spread, 1.0), 0.0)
+    A = np.zeros((samples, n, c + 4 * n))
+    A[:, :, :c] = columns
+    for j in range(n):
+        v = motion.v[:, j]
+        A[:, j, c + 4 * j : c + 4 * j + 4] = np.column_stack([motion.a[:, j], v, np.sign(v), np.ones(samples)])
+    A = (A * weight[:, None]).reshape(samples * n, -1)
+    scale = np.linalg.norm(A, axis=0)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    y = (y * weight).ravel()
+    inverse = np.linalg.pinv(A / scale, rcond=1e-9)
+    x = inverse @ y
+    deviation = np.sqrt(np.mean((y - A / scale @ x) ** 2) * np.sum(inverse[:c] ** 2, axis=1)) / scale[:c]
+    friction = (x[c:] / scale[c:]).reshape(n, 4)[:, FRICTION_COLUMN - 1 : FRICTION_COLUMN + 1]
+    power = np.sum(friction * np.stack([np.mean(motion.v**2, axis=0), np.mean(np.abs(motion.v), axis=0)], axis=1), axis=1)
+    return x[:c] / scale[:c], deviation, float(np.sum(power * weight))
 
 
 def turned_gravity(robot: Mechanism, other: Array) -> Finding:
@@ -207,7 +237,7 @@ def turned_gravity(robot: Mechanism, other: Array) -> Finding:
     found, described = (",".join(f"{x:.3g}" for x in np.where(np.abs(g) < 1e-9, 0.0, g)) for g in (other, down))
     said = (
         f"gravity acts along {found} in the root frame, {angle:.0f} degrees from the described {described}: is the robot "
-        f"mounted {where}? Say so (--gravity={found}, gravity in the sidecar, with_gravity)"
+        f"mounted {where}? State it (--gravity={found}, gravity in the sidecar, with_gravity)"
     )
     return fault("mounting", "description", said, angle)
 
@@ -216,7 +246,16 @@ def _angle(one: Array, other: Array) -> float:
     return float(np.arccos(np.clip(one @ other / (np.linalg.norm(one) * np.linalg.norm(other)), -1.0, 1.0)))
 
 
-# ---- limits ----------------------------------------------------------------------------------------------------------------
+# ---- lengths and limits ----------------------------------------------------------------------------------------------------
+
+
+def long_links(robot: Mechanism) -> list[Finding]:
+    """Return whether lengths of a description look like millimetres."""
+    longest = max((float(np.linalg.norm(joint.placement.translation)) for joint in robot.joints), default=0.0)
+    if longest < LONG:
+        return []
+    said = f"a joint of the description is {longest:.3g} m from the one before; are its lengths millimetres? Give metres"
+    return [fault("lengths", "description", said, longest)]
 
 
 def other_units(robot: Mechanism, motion: Motion) -> list[Finding]:
@@ -258,7 +297,7 @@ def outside(robot: Mechanism, motion: Motion) -> list[Finding]:
     if not found:
         return []
     said = f"positions are outside of the description's limits: {', '.join(found)}; check their unit, sign and zero"
-    return [Finding("limits", "position", "info", said, float("nan"))]
+    return [Finding("limits", "position", "warning", said)]
 
 
 def _limited(robot: Mechanism) -> dict[str, Joint]:

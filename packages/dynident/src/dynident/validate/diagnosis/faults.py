@@ -1,4 +1,4 @@
-"""Which fault of the data would explain them better: efforts turned, exchanged, scaled; positions turned, exchanged, off.
+"""Which fault of the data would explain them better: channels turned, exchanged, scaled, off; another clock, gravity or axis.
 
 Joints share parameters, so that data with a fault contradict each other whatever the description says. Each fault is
 undone on some hundred samples, the model is fitted again, and the residuals are compared by
@@ -6,7 +6,14 @@ undone on some hundred samples, the model is fitted again, and the residuals are
     L = sum_i log(||e_i||^2 / ||tau_i||^2),
 
 the likelihood of normal residuals whose size is not known. The best fault is taken if L falls by more than `FALL`, that is,
-if the product of all residual variances falls to a fifth, and the search goes on with the data mended.
+if the product of all residual variances falls to a fifth, or if stretches of time that were left out are sure of it
+(`left_out.py`); the search goes on with the data mended.
+
+Time stamps that are c times too long make accelerations c^2 times too small, so that
+
+    tau = M a + h + g = c^2 (M a' + h' + g / c^2):
+
+a wrong clock is a gravity of 1 / c^2 with heavier bodies. Efforts without gravity torques are a gravity of zero.
 """
 
 from __future__ import annotations
@@ -14,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,24 +29,36 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.mechanics.functions import Motion
 from dynident.signals.quality import Finding
-from dynident.validate.diagnosis.sample import Equations, fault
+from dynident.validate.diagnosis.left_out import believed, falls, left_out_errors
+from dynident.validate.diagnosis.sample import Sample, fault
 
 FALL = 1.5
 CROSSED = 0.6  # of its squared error: so much better each of two exchanged efforts must be explained by the other joint's rows
 THIN = 3  # of the samples, one: enough to see which change of the positions is worth a closer look
 WORTH = 0.5  # of the fall that is needed
+LITTLE, CLOSER = 0.1, 4  # fall of L from which on left-out stretches are asked, and about how many faults
+HYPOTHESES = 20  # per joint, about
+TINY_SHARE = 0.05  # of gravity: less is none
 SURE = 20.0  # times the number of rows, the fall of twice the log-likelihood at least
 FREE = 0.5  # of its rows: what a joint's parameters must leave for its error alone to be known
 DOUBTED = 1.25  # times the error of joints alone from which on positions are doubted, ...
+SOME, CONTRADICTED = 1.1, 1.4  # from which on axes are tried, each of which is another robot, if the data are poor or not
 POOR = 0.05  # ... or relative error (geometric mean of the joints) from which on they are
 SCALED = 1.15  # a gain that differs by less is no suspicion
 RIDGE = 1e-6  # of a column's square: directions that these samples do not show stay near zero
-FLOOR = 1e-6  # of a variance: better is not believed
+FLOOR = 1e-6  # of a variance: smaller is not plausible
 PASSES, FAULTS = 4, 4
+FEW = 8  # joints whose positions are always doubted: of more, there are too many pairs
 # Tried first; the ends tell nothing.
 GAINS = (1e-3, 1e-2, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.18, 1.4, 2.0, 2.8, 5.0, 10.0, 30.0, 1e2, 1e3)
 REFINED = 1.2  # and then about the best of them
+KNOWN_GAIN, GAIN_SURE = 0.1, 4.0  # deviation of the logarithm of a gain that is known; deviations from one
+GUESS = 1.0  # standard deviation of the logarithm of a gain that nothing shows
 WIDE = 2.0 * np.pi  # [rad], range of a revolute joint from which on degrees are thought of
+UNITS = {"degrees": np.pi / 180.0, "turns": 2.0 * np.pi, "grads": np.pi / 200.0, "milliradians": 1e-3}
+GEARS = (0.01, np.pi / 180.0, 0.1, 1.0 / 3.0, 0.5, 0.7, 1.5, 2.0, 3.0, 2.0 * np.pi)
+GRAVITIES = (0.0, 0.25, 0.5, 0.7, 0.83, 1.2, 1.45, 2.0, 4.0, 16.0)
+LEAST_GRAVITY = 1.1  # a gravity that differs by less is no suspicion
 # Zeros of the positions: angles tried first, ...
 TRIED = tuple(np.radians((-135.0, -90.0, -45.0, 45.0, 90.0, 135.0, 180.0)))  # first ...
 STEPS = tuple(np.radians((22.5, 11.0, 5.5, 2.7, 1.4, 0.7)))  # ... and then about the best of them
@@ -105,75 +125,194 @@ class Products:
             found[i] = self.Y - 2.0 * np.sum(x * self.C[i], axis=0) + np.sum(x * (P @ x), axis=0)
         return np.maximum(found / np.where(self.Y > 0.0, self.Y, 1.0), FLOOR)
 
+    def gains(self, rows: float) -> Array:
+        """Return the factors of all efforts that suit best, 1 where they are not sure; `rows` counts those of a joint.
+
+        Gauss-Newton steps of tau_i = g_i W_i x, where the deviation of log g_i is `GUESS` before the data are known.
+        """
+        n = len(self.Y)
+        own = np.arange(n)
+        target, g = self.C[own, :, own], np.ones(n)
+        weight, deviation = 1.0 / np.where(self.Y > 0.0, self.Y, 1.0), np.full(n, np.inf)
+        for _ in range(2 * PASSES):
+            for _ in range(2):
+                A = np.tensordot(weight * g**2, self.P, axes=1)
+                diagonal = np.diagonal(A)
+                ridge = RIDGE * np.diag(np.where(diagonal > 0.0, diagonal, 1.0))
+                x = np.linalg.solve(A + ridge, (weight * g) @ target)
+                px = self.P @ x
+                left = self.Y - 2.0 * g * (target @ x) + g**2 * (px @ x)
+                weight = rows / np.maximum(left, FLOOR * np.where(self.Y > 0.0, self.Y, 1.0))
+            N = np.block(
+                [[np.tensordot(weight * g**2, self.P, axes=1), ((weight * g**2)[:, None] * px).T], [np.zeros((n, n + len(x)))]]
+            )
+            N[len(x) :, : len(x)] = N[: len(x), len(x) :].T
+            N[len(x) :, len(x) :] = np.diag(weight * g**2 * (px @ x) + 1.0 / GUESS**2)
+            right = np.concatenate(
+                [(weight * g) @ (target - g[:, None] * px), weight * g * (target @ x - g * (px @ x)) - np.log(g) / GUESS**2]
+            )
+            diagonal = np.diagonal(N)
+            N = N + RIDGE * np.diag(np.where(diagonal > 0.0, diagonal, 1.0))
+            inverse = np.linalg.inv(N)
+            g = g * np.exp(np.clip((inverse @ right)[len(x) :], -0.5, 0.5))
+            deviation = np.sqrt(np.maximum(np.diagonal(inverse)[len(x) :], 0.0))
+        sure = deviation < KNOWN_GAIN
+        if not sure.any():
+            return np.ones(n)
+        g = g / np.median(g[sure])
+        return np.where(sure & (np.abs(np.log(g)) > GAIN_SURE * deviation), 1.0 / g, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """A sample of a log, as logged or mended."""
+
+    sample: Sample
+    motion: Motion
+    effort: Array  # (S, n)
+    square: Array  # (n,) mean square of the efforts that residuals are compared with
+    gravity: float = 1.0  # times the described one
+    drifting: tuple[int, ...] = ()  # joints whose efforts may drift
+    complete: bool = False  # described gravity torques were added
+
+    @classmethod
+    def of(cls, sample: Sample, effort: Array | None = None) -> Data:
+        """Return the data as logged."""
+        effort = sample.effort if effort is None else effort
+        return cls(sample, sample.motion, effort, np.mean(effort**2, axis=0))
+
+    def rows(self, step: int = 1) -> Array:
+        """Return W (n, b, S) of every `step`-th sample."""
+        own, moved = self.sample.equations, self.motion[::step]
+        W = own(moved, step)
+        if self.gravity != 1.0:
+            rest = own(Motion(moved.t, moved.q, np.zeros_like(moved.v), np.zeros_like(moved.a)), step)
+            W = W - (1.0 - self.gravity) * rest * self.sample.bodies[:, None]
+        for joint in self.drifting:
+            time = np.zeros((W.shape[0], 2, W.shape[2]))
+            time[joint] = np.ones(W.shape[2]), np.linspace(-1.0, 1.0, W.shape[2])
+            W = np.concatenate([W, time], axis=1)
+        return np.asarray(W)
+
+    def misfit(self, step: int = 1) -> float:
+        """Return L of every `step`-th sample, beside the squares that residuals are compared with."""
+        own, wanted = np.mean(self.effort[::step] ** 2, axis=0), self.square
+        seen = (own > 0.0) & (wanted > 0.0)
+        return self.products(step).misfit() + float(np.sum(np.log(own[seen] / wanted[seen])))
+
+    def products(self, step: int = 1) -> Products:
+        """Return the products of every `step`-th sample."""
+        return Products.of(self.rows(step), self.effort[::step])
+
+
+class Change(NamedTuple):
+    """A fault that is undone."""
+
+    finding: Finding | None  # None for efforts turned round, which are told together
+    mend: Callable[[Data], Data]
+    turned: tuple[int, ...] = ()  # joints whose efforts are turned round
+    pair: tuple[int, ...] = ()  # joints that are exchanged
+    order: tuple[int, ...] = ()  # of the efforts
+    numbers: int = 0  # that were fitted; each counts `FALL` beside faults without any
+
 
 @dataclass(frozen=True, eq=False)
 class Faults:
-    """What was found, and the data without it: the mended efforts are ``effort[:, order] * factor``."""
+    """What was found, and the data without it."""
 
     findings: tuple[Finding, ...]  # one per fault
     turned: tuple[int, ...]  # joints whose efforts were turned round
-    order: NDArray[np.int64]  # (n,)
-    factor: Array  # (n,)
-    motion: Motion  # the mended one
+    data: Data  # the mended ones
     misfit: float = np.nan  # L of the mended data; NaN where there are too few to tell
     limit: float = FALL  # by how much L must fall for a fault
     contradiction: float = 1.0  # error of the model that joints share, over that of joints alone, geometric mean
 
     def poor(self) -> bool:
-        """Tell whether the data contradict themselves still, as far as these samples show."""
+        """Return whether the data contradict themselves still, as far as these samples show."""
         return self.error > POOR
 
     @property
     def error(self) -> float:
         """Relative error of the mended data, geometric mean of the joints."""
-        return float(np.exp(0.5 * self.misfit / len(self.factor)))
+        return float(np.exp(0.5 * self.misfit / self.data.effort.shape[1]))
 
 
 def find_faults(
+    data: Data,
     names: Sequence[str],
-    rows: Equations,
-    motion: Motion,
-    effort: Array,
     independent: float,
     angles: Sequence[int] = (),
+    axes: Callable[[], Iterator[Change]] | None = None,
 ) -> Faults:
     """Return the faults that the data betray by contradicting themselves.
 
-    `rows` gives W (n, b, S) of a motion of S samples, or of every k-th of them, `effort` is (S, n), `independent` counts the
-    rows of a joint, and `angles` are the revolute joints.
+    `independent` counts the rows of a joint, `angles` are the revolute joints, and `axes` gives faults of the description,
+    which are tried where nothing else explains the data.
     """
-    n = len(names)
-    none = found = Faults((), (), np.arange(n), np.ones(n), motion)
-    W = rows(motion)
+    none = found = Faults((), (), data)
+    W = data.rows()
     left = rows_left(W, independent)
     if not left:
         return found
     limit = max(FALL, SURE / left)
-    start = products = Products.of(W, effort)
-    lowest = products.misfit()
-    none = found = replace(none, misfit=lowest, limit=limit)
-    others: list[tuple[float, Finding, Motion, NDArray[np.int64]]] = []
-    for turn in range(FAULTS):
-        options = list(_of_efforts(products, names, lowest - limit))
-        if turn == 0 and (options or none.poor() or _contradiction(W, products, independent) > DOUBTED):
-            others = list(_of_positions(names, rows, motion, effort, products.variances(), limit, angles))
-        if not options:
+    products = Products.of(W, data.effort)
+    lowest = data.misfit()
+    found = replace(none, misfit=lowest, limit=limit)
+    doubted = len(names) <= FEW or found.poor() or _contradiction(W, products, independent) > DOUBTED
+    for _ in range(FAULTS):
+        other = found.misfit - products.misfit()  # efforts may have been added
+        options = [(L + other, change) for L, change in _of_efforts(products, names, left)]
+        doubted = doubted or any(lowest - limit > L for L, _ in options)
+        options += _of_motion(found.data, products.variances(), names, angles, limit, doubted)
+        if axes is not None and _contradiction(W, products, independent) > (SOME if found.poor() else CONTRADICTED):
+            options += _tried(found.data, axes())
+            axes = None
+        best = _best(options, lowest, limit, found.data)
+        if best is None:
             break
-        best, finding, order, factor = min(options, key=lambda option: option[0])
-        if others and turn == 0 and min(others, key=lambda other: other[0])[0] < best - limit:
-            break
-        turned = (*found.turned, *np.flatnonzero(factor == -1.0).tolist())
-        order, factor = found.order[order], found.factor[order] * factor
-        products = start.mended(order, factor)
-        lowest = products.misfit()
-        findings = (*found.findings, *([] if finding is None else [finding]))
-        found = replace(found, findings=findings, turned=turned, order=order, factor=factor, misfit=lowest)
-    if others:
-        L, finding, changed, order = min(others, key=lambda other: other[0])
-        if lowest - limit > L:
-            W, products = (W, products) if changed is motion else (moved := rows(changed), Products.of(moved, effort[:, order]))
-            found = replace(none, findings=(finding,), motion=changed, order=order, misfit=L)
+        data = best.mend(found.data)
+        W = data.rows()
+        products = Products.of(W, data.effort)
+        lowest = data.misfit()
+        findings = (*found.findings, *([] if best.finding is None else [best.finding]))
+        found = replace(found, findings=findings, turned=(*found.turned, *best.turned), data=data, misfit=lowest)
     return replace(found, contradiction=_contradiction(W, products, independent))
+
+
+def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data: Data) -> Change | None:
+    """Return the fault that explains the data best, None where none is sure."""
+    options.sort(key=lambda option: option[0] + FALL * option[1].numbers)
+    if not options:
+        return None
+    if options[0][0] + FALL * options[0][1].numbers < lowest - limit:
+        return options[0][1]
+    options.sort(key=lambda option: option[0])
+    tried = [change for L, change in options[:CLOSER] if lowest - LITTLE > L]
+    before, sure = _relative_errors(data) if tried else np.zeros((0, 0)), list[tuple[float, float, Change]]()
+    for change in tried:
+        was, after = before[:, list(change.order)] if change.order else before, _relative_errors(change.mend(data))
+        if believed(was, after, HYPOTHESES * before.shape[1]):
+            sure.append((*falls(was, after)[:2], change))
+    if not sure:
+        return None
+    best, error, _ = max(sure, key=lambda each: each[0])
+    alike = sorted((each for each in sure if each[0] > best - 2.0 * error), key=lambda each: (each[2].numbers, -each[0]))
+    first = alike[0][2]
+    others = [each[2].finding for each in alike[1:] if each[2].finding is not None and each[2].numbers == first.numbers]
+    if first.finding is None or not others:
+        return first
+    said = "; or ".join([first.finding.sentence, *(other.sentence for other in others)])
+    return first._replace(finding=replace(first.finding, sentence=said))
+
+
+def _relative_errors(data: Data) -> Array:
+    """Return the squared errors of left-out stretches over the squared efforts (K, n)."""
+    return left_out_errors(data.rows(), data.effort, data.motion) / np.where(data.square > 0.0, data.square, 1.0)
+
+
+def _tried(data: Data, changes: Iterator[Change]) -> Iterator[tuple[float, Change]]:
+    for change in changes:
+        yield change.mend(data).misfit(), change
 
 
 def _contradiction(W: Array, products: Products, independent: float) -> float:
@@ -209,10 +348,8 @@ def exchanged(one: str, other: str, what: str = "efforts") -> Finding:
     return fault("order", f"{what}:{one},{other}", said)
 
 
-def _of_efforts(
-    products: Products, names: Sequence[str], wanted: float
-) -> Iterator[tuple[float, Finding | None, NDArray[np.int64], Array]]:
-    """Yield L, finding, order and factor of every fault of efforts that reaches a wanted L."""
+def _of_efforts(products: Products, names: Sequence[str], left: float) -> Iterator[tuple[float, Change]]:
+    """Yield L and change of the faults of efforts."""
     n = len(names)
     usual = np.arange(n)
     apart = products.apart()
@@ -220,78 +357,178 @@ def _of_efforts(
         if apart[i, j] < CROSSED * apart[j, j] and apart[j, i] < CROSSED * apart[i, i]:
             order = usual.copy()
             order[[i, j]] = j, i
-            L = products.mended(order, np.ones(n)).misfit()
-            if wanted > L:
-                yield L, exchanged(names[i], names[j]), order, np.ones(n)
-    if np.sum(np.log(np.diagonal(apart))) > wanted:  # even joints that share nothing would not be so much better
+            yield products.mended(order, np.ones(n)).misfit(), _reordered(exchanged(names[i], names[j]), order)
+    lowest = products.misfit()
+    if np.sum(np.log(np.diagonal(apart))) > lowest - LITTLE:  # even joints that share nothing would hardly be better
         return
     for i in range(n):
         factor = np.where(usual == i, -1.0, 1.0)
-        L = products.mended(usual, factor).misfit()
-        if wanted > L:
-            yield L, None, usual, factor
+        yield products.mended(usual, factor).misfit(), Change(None, _times(factor), turned=(i,))
         L, gain = products.scaled(i)
-        if wanted > L and GAINS[0] < gain < GAINS[-1] and not 1.0 / SCALED < gain < SCALED:
+        if GAINS[0] < gain < GAINS[-1] and not 1.0 / SCALED < gain < SCALED:
             said = f"the efforts of {names[i]} are {1.0 / gain:.3g} times what the other joints need; check gain, unit and gear"
             found = fault("gain", f"effort:{names[i]}", said, 1.0 / gain)
-            yield L + FALL, found, usual, np.where(usual == i, gain, 1.0)  # a number that was fitted counts
+            yield L, Change(found, _times(np.where(usual == i, gain, 1.0)), numbers=1)
+    factors = products.gains(left)
+    odd = [i for i in range(n) if not 1.0 / SCALED < factors[i] < SCALED]
+    if len(odd) > 1:
+        listed = ", ".join(f"{names[i]} {1.0 / factors[i]:.3g}" for i in odd)
+        said = (
+            f"the efforts of single joints are multiples of what the other joints need: {listed}; check the gain of each motor"
+        )
+        found = fault("gain", ",".join(f"effort:{names[i]}" for i in odd), said, 1.0 / factors[odd[0]])
+        yield products.mended(usual, factors).misfit(), Change(found, _times(factors), numbers=2)
 
 
-def _of_positions(
-    names: Sequence[str],
-    rows: Equations,
-    motion: Motion,
-    effort: Array,
-    before: Array,
-    limit: float,
-    angles: Sequence[int],
-) -> Iterator[tuple[float, Finding, Motion, NDArray[np.int64]]]:
-    """Yield L, finding, motion and order of the efforts of the faults of positions that may make L fall by a limit.
+def _times(factor: Array) -> Callable[[Data], Data]:
+    return lambda data: replace(data, effort=data.effort * factor, square=data.square * factor**2)
+
+
+def _rescaled(positions: Array, efforts: Array | float = 1.0) -> Callable[[Data], Data]:
+    return lambda data: replace(data, motion=_scaled(data.motion, positions), effort=data.effort * efforts)
+
+
+def _drifting(joint: int) -> Callable[[Data], Data]:
+    return lambda data: replace(data, drifting=(*data.drifting, joint))
+
+
+def _reordered(finding: Finding, order: NDArray[np.int64], positions: bool = False, efforts: bool = True) -> Change:
+    """Return the change that exchanges two joints' channels."""
+
+    def mend(data: Data) -> Data:
+        m = data.motion
+        moved = Motion(m.t, m.q[:, order], m.v[:, order], m.a[:, order]) if positions else m
+        if not efforts:
+            return replace(data, motion=moved)
+        return replace(data, motion=moved, effort=data.effort[:, order], square=data.square[order])
+
+    pair = tuple(np.flatnonzero(order != np.arange(order.size)).tolist()) if positions else ()
+    return Change(finding, mend, pair=pair, order=tuple(order.tolist()) if efforts else ())
+
+
+def _of_motion(
+    data: Data, before: Array, names: Sequence[str], angles: Sequence[int], limit: float, doubted: bool
+) -> list[tuple[float, Change]]:
+    """Return L and change of the faults of positions, clock and gravity.
 
     `before` are the variances of the data as they are. Each of two exchanged joints must be explained better: what one joint
     gains by the richer rows of another is no exchange.
     """
-    n, b, samples = rows(motion).shape
+    n, b, samples = len(names), data.rows(THIN).shape[1], len(data.motion)
     step = THIN if b < 0.5 * n * (samples // THIN) else 1
-    few, some = motion[::step], effort[::step]
+    start, found = data.misfit(step), [(change.mend(data).misfit(), change) for change in _additions(data, names)]
 
-    def misfit(changed: Motion, order: NDArray[np.int64]) -> float:
-        return Products.of(rows(changed, step), some[:, order]).misfit()
+    def misfit(change: Change) -> float:
+        return change.mend(data).misfit(step)
 
-    usual = np.arange(n)
-    start = misfit(few, usual)
-    for finding, changed, order, pair in _motions(names, motion, angles):
-        if misfit(changed[::step], order) < start - WORTH * limit:
-            after = Products.of(rows(changed), effort[:, order]).variances()
-            if all(after[i] < CROSSED * before[order[i]] for i in pair):
-                yield float(np.sum(np.log(after))), finding, changed, order
-    L, i, angle = best_zero(lambda i, angle: misfit(shifted(few, i, angle), usual), angles, start)
-    if angle and start - WORTH * limit > L:
-        changed = shifted(motion, i, angle)
-        # a number that was fitted counts
-        yield Products.of(rows(changed), effort).misfit() + FALL, wrong_zero(names[i], angle), changed, usual
+    def scaled(i: int) -> Callable[[float], Change]:
+        return lambda factor: _gear(names[i], i, n, factor)
+
+    families: list[tuple[Callable[[float], Change], tuple[float, ...], float]] = []
+    if data.gravity == 1.0:
+        families.append((_lighter, GRAVITIES, LEAST_GRAVITY))
+    if doubted:
+        families += [(scaled(i), GEARS, SCALED) for i in range(n)]
+        for change in _motions(names, data.motion, angles):
+            if misfit(change) < start - WORTH * limit:
+                after = change.mend(data).products().variances()
+                if all(after[i] < CROSSED * before[change.order[i] if change.order else i] for i in change.pair):
+                    found.append((float(np.sum(np.log(after))), change))
+    for family, tried, least in families:
+        best, value = min((misfit(family(x)), x) for x in tried)
+        ratio = REFINED
+        for _ in range(4 if value else 0):
+            best, value = min((best, value), *((misfit(family(x)), x) for x in (value * ratio, value / ratio)))
+            ratio = float(np.sqrt(ratio))
+        if best < start - LITTLE and not 1.0 / least < value < least:
+            found.append((family(value).mend(data).misfit(), family(value)))
+    if doubted:
+        L, i, angle = best_zero(lambda i, angle: misfit(_turned_zero(names[i], i, angle)), angles, start)
+        if angle and start - LITTLE > L:
+            change = _turned_zero(names[i], i, angle)
+            found.append((change.mend(data).misfit(), change))
+    return found
 
 
-def _motions(
-    names: Sequence[str], motion: Motion, angles: Sequence[int]
-) -> Iterator[tuple[Finding, Motion, NDArray[np.int64], tuple[int, ...]]]:
-    """Yield findings about positions, motions that undo what they say, the order of efforts with them, joints exchanged."""
+def _additions(data: Data, names: Sequence[str]) -> Iterator[Change]:
+    """Yield what undoes described gravity torques that were taken off, and drifts."""
+    if data.gravity == 1.0 and not data.complete and np.any(data.sample.gravity):
+        yield Change(other_gravity(0.0), lambda data: replace(data, effort=data.effort + data.sample.gravity, complete=True))
+    for i in (i for i in range(len(names)) if i not in data.drifting):
+        said = (
+            f"the efforts of {names[i]} drift over the time of the log; let the robot warm up, or check the zero of the sensor"
+        )
+        found = fault("drift", f"effort:{names[i]}", said)
+        yield Change(found, _drifting(i), numbers=1)
+
+
+def _turned_zero(name: str, joint: int, angle: float) -> Change:
+    return Change(wrong_zero(name, angle), lambda data: replace(data, motion=shifted(data.motion, joint, angle)), numbers=1)
+
+
+def _gear(name: str, joint: int, n: int, factor: float) -> Change:
+    said = (
+        f"the positions of {name} look {1.0 / factor:.3g} times too large; check their unit (degrees, turns), and whether they "
+        "are those of the motor before a gear"
+    )
+    scale = np.where(np.arange(n) == joint, factor, 1.0)
+    found = fault("unit", f"position:{name}", said, 1.0 / factor)
+    return Change(found, _rescaled(scale), numbers=1)
+
+
+def _lighter(share: float) -> Change:
+    return Change(other_gravity(share), lambda data: replace(data, gravity=data.gravity * share), numbers=int(share > 0.0))
+
+
+def other_gravity(share: float, bodies: float = 1.0) -> Finding:
+    """Return the finding about efforts that have a share of gravity beside inertia, or a clock; `bodies` are those described.
+
+    A wrong clock makes bodies that carry the right gravity, compensated efforts make bodies of the right inertia: `bodies` is
+    the ratio of identified to described inertia, and tells them apart.
+    """
+    clock = 1.0 / np.sqrt(share) if share > 0.0 else np.inf
+    compensated = share < TINY_SHARE or (share < 1.0 and abs(np.log(bodies)) < abs(np.log(bodies * share)))
+    if compensated:
+        said = (
+            f"the efforts have {share:.0%} of the gravity torques that their inertia torques need: does the controller "
+            "compensate gravity? Log the whole motor torques, or add the compensation to them"
+        )
+        other = "" if share < TINY_SHARE else f". A clock whose seconds are {clock:.3g} s long would look alike"
+        return fault("gravity", "effort", said + other, share)
+    said = (
+        f"inertia and gravity torques agree if the time stamps are {clock:.3g} times too long; check the unit and rate of the "
+        f"clock. Efforts with {share:.0%} of the gravity torques would look alike"
+    )
+    return fault("clock", "time", said, clock)
+
+
+def _motions(names: Sequence[str], motion: Motion, angles: Sequence[int]) -> Iterator[Change]:
+    """Yield what undoes positions turned round or exchanged, axes turned round, and units."""
     n = len(names)
-    usual = np.arange(n)
     for i in range(n):
         sign = np.where(np.arange(n) == i, -1.0, 1.0)
-        said = f"the positions of {names[i]} look turned round; check their sign"
-        yield fault("sign", f"position:{names[i]}", said, -1.0), _scaled(motion, sign), usual, ()
+        said = f"the positions of {names[i]} look inverted; check their sign"
+        found = fault("sign", f"position:{names[i]}", said, -1.0)
+        yield Change(found, _rescaled(sign))
+        said = (
+            f"positions and efforts of {names[i]} look inverted together: invert the axis of the joint in the description, "
+            "or both channels"
+        )
+        found = fault("axis", f"position:{names[i]}", said, -1.0)
+        yield Change(found, _rescaled(sign, sign))
     for i, j in combinations(range(n), 2):
         order = np.arange(n)
         order[[i, j]] = j, i
-        changed = Motion(motion.t, motion.q[:, order], motion.v[:, order], motion.a[:, order])
-        yield exchanged(names[i], names[j], "positions"), changed, usual, (i, j)
-        yield exchanged(names[i], names[j], "positions and efforts"), changed, order, (i, j)
-    if np.any(np.ptp(motion.q[:, list(angles)], axis=0) > WIDE):
-        radians = np.where(np.isin(np.arange(n), angles), np.pi / 180.0, 1.0)
-        said = "positions look like degrees taken for radians (position=deg)"
-        yield fault("unit", "position", said, 180.0 / np.pi), _scaled(motion, radians), usual, ()
+        yield _reordered(exchanged(names[i], names[j], "positions"), order, positions=True, efforts=False)
+        yield _reordered(exchanged(names[i], names[j], "positions and efforts"), order, positions=True)
+    span = float(np.max(np.ptp(motion.q[:, list(angles)], axis=0), initial=0.0))
+    for unit, factor in UNITS.items():
+        if (span > WIDE) == (factor < 1.0) and span > 0.0:
+            scale = np.where(np.isin(np.arange(n), angles), factor, 1.0)
+            option = " (position=deg)" if unit == "degrees" else ""
+            said = f"positions look like {unit} taken for radians{option}"
+            found = fault("unit", "position", said, 1.0 / factor)
+            yield Change(found, _rescaled(scale))
 
 
 def _scaled(motion: Motion, factor: Array) -> Motion:
@@ -334,7 +571,7 @@ def _closer(misfit: Callable[[int, float], float], best: tuple[float, int, float
 def wrong_zero(name: str, angle: float) -> Finding:
     """Return the finding about a zero that is off by an angle [rad]."""
     degrees = round(float(np.degrees(angle)))
-    twist = " (a twist alpha of the wrong sign before it looks alike)" if abs(degrees) == 180 else ""
+    twist = " (a twist alpha of the wrong sign before it looks the same)" if abs(degrees) == 180 else ""
     said = (
         f"the zero of {name} looks {abs(degrees)} degrees off{twist}; add {degrees} degrees to its positions, or turn the "
         "joint's origin in the description about its axis by as much"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar
@@ -18,18 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.errors import DynidentWarning
+from dynident.errors import DynidentWarning, LogError
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fit import Fit
 from dynident.identify.regression.logs import dead_efforts, match, prepared_for, same_band
 from dynident.identify.regression.regression import check_finite
 from dynident.identify.regression.rows import Rows
+from dynident.mechanics.dynamics import inverse_dynamics
 from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import one_blas_thread
 from dynident.signals.log import Log
 from dynident.signals.preparation import Prepared
-from dynident.signals.quality import Finding, Quality, diagnose
+from dynident.signals.quality import LONGEST_HOLE, Finding, Quality, diagnose
 from dynident.validate.diagnosis.delay import aligned, delays_of
 from dynident.validate.diagnosis.description import (
     KNOWN,
@@ -37,22 +38,40 @@ from dynident.validate.diagnosis.description import (
     Explained,
     doubted_gain,
     explain,
+    long_links,
+    no_gravity,
     odd_gains,
     other_gravities,
     other_units,
     outside,
+    shares,
     too_strong,
     turned_gravity,
 )
 from dynident.validate.diagnosis.excitation import motion_findings, parameter_findings, short_finding
-from dynident.validate.diagnosis.faults import Faults, Products, best_zero, exchanged, find_faults, shifted, wrong_zero
-from dynident.validate.diagnosis.sample import Equations, Sample, false_channels, fault
+from dynident.validate.diagnosis.faults import (
+    Change,
+    Data,
+    Faults,
+    Products,
+    best_zero,
+    exchanged,
+    find_faults,
+    other_gravity,
+    shifted,
+    wrong_zero,
+)
+from dynident.validate.diagnosis.noise import noise_floor
+from dynident.validate.diagnosis.residuals import clipped, contact_finding, contacts
+from dynident.validate.diagnosis.sample import Equations, Sample, bare, false_channels, fault
 from dynident.validate.verdict import feeding_joints
 
 EXCHANGED = 0.25  # of the error: so much better two joints must fit crosswise
 CONTRADICTS = 2.5  # times the error of joints alone, which one model of all leaves after mending
 UNEXPLAINED = 0.35  # relative error (geometric mean of the joints) that no mended fault leaves
 TOLD = 3.0  # fall of the logarithm of the product of all variances that described torques do not explain, for a wrong zero
+SPOILED = ("fixed_joint", "held", "lost_rows")  # findings that leave nothing else to look for
+SURE_SHARE = 5.0  # deviations
 HALF = 0.5  # of the description's error, where that is worse than nothing: so much less another gravity must leave
 ORDER = {"error": 0, "warning": 1, "info": 2}
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d.]*(?:e[+-]?\d+)?(?!\w)")  # no part of a name
@@ -72,10 +91,16 @@ class Inspection(Quality):
         Length of the log [s].
     short : bool
         True if the log has fewer independent rows than the robot has base parameters, and contradicts itself by chance.
+    noise : float
+        Noise of the efforts over the efforts, in the band of the fit; NaN where the log does not show it.
+    noise_source : str
+        How it was seen.
     """
 
     duration: float = 0.0
     short: bool = False
+    noise: float = float("nan")
+    noise_source: str = ""
     derived: ClassVar[tuple[str, ...]] = ("ok", "usable")
 
     @property
@@ -127,31 +152,75 @@ def inspect(
         warnings.simplefilter("ignore", DynidentWarning)  # the findings say it
         prepared = prepared_for(rows, matched.log, options)
     dead = dead_efforts(prepared)
+    late: list[Finding] = []
+    found = [note for note in (*matched.notes, *quality.findings) if note.kind in SPOILED and note.severity == "error"]
+    independent = prepared.decimator.length(len(prepared)) * prepared.decimator.independence
+    signals = rows.signals(prepared.temperature, None, prepared.motion)
+    noise = noise_floor(prepared)
     with one_blas_thread():
-        delays = delays_of(rows, base, prepared, dead)
-    late = [delay.finding(prepared.joints) for delay in delays]
-    if moved.loops:
-        return _sorted(log, [*late, *few, *quality.findings])
-    prepared = aligned(prepared, delays)  # other faults are looked for beside the delays
-    motion, independent = prepared.motion, prepared.decimator.length(len(prepared)) * prepared.decimator.independence
-    signals = rows.signals(prepared.temperature, None, motion)
-    with one_blas_thread():
-        sample = Sample.of(rows, base, motion, prepared.filtered, signals, dead)
-        found = false_channels(matched.log, prepared.quality, sample)
+        if not moved.loops and not found:
+            sample = Sample.of(rows, base.columns, prepared.motion, prepared.effort, signals, dead)
+            found = false_channels(matched.log, prepared.quality, sample)
+            if not found and (pushed := contacts(sample)):
+                free = inspect(_without(log, pushed), robot, base, absent, excitation, **options)
+                others = [finding for finding in free.findings if finding.kind != "nan"]
+                pushes = contact_finding(log.name, pushed, log.duration)
+                return replace(free, findings=_sorted(log, [pushes, *others]).findings)
+            found = found or clipped(sample)
+        if not found:
+            delays = delays_of(rows, base, prepared, dead)
+            late = [delay.finding(prepared.joints) for delay in delays]
+            prepared = aligned(prepared, delays)  # other faults are looked for beside the delays
+        if moved.loops:
+            return _sorted(log, [*late, *few, *quality.findings], noise=noise)
         short = not found and independent < base.rank
         if not found:
+            sample = Sample.of(rows, base.columns, prepared.motion, prepared.effort, signals, dead)
             found = _compare(rows, base, prepared, sample, independent)
     found = [*late, *found]
     if excitation and short:
         few = few or [short_finding(log, independent, base.rank)]
-    told = {finding.channel for finding in found if finding.kind in ("stuck", "clipped")}
+    told = {finding.channel for finding in found if finding.kind in ("stuck", "clipped", *SPOILED)}
     rest = [finding for finding in quality.findings if finding.channel not in told]
-    return _sorted(log, [*few, *found, *rest] if short else [*found, *few, *rest], short)
+    return _sorted(log, [*few, *found, *rest] if short else [*found, *few, *rest], short, noise)
 
 
-def _sorted(log: Log, findings: Sequence[Finding], short: bool = False) -> Inspection:
+def _without(log: Log, stretches: Sequence[tuple[float, float]]) -> Log:
+    """Return a log whose efforts are missing in some stretches of time."""
+    inside = np.zeros(len(log), dtype=bool)
+    for start, end in stretches:
+        inside |= (log.t >= start) & (log.t <= end)
+    return replace(log, effort=np.where(inside[:, None], np.nan, log.effort))
+
+
+def without_contacts(
+    log: Log, robot: Mechanism, base: BaseParameters | None = None, **options: Any
+) -> tuple[Log, tuple[Finding, ...]]:
+    """Return a log without stretches of time in which forces from outside act, and the finding about them."""
+    matched = match(robot, log)
+    quality = matched.piece.quality
+    spoiled = any(quality.of(kind) for kind in ("stuck", *SPOILED))
+    if matched.mechanism.loops or log.effort_kind == "none" or spoiled or motion_findings(log, quality):
+        return log, ()
+    rows = Rows(matched.mechanism, "gls")
+    base = base_parameters(matched.mechanism) if base is None else base
+    with warnings.catch_warnings(), one_blas_thread():
+        warnings.simplefilter("ignore", DynidentWarning)  # the fit says it
+        try:
+            prepared = prepared_for(rows, matched.log, options)
+        except LogError:  # so does the fit
+            return log, ()
+        signals = rows.signals(prepared.temperature, None, prepared.motion)
+        found = contacts(Sample.of(rows, base.columns, prepared.motion, prepared.effort, signals, dead_efforts(prepared)))
+    return (_without(log, found), (contact_finding(log.name, found, log.duration),)) if found else (log, ())
+
+
+def _sorted(
+    log: Log, findings: Sequence[Finding], short: bool = False, noise: tuple[float, str] = (float("nan"), "")
+) -> Inspection:
     """Return findings of a log, most serious first; those of one severity stay in their order."""
-    return Inspection(log.name, tuple(sorted(findings, key=lambda finding: ORDER[finding.severity])), log.duration, short)
+    ordered = tuple(sorted(findings, key=lambda finding: ORDER[finding.severity]))
+    return Inspection(log.name, ordered, log.duration, short, *noise)
 
 
 def inspect_fit(fit: Fit) -> tuple[Inspection, ...]:
@@ -162,39 +231,71 @@ def inspect_fit(fit: Fit) -> tuple[Inspection, ...]:
     )
 
 
+def findings_of(fit: Fit) -> tuple[Finding, ...]:
+    """Return faults of the training logs of a fit and warnings about them, the likeliest cause first.
+
+    Logs in memory are inspected; the notes of a fit have what was found before. Joints whose friction feeds energy are told
+    where nothing else refutes the fit.
+    """
+    notes = with_findings(fit).notes if fit.data.logs else fit.notes
+    noted = [note for note in notes if note.severity == "error" or (note.severity == "warning" and note.kind in FAULTS)]
+    every = sorted(noted, key=lambda finding: (ORDER[finding.severity], finding.kind in ("gap", "nan")))  # contacts make gaps
+    return tuple(every) if every and every[0].severity == "error" else (*feeding_joints(fit), *every)
+
+
 def doubts_of(fit: Fit) -> tuple[str, ...]:
-    """Return what refutes a fit: faults of its training logs (or its notes), or else joints whose friction feeds energy."""
-    noted = tuple(note for note in fit.notes if note.severity == "error")
-    faults = suspicions(inspect_fit(fit)) if fit.data.logs else noted
-    return tuple(finding.sentence for finding in faults) or feeding_joints(fit)
+    """Return what refutes a fit, in words."""
+    return tuple(finding.sentence for finding in findings_of(fit) if finding.severity == "error")
 
 
 def with_findings(fit: Fit) -> Fit:
     """Return a fit whose notes tell what is wrong with its training logs; they stay when it is saved."""
     found = inspect_fit(fit)
-    mild = {f.sentence: f for each in reversed(found) for f in reversed(each.findings) if (f.kind, f.severity) in MILD}
+    mild = {f.sentence: f for each in reversed(found) for f in reversed(each.findings) if f.kind == "masses"}
     data = replace(fit.data, logs=())  # they have been looked at
-    return replace(fit, data=data, notes=(*fit.notes, *suspicions(found), *reversed(mild.values())))
+    seen = [each for each in found if np.isfinite(each.noise)]
+    if seen:
+        floor = float(np.sqrt(np.mean([each.noise**2 for each in seen])))
+        said = f"noise floor of the efforts {floor:.2%}, by {seen[0].noise_source}"
+        mild["noise"] = Finding("noise_floor", "effort", "info", said, floor)
+    told = (*suspicions(found), *suspicions(found, "warning"), *reversed(mild.values()))
+    known = {note.sentence for note in fit.notes}
+    return replace(fit, data=data, notes=(*fit.notes, *(finding for finding in told if finding.sentence not in known)))
 
 
-def suspicions(inspections: Sequence[Inspection]) -> tuple[Finding, ...]:
+def _short_gap(finding: Finding) -> bool:
+    """Tell whether a finding is about gaps of the clock that are interpolated."""
+    return finding.kind == "gap" and finding.value is not None and finding.value <= LONGEST_HOLE
+
+
+def _complete(finding: Finding) -> Finding:
+    """Return a finding of a signal with the channel in its sentence."""
+    if finding.kind not in ("held", "nan", "quantised"):
+        return finding
+    quantity, _, joint = finding.channel.partition(":")
+    return replace(finding, sentence=f"{quantity} of {joint} (or more channels): {finding.sentence}")
+
+
+def suspicions(inspections: Sequence[Inspection], severity: str = "error") -> tuple[Finding, ...]:
     """Return the faults that spoil a fit of these logs: the same but for numbers once, with the logs unless these are all.
 
-    A fault of the wiring is in every log. A log with fewer rows than parameters hardly contradicts itself but by chance, so its
-    faults are believed only if logs of half of the time say the same.
+    A fault of clock, gravity or axis is in every log. A log with fewer rows than parameters hardly contradicts itself but by
+    chance. Such faults count only if logs of half of the time agree.
     """
     faults: dict[str, Finding] = {}
     where: dict[str, list[Inspection]] = {}
     for inspection in inspections:
         for finding in inspection.findings:
-            if finding.severity == "error" and finding.kind in FAULTS:
+            if finding.severity == severity and finding.kind in FAULTS and not _short_gap(finding):
                 key = NUMBER.sub("#", finding.sentence)
-                faults.setdefault(key, finding)
+                faults.setdefault(key, _complete(finding))
                 where.setdefault(key, []).append(inspection)
     whole = sum(inspection.duration for inspection in inspections)
 
-    def believed(found: Sequence[Inspection]) -> bool:
-        return not all(x.short for x in found) or sum(x.duration for x in found) >= 0.5 * whole
+    def believed(key: str) -> bool:
+        found = where[key]
+        wired = faults[key].kind in WIRED and severity == "error"
+        return not (wired or all(x.short for x in found)) or sum(x.duration for x in found) >= 0.5 * whole
 
     def named(key: str) -> str:
         return ", ".join(dict.fromkeys(x.name for x in where[key]))
@@ -202,20 +303,49 @@ def suspicions(inspections: Sequence[Inspection]) -> tuple[Finding, ...]:
     return tuple(
         finding if len(where[key]) == len(inspections) else replace(finding, sentence=f"{finding.sentence} (in {named(key)})")
         for key, finding in faults.items()
-        if believed(where[key])
+        if believed(key)
     )
 
 
-MILD = (("delay", "warning"), ("masses", "info"), ("limits", "info"))  # findings that are told and refute nothing
-FAULTS = ("clock", "stuck", "clipped", "unit", "sign", "order", "gain", "gear", "zero", "delay", "mounting", "contradiction")
-"""Kinds of findings that refute a fit."""
+WIRED = ("clock", "gravity", "axis", "drift")
+#: Codes of the findings that a verdict tells, and what they mean. Errors refute a fit unless they are accepted.
+FAULTS = {
+    "clock": "the time stamps run too fast or too slow",
+    "lost_rows": "rows were lost or doubled and the time stamps rewritten",
+    "held": "values are refreshed less often than they are logged",
+    "gap": "the clock has gaps",
+    "nan": "samples are missing",
+    "outliers": "single samples of another size, which are left out",
+    "contact": "stretches of time with forces from outside, which are left out",
+    "stuck": "a channel keeps a value while its joint moves",
+    "clipped": "efforts are cut off",
+    "quantised": "efforts have a few levels only",
+    "unit": "positions, speeds or efforts have another unit",
+    "sign": "a channel has the opposite sign",
+    "order": "channels of two joints are exchanged",
+    "gain": "efforts of a joint, or of all, are a multiple of the torques",
+    "gear": "a gear ratio is missing or counted twice",
+    "offset": "a constant was added to the efforts",
+    "drift": "efforts drift with time",
+    "delay": "efforts are late or early beside the positions",
+    "zero": "the zero of a joint is another",
+    "axis": "the axis of a joint is another than described",
+    "gravity": "efforts lack gravity torques, as those of a controller that compensates them",
+    "mounting": "gravity acts in another direction than described",
+    "fixed_joint": "a joint moves that the description fixes or couples",
+    "lengths": "lengths of the description have another unit",
+    "limits": "positions are outside of the described limits",
+    "feeding": "friction of a joint feeds energy",
+    "contradiction": "the motion does not explain the efforts",
+    "misfit": "the error is many times the noise of the log",
+}
 
 
 def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sample, independent: float) -> list[Finding]:
     """Return what the equations of the robot and its description tell about a log; `independent` counts rows of a joint."""
     robot, part, measured = rows.mechanism, sample.motion, sample.effort
     motion, names = prepared.motion, rows.mechanism.coordinate_names
-    if found := other_units(robot, motion):
+    if found := long_links(robot) or other_units(robot, motion):
         return found
     found = outside(robot, motion)
     described = _described(robot, sample.equations, base, part)
@@ -224,7 +354,13 @@ def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sampl
     order, crossed = _exchanged(names, measured, described)
     measured = measured[:, order]
     angles = [i for i, name in enumerate(names) if robot.joint(name).kind == "revolute"] if not robot.couplings else []
-    faults = find_faults(names, sample.equations, part, measured, independent, angles)
+    faults = find_faults(
+        Data.of(sample, measured),
+        names,
+        independent,
+        angles,
+        lambda: _other_axes(robot),
+    )
     error = float(np.linalg.norm(measured - described))
     contradicted = error > np.linalg.norm(measured)
     doubtful = bool(faults.findings) or faults.poor() or contradicted
@@ -236,22 +372,25 @@ def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sampl
         crossed = []
     if unexplained := _contradicts(faults):
         return [*found, unexplained]
-    if faults.motion is not part and np.array_equal(faults.motion.v, part.v):  # a zero: what is described has another shape
+    if mounting is None and (not faults.findings or faults.data.gravity != 1.0) and no_gravity(robot, part, measured):
+        return [*found, other_gravity(0.0)]
+    if faults.data.gravity != 1.0 and mounting is None:
+        return [*found, *_clock_or_gravity(robot, part, measured, faults)]
+    if any(finding.kind in FINAL for finding in faults.findings):  # what is described has another shape
         return [*found, *([mounting] if mounting else faults.findings)]
-    turned = np.isin(np.arange(len(names)), faults.turned)
-    mended = measured[:, faults.order] * faults.factor
+    turned, moved, mended = np.isin(np.arange(len(names)), faults.turned), faults.data.motion, faults.data.effort
     if not np.any(robot.tree.inertias):
         told = _turned(names, turned, turned)
     else:
-        if faults.motion is not part:
-            described = _described(robot, sample.equations, base, faults.motion)
-        own, explained = np.diag(_correlations(mended, described)), explain(faults.motion, mended, described)
+        if moved is not part:
+            described = _described(robot, sample.equations, base, moved)
+        own, explained = np.diag(_correlations(mended, described)), explain(moved, mended, described)
         seen = np.abs(own) > SURE
         turned ^= (seen & (own < 0.0)) | (~seen & explained.backwards)
-        known = explained.deviation < KNOWN * explained.gain
+        known = explained.needed & (explained.deviation < KNOWN * explained.gain)
         told = odd_gains(robot, names, explained.gain, seen, known) or too_strong(robot, sample.effort)
         if not told and not faults.findings:
-            told = doubted_gain(names, sample.equations, faults.motion, mended, independent, explained)
+            told = doubted_gain(names, sample.equations, moved, mended, independent, explained)
         told = _turned(names, turned, seen) + told
         if doubtful or told:
             zero = _wrong_zero(rows.mechanism, base, sample, measured, faults, angles)
@@ -262,18 +401,49 @@ def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sampl
     return [*found, *([mounting] if mounting else []), *crossed, *faults.findings, *told]
 
 
+FINAL = ("zero", "axis", "gravity", "clock")
+
+
+def _clock_or_gravity(robot: Mechanism, motion: Motion, measured: Array, faults: Faults) -> list[Finding]:
+    """Return the findings, of which that about the clock is about gravity if the description's bodies say so."""
+    if not np.any(robot.tree.inertias):
+        return list(faults.findings)
+    (inertia, _), (deviation, _) = shares(robot, motion, measured)
+    bodies = float(inertia) if inertia > SURE_SHARE * deviation else 1.0
+    told = other_gravity(faults.data.gravity, bodies)
+    return [told if finding.kind in ("clock", "gravity") else finding for finding in faults.findings]
+
+
+def _of_robot(robot: Mechanism) -> Callable[[Data], Data]:
+    return lambda data: replace(data, sample=data.sample.altered(robot))
+
+
+def _other_axes(robot: Mechanism) -> Iterator[Change]:
+    """Yield joints with another axis of their frame than the described one."""
+    for joint in robot.joints:
+        if joint.kind not in ("revolute", "prismatic", "continuous") or joint.name not in robot.coordinate_names:
+            continue
+        for axis in (axis for axis in np.eye(3) if abs(axis @ joint.axis) < HALF):
+            joints = tuple(replace(each, axis=axis) if each is joint else each for each in robot.joints)
+            other = robot.altered(joints=joints)
+            described, better = (",".join(f"{x:g}" for x in each) for each in (joint.axis, axis))
+            said = f"the efforts suit the axis {better} of {joint.name} better than the described {described}; check it"
+            found = fault("axis", f"position:{joint.name}", said)
+            yield Change(found, _of_robot(other))
+
+
 def _contradicts(faults: Faults) -> Finding | None:
     """Return the finding about efforts that stay unexplained whatever is mended; None where they do not.
 
-    Joints contradict each other by far, or the likeliest fault mends next to nothing: to name it would mislead.
+    Joints contradict each other by far, or the likeliest fault explains next to nothing: naming it would mislead.
     """
     error = faults.error
     if not (faults.poor() and faults.contradiction > CONTRADICTS) and not (faults.findings and error > UNEXPLAINED):
         return None
     said = (
         f"the motion does not explain the efforts: one model of all joints leaves {error:.0%} of them, joints fitted alone "
-        f"{error / faults.contradiction:.0%}, and no single fault mends it; does this log belong to this robot? Check the "
-        "description's geometry, and order, signs and zeros of the joints"
+        f"{error / faults.contradiction:.0%}, and no single fault explains it; check that the log belongs to this robot, its "
+        "geometry, and order, signs and zeros of the joints"
     )
     return fault("contradiction", "description", said, error)
 
@@ -316,17 +486,11 @@ def _turned_gravity(
 ) -> tuple[Faults, Mechanism, Array, Finding] | None:
     """Return the faults left when gravity acts elsewhere, the robot, its torques and the finding; None where it does not."""
     best: tuple[Faults, Mechanism, Array, Finding] | None = None
-    alive = np.any(sample.effort, axis=0)
     for g in other_gravities(rows.mechanism, part, measured):
         robot = rows.mechanism.with_gravity(g)
-        own, base = replace(rows, mechanism=robot), base_parameters(robot)
-
-        def equations(moved: Motion, step: int = 1, own: Rows = own, base: BaseParameters = base) -> Array:
-            return np.asarray(own.equations(moved, None, base.columns)[0] * alive[:, None, None])
-
-        other = find_faults(robot.coordinate_names, equations, part, measured, independent)
+        other = find_faults(Data.of(sample.altered(robot), measured), robot.coordinate_names, independent)
         spared = len(faults.findings) + len(faults.turned) > len(other.findings) + len(other.turned)
-        described = _described(robot, equations, base, part)
+        described = inverse_dynamics(bare(robot), part)
         slack = other.limit if spared or np.linalg.norm(measured - described) < enough else -other.limit
         if other.misfit < faults.misfit + slack and (best is None or other.misfit < best[0].misfit + other.limit):
             best = (other, robot, described, turned_gravity(rows.mechanism, g))
@@ -353,9 +517,7 @@ def _turned(names: tuple[str, ...], turned: NDArray[np.bool_], seen: NDArray[np.
     if not flipped:
         return []
     which = "all joints" if len(flipped) > 1 and seen.sum() > 1 and turned[seen].all() else ", ".join(flipped)
-    said = (
-        f"the efforts of {which} have the opposite sign of what other joints or the description need; turn them round (gain=-1)"
-    )
+    said = f"the efforts of {which} have the opposite sign of what other joints or the description need; invert them (gain=-1)"
     return [fault("sign", ",".join(f"effort:{name}" for name in flipped), said, -1.0)]
 
 

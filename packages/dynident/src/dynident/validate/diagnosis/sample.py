@@ -1,21 +1,30 @@
-"""Some hundred samples of a log with their rows: enough to see what is wrong with it."""
+"""Some hundred short windows of a log with their rows: enough to see what is wrong with it.
+
+Efforts and rows are means over a window of a sixteenth of the shortest period of the motion, so that noise is averaged and a
+jump of friction is the same on both sides. Within a window the motion is that of constant acceleration.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.identify.base import BaseParameters
 from dynident.identify.regression.factor import REST_SAMPLES as SAMPLES
 from dynident.identify.regression.rows import Rows, Signals
+from dynident.mechanics.dynamics import gravity
 from dynident.mechanics.functions import Motion
+from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.log import Log
 from dynident.signals.quality import Finding, Quality
+from dynident.validate.diagnosis.delay import band_of
 
+MOST, PER_PERIOD, POINTS = 600, 16, 5  # windows; of a period of the highest frequency; points of a window
+RESTS = 1e-9  # of the largest motion: less is rounding
 SLOWEST = 1.0  # samples per second: no robot is identified from fewer
 MANY = 0.01  # of the moving samples at a limit: fewer do little harm
 AT_LIMIT = 5  # samples at a limit, to compare with
@@ -32,30 +41,78 @@ class Equations(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """S samples of n joints."""
+    """S windows of n joints."""
 
-    motion: Motion
+    motion: Motion  # means of the windows
     equations: Equations  # rows (n, b, S) of a motion; zero for joints without usable efforts
     effort: Array  # (S, n) right sides
     names: tuple[str, ...]  # joints
+    bodies: NDArray[np.bool_]  # (b,) columns that are parameters of bodies
+    gravity: Array  # (S, n) described gravity torques
+    altered: Callable[[Mechanism], Sample]  # the same of another robot, all columns
 
     @classmethod
     def of(
-        cls, rows: Rows, base: BaseParameters, motion: Motion, effort: Array, signals: Signals | None, dead: Sequence[str]
+        cls,
+        rows: Rows,
+        columns: NDArray[np.int64],
+        motion: Motion,
+        effort: Array,
+        signals: Signals | None,
+        dead: Sequence[str],
     ) -> Sample:
-        """Return every k-th sample of a prepared log of a tree; `dead` are the joints without usable efforts."""
-        step = slice(0, None, max(len(motion) // SAMPLES, 1))
-        part = motion[step]
-        own = None if signals is None else {name: x[step] for name, x in signals.items()}
+        """Return windows of a prepared log of a tree, some columns; `dead` are the joints without usable efforts."""
+        count, rate = len(motion), (len(motion) - 1) / float(motion.t[-1] - motion.t[0])
+        spread = np.std(motion.q, axis=0)
+        moves = spread > RESTS * np.max(spread)
+        band = band_of(motion.q[:, moves], motion.v[:, moves]) if moves.any() else rate
+        length = max(1, min(int(rate / (PER_PERIOD * band)), count // SAMPLES))
+        windows = min(count // length, MOST)
+        at = np.linspace(0, count - length, windows).astype(np.int64)[:, None] + np.arange(length)
+        part = Motion.unchecked(*(x[at].mean(axis=1) for x in (motion.t, motion.q, motion.v, motion.a)))
+        points = min(POINTS, length)
+        apart = length / rate * ((np.arange(points) + 0.5) / points - 0.5)
+        own = None if signals is None else {name: np.repeat(x[at].mean(axis=1), points, axis=0) for name, x in signals.items()}
         names = rows.mechanism.coordinate_names
         alive = np.array([name not in dead for name in names])
 
-        def equations(moved: Motion, step: int = 1) -> Array:
-            there = None if own is None else {name: x[::step] for name, x in own.items()}
-            return np.asarray(rows.equations(moved, None, base.columns, signals=there)[0] * alive[:, None, None])
+        def inside(moved: Motion) -> Motion:
+            d = apart[:, None]
+            q, v, a = (x[:, None] for x in (moved.q, moved.v, moved.a))
+            there = (q + v * d + 0.5 * a * d**2, v + a * d, a + 0.0 * d)
+            t = moved.t[:, None] + apart
+            return Motion.unchecked(t.ravel(), *(x.reshape(-1, x.shape[2]) for x in there))
 
-        measured = rows.equations(part, effort[step], base.columns, signals=own)[1].T * alive
-        return cls(part, equations, measured, names)
+        def evaluated(moved: Motion, right: Array | None, step: int) -> tuple[Array, Array]:
+            there = None
+            if own is not None:
+                there = {
+                    name: x.reshape(windows, points, *x.shape[1:])[::step].reshape(-1, *x.shape[1:]) for name, x in own.items()
+                }
+            W, y = rows.equations(inside(moved), right, columns, signals=there)
+            return W, y
+
+        def equations(moved: Motion, step: int = 1) -> Array:
+            W = evaluated(moved, None, step)[0]
+            return np.asarray(W.reshape(*W.shape[:2], -1, points).mean(axis=3) * alive[:, None, None])
+
+        right = evaluated(part, np.repeat(effort[at].mean(axis=1), points, axis=0), 1)[1]
+        measured = right.reshape(len(right), windows, points).mean(axis=2).T * alive
+        bodies = columns < rows.mechanism.tree.inertias.size
+
+        def altered(robot: Mechanism) -> Sample:
+            every = np.arange(len(robot.parameters))
+            return cls.of(replace(rows, mechanism=robot), every, motion, effort, signals, dead)
+
+        return cls(part, equations, measured, names, bodies, gravity(bare(rows.mechanism), part.q), altered)
+
+
+def bare(robot: Mechanism) -> Mechanism:
+    """Return a robot with its described bodies and nothing else."""
+    bodies = robot.altered(friction={}, forces=())
+    phi = bodies.parameters.values.copy()
+    phi[bodies.tree.inertias.size :] = 0.0
+    return bodies.with_parameters(bodies.parameters.replace(phi))
 
 
 def fault(kind: str, channel: str, sentence: str, value: float | None = None) -> Finding:
@@ -73,7 +130,7 @@ def false_channels(log: Log, quality: Quality, sample: Sample) -> list[Finding]:
         said = f"the clock says {log.rate:.3g} samples per second; are its stamps milliseconds taken for seconds (time=ms)?"
         return [fault("clock", "time", said, log.rate)]
     found = [
-        fault("stuck", f.channel, f"the {f.channel.replace(':', ' of ')} {f.sentence}; leave that stretch of time out", f.value)
+        fault("stuck", f.channel, f"the {f.channel.replace(':', ' of ')} {f.sentence}; remove that stretch of time", f.value)
         for f in quality.of("stuck")
         if f.channel.startswith(("position:", "effort:"))
     ]
@@ -83,15 +140,15 @@ def false_channels(log: Log, quality: Quality, sample: Sample) -> list[Finding]:
         if channel in limited and joint in sample.names and _cut_off(log.t, log.effort[:, j], sample, joint):
             limit = float(np.nanmax(np.abs(log.effort[:, j])))
             said = (
-                f"the efforts of {joint} are cut off at their limit {limit:.4g}, where other samples tell that more acted; "
-                "record a wider range, or leave these stretches of time out"
+                f"the efforts of {joint} are cut off at their limit {limit:.4g}, although other samples show larger efforts; "
+                "record a wider range, or remove these stretches of time"
             )
             found.append(fault("clipped", channel, said, limit))
     return found
 
 
 def _cut_off(t: Array, effort: Array, sample: Sample, joint: str) -> bool:
-    """Tell whether the residuals of a joint are larger where its effort is at a limit."""
+    """Return whether the residuals of a joint are larger where its effort is at a limit."""
     at_limit = (effort == np.nanmax(effort)) | (effort == np.nanmin(effort))
     cut = np.interp(sample.motion.t, t, at_limit.astype(float)) > 0.0
     i, W = sample.names.index(joint), sample.equations(sample.motion)

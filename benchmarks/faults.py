@@ -1,0 +1,145 @@
+"""Which faults of logs and descriptions the verdict reports: ``python -m benchmarks.faults [DATA] [--half tune|final]``.
+
+Every fault of `benchmarks.fault_kinds` is planted into healthy robots, which are then identified and judged with default
+settings. Robots of the half "final" are for the final count only: nothing is tuned to them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dynident as di
+from benchmarks.fault_kinds import HEALTHY, KINDS, Apply, Subject, recorded
+
+Array = NDArray[np.float64]
+NOTHING: Array = np.zeros(0)
+ABSOLUTE = 0.003  # of a joint's effort: less is no difference
+HARMLESS = 1.5  # times the error of the clean model on clean held-out data
+EXPLAINED = 1.15  # times the clean error on its own held-out data: another possible robot explains the faulty log as well
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case: codes of the findings in their order, and the errors."""
+
+    codes: tuple[str, ...]
+    sentences: tuple[str, ...]
+    ok: bool
+    own: Array = field(default_factory=lambda: NOTHING)  # held-out error of every joint on the faulty log
+    true: Array = field(default_factory=lambda: NOTHING)  # on the clean one
+
+
+def run(subject: Subject, apply: Apply, joint: int, clean: Sequence[di.Log] = ()) -> Outcome:
+    """Identify a spoiled robot and return what the verdict says."""
+    seed = zlib.crc32(subject.name.encode())
+    try:
+        spoiled = apply(subject, joint, np.random.default_rng(seed))
+        done = di.identify(spoiled.robot, spoiled.train, spoiled.test)
+    except di.DynidentError as error:
+        return Outcome((f"refused: {error}",), (str(error),), False)
+    found = [finding for finding in done.verdict.findings if finding.severity != "info"]
+    own = np.max([score.metrics.relative_per_joint for score in done.scores if not score.training], axis=0)
+    try:  # a fault that is reported needs no proof of its harm
+        scores = [] if found else [done.fit.score(log, True) for log in clean]
+        true = np.max([score.metrics.relative_per_joint for score in scores], axis=0) if scores else NOTHING
+    except di.DynidentError:
+        true = NOTHING
+    failed = [(f"check {check.name}", check.sentence) for check in done.verdict.checks if not check.ok]
+    said = [(finding.kind, finding.sentence) for finding in found] or failed
+    return Outcome(tuple(code for code, _ in said), tuple(text for _, text in said), done.verdict.ok, own, true)
+
+
+def judged(outcome: Outcome, healthy: Outcome, causes: tuple[str, ...], named: tuple[str, ...]) -> str:
+    """Return in one word what an outcome is worth."""
+    if outcome.codes:
+        code, sentence = outcome.codes[0], outcome.sentences[0]
+        if code.startswith("refused"):
+            return "refused"
+        if code in causes and all(name in sentence for name in named):
+            return "right"
+        return "failed" if code.startswith("check") else "warned"
+    same = outcome.own.shape == healthy.own.shape
+    if outcome.true.shape == healthy.own.shape and np.all(outcome.true <= HARMLESS * healthy.own + ABSOLUTE):
+        return "harmless"
+    return "undetectable" if not causes or (same and np.all(outcome.own <= EXPLAINED * healthy.own + ABSOLUTE)) else "SILENT"
+
+
+def main() -> None:
+    """Run the cases and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", nargs="?", type=Path, help="folder of the shared logs")
+    parser.add_argument("--half", choices=("tune", "final"), default="tune")
+    parser.add_argument("--only", action="append", help="fault, or the beginning of its name; several times")
+    parser.add_argument("--robot", action="append", help="robot, or the beginning of its name; several times")
+    parser.add_argument("--healthy", action="store_true", help="the healthy logs alone")
+    parser.add_argument("--show", action="store_true", help="print every case when it is done")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    chosen = [name for name in KINDS if not options.only or any(name.startswith(own) for own in options.only)]
+    table: dict[str, dict[str, str]] = {name: {} for name in chosen}
+    total, accused, start = Counter[str](), list[str](), time.process_time()
+    subjects = [
+        subject
+        for subject in recorded(options.data, options.half)
+        if not options.robot or any(subject.name.startswith(own) for own in options.robot)
+    ]
+    healthy = {subject.name: run(subject, HEALTHY["as recorded"], 0) for subject in subjects}
+    for subject in subjects if not options.only else ():
+        for name, apply in HEALTHY.items():
+            outcome = run(subject, apply, 0) if name != "as recorded" else healthy[subject.name]
+            total["healthy"] += 1
+            if outcome.codes or not outcome.ok:
+                accused.append(f"{subject.name}, {name}: {outcome.codes or 'a check failed'} {outcome.sentences[:1]}")
+            if options.show:
+                print(f"{'ACCUSED' if outcome.codes else 'healthy':12s} {name} | {subject.name} | {outcome.codes}", flush=True)
+    for name in () if options.healthy else chosen:
+        fault = KINDS[name]
+        for subject in (subject for subject in subjects if subject.robot.dof >= fault.least):
+            joint = zlib.crc32(f"{subject.name} {name}".encode()) % subject.robot.dof
+            outcome = run(subject, fault.apply, joint, subject.test)
+            named = (subject.train[0].joints[joint],) if fault.joint else ()
+            word = judged(outcome, healthy[subject.name], fault.causes, named)
+            table[name][subject.name] = word
+            total[word] += 1
+            if options.show:
+                said = f"{outcome.codes[0]}: {outcome.sentences[0][:150]}" if outcome.codes else ""
+                errors = f"own {_text(outcome.own)}, true {_text(outcome.true)}, clean {_text(healthy[subject.name].own)}"
+                print(f"{word:12s} {name} | {subject.name}, joint {joint + 1} | {errors} | {said}", flush=True)
+    _print(table, [subject.name for subject in subjects])
+    reported = total["right"] + total["warned"] + total["failed"] + total["refused"] + total["SILENT"]
+    print(f"\n{sum(total.values()) - total['healthy']} cases of {len(chosen)} faults, {time.process_time() - start:.0f} CPU s")
+    for word in ("right", "warned", "failed", "refused", "SILENT", "harmless", "undetectable"):
+        print(f"  {word:14s}{total[word]:4d}")
+    if reported:
+        share = 100 * (total["right"] + total["refused"]) / reported
+        print(f"  right cause first: {share:.0f} % of what can be detected and does harm")
+    print(f"healthy logs accused: {len(accused)} of {total['healthy']}")
+    for text in accused:
+        print(f"  {text}")
+
+
+def _text(errors: Array) -> str:
+    return " ".join(f"{100 * error:.1f}" for error in errors)
+
+
+def _print(table: dict[str, dict[str, str]], robots: Sequence[str]) -> None:
+    width = max((len(name) for name in table), default=0)
+    for i, name in enumerate(robots):
+        print(f"{chr(ord('A') + i)} = {name}")
+    print(" " * width, *(f"{chr(ord('A') + i):12s}" for i in range(len(robots))))
+    for name, row in table.items():
+        print(f"{name:{width}s}", *(f"{row.get(robot, '-'):12s}" for robot in robots))
+
+
+if __name__ == "__main__":
+    main()

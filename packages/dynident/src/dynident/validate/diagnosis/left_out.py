@@ -1,0 +1,122 @@
+"""Does a fault explain what other times show: errors of left-out stretches, beside friction that the model lacks.
+
+A sample is cut into K stretches of time; a motion that repeats itself is cut by its phase. Each stretch is predicted by the
+model of the others,
+
+    y = W beta + sum_m h_m(v_i) gamma_im + e,
+
+where h_m stand for any smooth friction of the joint's speed and load, as in `delay.py`, with normal gammas of a deviation of
+`FRICTION` of its effort. g_k is the logarithm of the squared error of stretch k as logged, over that of the mended data. The
+fault is believed if the mean of g_k exceeds `FALL`, and t of its standard errors, where t is the quantile of Student's
+distribution at which one of M hypotheses is believed by chance in `CHANCE` of all healthy logs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy  # its sub-packages load on first use
+from numpy.typing import NDArray
+
+from dynident.arrays import Array
+from dynident.identify.regression.factor import period_of
+from dynident.mechanics.functions import Motion
+from dynident.validate.diagnosis.delay import FRICTION, SLOW, friction_functions
+
+CHANCE = 0.01
+FALL = 0.1  # a smaller fall has many explanations
+STRETCHES, FEWEST = 40, 8
+PASSES = 3  # iterations of the weights
+RIDGE = 1e-8  # of a column's square
+FLOOR = 1e-9  # of the squared effort: smaller errors are not credible
+
+
+def stretches(motion: Motion) -> NDArray[np.int64]:
+    """Return the stretch of every sample."""
+    count = len(motion)
+    period = min(period_of(motion.q, motion.v), count)
+    return np.asarray(np.arange(count) % period * min(STRETCHES, int(period) // 4) // period, dtype=np.int64)
+
+
+def left_out_errors(W: Array, effort: Array, motion: Motion, friction: bool = True) -> Array:
+    """Return the squared errors (K, n) of left-out stretches, with rows W (n, b, S) and efforts (S, n)."""
+    n, b, samples = W.shape
+    size = np.sqrt(np.mean(effort**2, axis=0))
+    scale = np.where(size > 0.0, size, 1.0)
+    rms = np.sqrt(np.mean(motion.v**2, axis=0))
+    v = motion.v / np.where(rms > 0.0, rms, 1.0)
+    h = np.zeros((samples, n, 0))
+    column = np.sqrt(np.sum(W**2, axis=(0, 2)))
+    W = W / np.where(column > 0.0, column, 1.0)[:, None]
+    if friction:
+        load = np.abs(np.einsum("nbt,b->tn", W, weighted(W, effort)[0])) / scale
+        h = friction_functions(v, load) * scale[:, None]
+    used = ((np.abs(v) > SLOW) | (rms == 0.0)) & (size > 0.0)
+    m, stretch = h.shape[2], stretches(motion)
+    K = int(stretch.max()) + 1
+    G = np.zeros((K, n, b + m + 1, b + m + 1))  # friction of a joint is in its own rows only
+    for i in range(n):
+        Z = np.concatenate([W[i].T, h[:, i], effort[:, i : i + 1]], axis=1) * used[:, i : i + 1]
+        for k in range(K):
+            own = Z[stretch == k]
+            G[k, i] = own.T @ own
+    total = G.sum(axis=0)
+    weight = _solved(total, b, scale, 1.0 / (scale**2 * samples))[1]
+    errors = np.empty((K, n))
+    for k in range(K):
+        x = _solved(total - G[k], b, scale, weight)[0]
+        errors[k] = np.einsum("ni,nij,nj->n", x, G[k], x)
+    return np.maximum(errors, FLOOR * scale**2)
+
+
+def weighted(W: Array, effort: Array) -> tuple[Array, Array]:
+    """Return the parameters and the residual variances of joints, weighted by these."""
+    P, C = W @ W.transpose(0, 2, 1), np.einsum("nbt,tn->nb", W, effort)
+    variance = np.maximum(np.mean(effort**2, axis=0), 1e-300)
+    x = np.zeros(W.shape[1])
+    for _ in range(PASSES):
+        A = np.tensordot(1.0 / variance, P, axes=1)
+        x = np.linalg.solve(A + RIDGE * np.diag(np.diagonal(A) + 1e-300), (1.0 / variance) @ C)
+        left = np.mean((effort - np.einsum("nbt,b->tn", W, x)) ** 2, axis=0)
+        variance = np.maximum(left, FLOOR * np.mean(effort**2, axis=0) + 1e-300)
+    return x, variance
+
+
+def _solved(G: Array, b: int, scale: Array, weight: Array) -> tuple[Array, Array]:
+    """Return solutions (n, b + m + 1), -1 for the effort, and the weights (n,) by the residuals."""
+    n, m = len(G), G.shape[1] - b - 1
+    count = np.maximum(np.trace(G[:, -1:, -1:], axis1=1, axis2=2), 1e-300)  # sums of squared efforts
+    x = np.zeros((n, b + m + 1))
+    x[:, -1] = -1.0
+    for _ in range(PASSES):
+        A = np.zeros((b + n * m, b + n * m))
+        y = np.zeros(b + n * m)
+        for i in range(n):
+            own = slice(b + i * m, b + (i + 1) * m)
+            A[:b, :b] += weight[i] * G[i, :b, :b]
+            A[:b, own] = weight[i] * G[i, :b, b:-1]
+            A[own, :b] = A[:b, own].T
+            A[own, own] = weight[i] * G[i, b:-1, b:-1] + np.eye(m) / FRICTION**2
+            y[:b] += weight[i] * G[i, :b, -1]
+            y[own] = weight[i] * G[i, b:-1, -1]
+        solution = np.linalg.solve(A + RIDGE * np.diag(np.diagonal(A) + 1e-300), y)
+        x[:, :b] = solution[:b]
+        x[:, b:-1] = solution[b:].reshape(n, m)
+        left = np.einsum("ni,nij,nj->n", x, G, x)
+        share = np.maximum(left / count, FLOOR)
+        weight = 1.0 / (share * scale**2)
+    return x, weight
+
+
+def falls(before: Array, after: Array) -> tuple[float, float, int]:
+    """Return the mean of g_k, its standard error, and the number of stretches; joints count by their errors after it."""
+    weight = 1.0 / after.mean(axis=0)
+    fall = np.log((before @ weight) / (after @ weight))
+    return float(fall.mean()), float(fall.std(ddof=1) / np.sqrt(fall.size)), fall.size
+
+
+def believed(before: Array, after: Array, hypotheses: int) -> bool:
+    """Tell whether stretches of time that were left out are sure of a fault, one of some hypotheses."""
+    mean, error, count = falls(before, after)
+    if count < FEWEST:
+        return False
+    return mean > max(FALL, float(scipy.special.stdtrit(count - 1, 1.0 - CHANCE / hypotheses)) * error)
