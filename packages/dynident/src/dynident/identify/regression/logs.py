@@ -326,7 +326,7 @@ def _joint_channels(mechanism: Mechanism, log: Log, quantity: str) -> list[int]:
             other = "position_side = 'motor'" if quantity == "positions" else "effort = 'motor_torque'"
             raise LogError(
                 f"log '{log.name}' has {quantity} of joints, but no channel is named after joint '{joint}' or after a motor "
-                f"that drives it alone; its channels are {', '.join(log.joints)}. Rename them (joints=, --joints), or say "
+                f"that drives it alone; its channels are {', '.join(log.joints)}; rename them (joints=, --joints), or state "
                 f"{other} if they were measured at the motors"
             )
         columns.append(found[0])
