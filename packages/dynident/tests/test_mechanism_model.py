@@ -67,8 +67,8 @@ def test_coupling_map_follows_chains():
 @pytest.mark.parametrize(
     ("couplings", "word"),
     [
-        ((Coupling("a", {"b": 1.0}), Coupling("b", {"a": 1.0})), "circle"),
-        ((Coupling("a", {"a": 1.0}),), "circle"),
+        ((Coupling("a", {"b": 1.0}), Coupling("b", {"a": 1.0})), "cycle"),
+        ((Coupling("a", {"a": 1.0}),), "cycle"),
         ((Coupling("a", {"x": 1.0}),), "'x'"),
         ((Coupling("a", {"b": 1.0}), Coupling("a", {"c": 1.0})), "two couplings"),
     ],
