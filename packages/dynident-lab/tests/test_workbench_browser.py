@@ -62,7 +62,7 @@ class Window:
     def turns_the_first_joint(self):
         value = self.page.locator(".wb-slider .wb-value").first
         before = value.inner_text()
-        self.page.locator(".wb-slider .q-slider__thumb").first.press("ArrowRight")
+        self.page.locator(".wb-slider .q-slider__track-container").first.press("ArrowRight")
         playwright.expect(value).not_to_have_text(before, timeout=PATIENCE)
 
     def press(self, name):
