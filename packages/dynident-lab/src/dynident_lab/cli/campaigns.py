@@ -42,7 +42,7 @@ from dynident.errors import DynidentError
 from dynident.excitation import Plan
 from dynident.outputs import output_set
 from dynident_lab import link
-from dynident_lab.testbench.checkup import check_robot
+from dynident_lab.testbench.checkup import COMPENSATIONS, check_robot
 from dynident_lab.testbench.cycles import CycleFits, identify_cycles
 from dynident_lab.testbench.friction_compensation import FrictionCompensation
 from dynident_lab.testbench.heating import CampaignStudy, campaign_study
@@ -200,7 +200,7 @@ def maintenance(
     *,
     baseline: list[Path],
     output: OptionalFolder = None,
-    compensation: Annotated[str, Parameter(choices=("auto", "temperature", "time", "none"))] = "auto",
+    compensation: Annotated[str, Parameter(choices=("auto", *COMPENSATIONS))] = "auto",
     false_alarm: float = 0.01,
     window: int = 3,
     strict: Strict = False,
@@ -221,7 +221,7 @@ def maintenance(
     output
         Folder for maintenance.json and figures.
     compensation
-        What makes up for the warming.
+        What makes up for the warming: sensors, the thermal model of the healthy campaigns (no sensors), or time.
     false_alarm
         Probability of a false alarm per joint and test.
     window

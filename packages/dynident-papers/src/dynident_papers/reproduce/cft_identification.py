@@ -41,17 +41,15 @@ def single_joint(i: int, seconds: float = 40.0) -> tuple[np.ndarray, ...]:
 def filtered(i: int, model: bool = True) -> KalmanResult:
     """Return the friction of joint i by the filter: m(q) a + f(v) + g(q) = tau (29), position measured at 1 kHz to 5e-6.
 
-    With the model m(q) - mean and g(q) are subtracted; without it m is constant and gravity is estimated as a sine of q.
+    With the model the filter knows m(q) and g(q); without it m is constant and gravity is estimated as a sine of q.
     """
     t, q, v, a = single_joint(i)
     tau = cft.inverse_dynamics(q, v, a)[:, i]
     m = cft.mass_matrix(q)[:, i, i]
-    if model:
-        tau = tau - (m - m.mean()) * a[:, i] - cft.gravity(q)[:, i]
     measured = q[:, i] + 5e-6 * np.random.default_rng(i).normal(size=t.size)
     found = () if model else ("Qa", "Qb", "off")
     ekf = FrictionFilter(float(np.abs(v).max()), float(np.abs(tau).max()), float(m.mean()), 2, 5e-6, estimate=found)
-    return ekf.run(t, tau, measured)
+    return ekf.run(t, tau, measured, inertia=m if model else None, gravity=cft.gravity(q)[:, i] if model else None)
 
 
 def true_friction(i: int, speed: np.ndarray) -> np.ndarray:

@@ -24,6 +24,7 @@ from dynident_papers.reproduce.drawing import panels, paths
 from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident_papers.robots import dualv
 from dynident_papers.robots.proofs import proof_case
+from dynident_papers.workspace import largest_acceleration
 
 CASES = {"case 1": "independent", "case 2": ("motor_1", "motor_2", "motor_3")}
 NOISE, PRELOAD = 0.1, (5.0, -3.0, 2.0, 4.0)  # of the RMS torque; N m
@@ -306,6 +307,23 @@ def dualv_fig_7() -> Reproduction:
     curves = {name: (m.q[:, 0], m.q[:, 1]) for name, m in motions.items()}
     return Reproduction(
         (Table("our trajectories", rows),), {"paths": lambda: paths(curves, ("x [m]", "y [m]"))}, (ABOUT_MOTIONS,)
+    )
+
+
+@reproduction("dualv-acceleration", "largest acceleration of the platform", "[Briot2015, section 5.1]", seconds=2)
+def dualv_acceleration() -> Reproduction:
+    """Solve a linear programme with 127 N m per motor and the inertias of Table 2, from rest at home."""
+    robot, angles = dualv.machine().model, np.deg2rad(np.arange(0.0, 180.0, 15.0))
+    found = [
+        largest_acceleration(robot, [127.0] * 4, (np.cos(x), np.sin(x), 0.0), np.zeros(3), "platform").in_g for x in angles
+    ]
+    why = "25 g is a round number below what the motors can do in every direction"
+    rows = (
+        Row("in the worst direction", min(found), 25.0, "g", why),
+        Row("in the best direction", max(found), None, "g"),
+    )
+    return Reproduction(
+        (Table("acceleration from rest at home", rows),), notes=(why,), experiments={why: lambda: min(found) > 25.0}
     )
 
 

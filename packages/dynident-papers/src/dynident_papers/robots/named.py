@@ -127,8 +127,10 @@ def _cft_cartesian() -> di.Mechanism:
     return replace(robots.cft.cartesian_model(), name="cft_cartesian")
 
 
-def _cft_reference(plan: Plan) -> di.Motion:
-    """Return a plan of xc1 ... xc4 as a motion of the joints, finely sampled."""
+def _cft_reference(plan: Plan) -> di.Motion | Plan:
+    """Return a plan of xc1 ... xc4 as a motion of the joints, finely sampled; one of the joints as it is."""
+    if tuple(plan.coordinates) != robots.cft.CARTESIAN:
+        return plan
     motion = plan.motion(max(plan.rate, FINE))
     return robots.cft.cartesian_reference(motion.t, motion.q, motion.v, motion.a)
 
@@ -138,12 +140,13 @@ cft = replace(
     _robot("cft"),
     friction=dict.fromkeys(("q1", "q2", "q4", "q5"), "viscous + tanh + tanh"),  # (13)
     possible=False,
+    reference=_cft_reference,
     notes=(
         "0.2 kg m^2 are added to q4 and q5: the published mass matrix is indefinite on a third of the workspace; the robot "
         "cft_published is without them",
     ),
 )
-cft_cartesian = replace(cft, mechanism=_cft_cartesian, reference=_cft_reference)
+cft_cartesian = replace(cft, mechanism=_cft_cartesian)
 dualv = _closed("dualv")
 er3a_c60 = _robot("er3a_c60")
 five_bar = replace(_closed("five_bar"), compare=_five_bar_tests, friction=dict.fromkeys(("alpha1", "alpha4"), "viscous + tanh"))

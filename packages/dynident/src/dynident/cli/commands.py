@@ -132,6 +132,11 @@ OTHERS: dict[str, tuple[Group, str]] = {
         MODEL,
         "Map where a robot can go over two coordinates, with its singularities of type 1 (serial) and 2 (parallel).",
     ),
+    "acceleration": (
+        MODEL,
+        "Find the largest acceleration of a known machine's tool from rest at home, within the torques of its motors.",
+    ),
+    "write": (CONTROL, "Write a text with the tool of a robot in a vertical plane: a demanding motion for simulate."),
 }
 _CAMPAIGN = "did you mean 'dynident simulate-campaign'?"
 _XACRO = "files are evaluated safely; leave it out, or expand the file with ROS's xacro first"

@@ -78,7 +78,7 @@ class KnownRobot:
     proof_case: Callable[[int], Any] | None = None
     compare: Callable[[], list[Mapping[str, Any]]] | None = None
     response: Callable[[str], PublishedResponse] | None = None
-    reference: Callable[[Plan], di.Motion] | None = None
+    reference: Callable[[Plan], di.Motion | Plan] | None = None
     branches: Callable[[Array, Array], Mapping[str, Array]] | None = None
     friction: Mapping[str, str] | None = None
     possible: bool = True
