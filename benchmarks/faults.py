@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="fault, or the beginning of its name; several times")
     parser.add_argument("--robot", action="append", help="robot, or the beginning of its name; several times")
     parser.add_argument("--healthy", action="store_true", help="the healthy logs alone")
-    parser.add_argument("--show", action="store_true", help="print the first finding of every case")
+    parser.add_argument("--show", action="store_true", help="print every case when it is done")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     chosen = [name for name in KINDS if not options.only or any(name.startswith(own) for own in options.only)]
@@ -93,30 +93,28 @@ def main() -> None:
         for subject in recorded(options.data, options.half)
         if not options.robot or any(subject.name.startswith(own) for own in options.robot)
     ]
-    for subject in subjects:
-        healthy = run(subject, HEALTHY["as recorded"], 0)
-        for name, apply in HEALTHY.items() if not options.only else ():
-            outcome = run(subject, apply, 0) if name != "as recorded" else healthy
+    healthy = {subject.name: run(subject, HEALTHY["as recorded"], 0) for subject in subjects}
+    for subject in subjects if not options.only else ():
+        for name, apply in HEALTHY.items():
+            outcome = run(subject, apply, 0) if name != "as recorded" else healthy[subject.name]
             total["healthy"] += 1
             if outcome.codes or not outcome.ok:
                 accused.append(f"{subject.name}, {name}: {outcome.codes or 'a check failed'} {outcome.sentences[:1]}")
-        for name in () if options.healthy else chosen:
-            fault = KINDS[name]
-            if subject.robot.dof < fault.least:
-                continue
+            if options.show:
+                print(f"{'ACCUSED' if outcome.codes else 'healthy':12s} {name} | {subject.name} | {outcome.codes}", flush=True)
+    for name in () if options.healthy else chosen:
+        fault = KINDS[name]
+        for subject in (subject for subject in subjects if subject.robot.dof >= fault.least):
             joint = zlib.crc32(f"{subject.name} {name}".encode()) % subject.robot.dof
             outcome = run(subject, fault.apply, joint, subject.test)
             named = (subject.train[0].joints[joint],) if fault.joint else ()
-            word = judged(outcome, healthy, fault.causes, named)
+            word = judged(outcome, healthy[subject.name], fault.causes, named)
             table[name][subject.name] = word
             total[word] += 1
-            if options.show and word not in ("right", "harmless"):
+            if options.show:
                 said = f"{outcome.codes[0]}: {outcome.sentences[0][:150]}" if outcome.codes else ""
-                print(
-                    f"{word:12s} {name} | {subject.name}, joint {joint + 1} | own {_text(outcome.own)}, true "
-                    f"{_text(outcome.true)}, clean {_text(healthy.own)} | {said}",
-                    flush=True,
-                )
+                errors = f"own {_text(outcome.own)}, true {_text(outcome.true)}, clean {_text(healthy[subject.name].own)}"
+                print(f"{word:12s} {name} | {subject.name}, joint {joint + 1} | {errors} | {said}", flush=True)
     _print(table, [subject.name for subject in subjects])
     reported = total["right"] + total["warned"] + total["failed"] + total["refused"] + total["SILENT"]
     print(f"\n{sum(total.values()) - total['healthy']} cases of {len(chosen)} faults, {time.process_time() - start:.0f} CPU s")

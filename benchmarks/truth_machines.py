@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 import dynident as di
 from benchmarks.shared_logs import ROBOTS
 from dynident.examples import arm6
+from dynident.friction import Friction
 from dynident.identify import fit_friction
 from dynident.trajectory import random_motion
 from dynident_papers.robots import cft, mast, prr2
 
 Array = NDArray[np.float64]
+SPEED, SPEEDS = 0.2, (-1.5, -1.0, -0.5, 0.5, 1.0, 1.5)  # m/s, rad/s of joints without a viscous term; in units of the speed
 PAIRS = ((1, 2, "in regime"), (2, 1, "in regime"), (1, 3, "faster"), (2, 3, "faster"), (3, 2, "slower"), (3, 1, "slower"))
 
 
@@ -101,7 +103,7 @@ def two_tanh(seeds: int) -> None:
         true = fit.base.values([known.get(name, 0.0) for name in fit.mechanism.parameters.names])
         own = [k for k, leader in enumerate(fit.base.leaders) if "." not in leader]
         bodies.append(((fit.values - true) / fit.std)[own])
-        frictions.append(np.concatenate([_law_deviations(fit, joint, machine) for joint in cft.JOINTS]))
+        frictions.append(np.concatenate([_curve_deviations(fit, joint, machine) for joint in cft.JOINTS]))
     for name, found in (("bodies", bodies), ("friction", frictions)):
         z = np.concatenate(found)
         print(
@@ -109,15 +111,22 @@ def two_tanh(seeds: int) -> None:
         )
 
 
-def _law_deviations(fit: di.Fit, joint: str, machine: di.VirtualRobot) -> Array:
-    """Return z of the linear parameters of a law; (f, w) and (-f, -w) are the same tanh, and terms can be exchanged."""
+def _curve_deviations(fit: di.Fit, joint: str, machine: di.VirtualRobot) -> Array:
+    """Return z of a joint's friction curve at speeds of the motion; single values of tanh terms are not identifiable."""
     law, true = fit.friction[joint], dict(machine.friction)[joint]
-    own = [fit.base.leaders.index(f"{name}_{joint}") for name in law.law.linear]
-    value, std = fit.values[own], fit.std[own]
-    fv, f1, f2, w1, w2 = true.values
-    levels = np.array([f1 * np.sign(w1), f2 * np.sign(w2)])
-    orders = [(value[1:] - each) / std[1:] for each in (levels, levels[::-1])]
-    return np.append((value[0] - fv) / std[0], min(orders, key=lambda z: float(np.sum(z**2))))
+    names = [f"{name}_{joint}" for name in (*law.law.linear, *law.law.shape)]
+    own = [(i, fit.base.leaders.index(name)) for i, name in enumerate(names) if name in fit.base.leaders]
+    v = np.array(SPEEDS) * fit.posterior.speeds.get(joint, SPEED)
+    slopes = []
+    for i, _ in own:
+        step = 1e-6 * max(abs(law.values[i]), 1.0)
+        other = np.array(law.values)
+        other[i] += step
+        slopes.append((Friction(law.law, other)(v) - law(v)) / step)
+    at = [k for _, k in own]
+    scale = fit.std[at] / np.sqrt(np.diag(fit.covariance)[at])  # what shapes that are held add
+    C = fit.covariance[np.ix_(at, at)] * np.outer(scale, scale)
+    return np.asarray((law(v) - true(v)) / np.sqrt(np.einsum("iv,ij,jv->v", slopes, C, slopes)))
 
 
 def cost() -> None:

@@ -40,7 +40,6 @@ root_doc = "index"
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
-nb_execution_mode = "cache"  # tutorials run again when their code changes
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
@@ -62,6 +61,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_use_index = False  # the search finds names
+html_sidebars = {"faq": [], "index": []}
 html_theme_options = {
     "collapse_navigation": True,
     "navigation_depth": 3,

@@ -266,7 +266,7 @@ def entry(serial="A", robot="arm", log="x.csv") -> LogEntry:
     ("logs", "words"),
     [
         ("nowhere/{serial}/*.csv", "no file matches the pattern"),
-        ("nowhere/*.parquet", "does not tell the serial"),
+        ("nowhere/*.parquet", "has no serial"),
         ([], "the fleet has no log"),
         ([entry(), entry(robot="leg", log="y.csv")], "a serial is one robot"),
         ([entry(), entry()], "listed twice"),

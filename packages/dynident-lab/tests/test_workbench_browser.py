@@ -25,8 +25,8 @@ FLAGS = [
 KINDS = {"joint_torque": "joint torque", "motor_torque": "motor torque"}
 IDENTIFY = [*["identify", "robot.urdf", "run.csv", "--validate", "other.csv", "--effort", "joint_torque", "-o", "runs/1", "-q"]]
 PATIENCE = 90_000.0  # a busy machine is slow [ms]
-#: Rules that the elements of the UI library break and we cannot mend from Python; what they are about is in docs/workbench.md.
-OF_THE_LIBRARY = {"aria-progressbar-name", "aria-toggle-field-name", "nested-interactive"}
+#: The head of an upload is the UI library's: its file input and the link around it have no names (docs/howto/workbench.md).
+OF_THE_LIBRARY = {"exclude": [[".q-uploader__header"]]}
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ def test_a_campaign_on_the_virtual_robot_is_planned_tried_slowly_stopped_recorde
             w.page.get_by_label(label).fill(value)
             w.page.keyboard.press("Tab")
         w.press("Search for a motion")
-        w.sees("known to 10 % or better")
+        w.sees("are known to 10 % or better")
         w.page.frame_locator("iframe[title='Plan']").get_by_role("heading", name="Joints within their limits").wait_for()
         w.stage("Record")
         w.choose("Pace of the virtual robot", "20 times as fast", field=True)
@@ -168,7 +168,7 @@ def test_a_campaign_on_the_virtual_robot_is_planned_tried_slowly_stopped_recorde
         w.sees(re.compile(r"cycle, \d+ samples"))
         w.press("Stop the robot")
         w.sees(re.compile("aborted; the robot is at rest|stopped; go on"))
-        w.page.get_by_label("without a first run").click()
+        w.page.get_by_role("checkbox", name="without a first run").click()
         w.press("Record")
         w.page.wait_for_selector("text=campaigns/2: ok")
         w.stage("Check")
@@ -261,7 +261,7 @@ def test_bad_uploads_give_one_message_and_lose_nothing(browser, tmp_path):
     with opened(browser, folder) as w:
         w.choose("Robot", "robot.urdf")
         w.page.wait_for_selector(".wb-scene canvas")
-        before = {path: path.read_bytes() for path in folder.glob("*.*") if path.name != "workbench.json"}
+        before = {path: path.read_bytes() for path in folder.glob("[a-z]*.*") if path.name != "workbench.json"}
         for name, sentence in (
             ("letter.docx", "is not a file for this place"),
             ("huge.urdf", "is larger than 500 MB or not allowed here"),
@@ -269,7 +269,7 @@ def test_bad_uploads_give_one_message_and_lose_nothing(browser, tmp_path):
         ):
             w.upload("Robot files", files / name)
             w.page.locator(".q-notification", has_text=sentence).wait_for()
-        assert {path: path.read_bytes() for path in folder.glob("*.*") if path.name != "workbench.json"} == before
+        assert {path: path.read_bytes() for path in folder.glob("[a-z]*.*") if path.name != "workbench.json"} == before
         w.upload("Robot files", files / "broken.urdf")
         w.page.locator(".wb-banner.bad").wait_for()
         w.choose("Robot", "robot.urdf")
@@ -325,9 +325,9 @@ def test_no_serious_accessibility_findings_in_our_own_content(browser, tmp_path)
             for stage in ("Robot", "Excite", "Record", "Check", "Identify", "Validate and export"):
                 w.stage(stage)
                 time.sleep(0.3)  # colours fade
-                result = axe.run(w.page, options={"resultTypes": ["violations"]})
+                result = axe.run(w.page, context=OF_THE_LIBRARY, options={"resultTypes": ["violations"]})
                 for finding in result.response["violations"]:
-                    if finding["impact"] in ("serious", "critical") and finding["id"] not in OF_THE_LIBRARY:
+                    if finding["impact"] in ("serious", "critical"):
                         targets = [node["html"][:120] for node in finding["nodes"]]
                         found[f"{scheme} {stage} {finding['id']}"] = targets
     assert found == {}

@@ -155,7 +155,7 @@ def test_a_bias_that_poses_do_not_tell_from_the_load_is_not_told() -> None:
     assert load.bias_std is not None
     assert np.isnan(load.bias).all()
     assert np.isnan(load.bias_std).all()
-    assert "sensor bias: not told from the load" in load.summary()
+    assert "sensor bias: these poses do not separate it" in load.summary()
 
 
 def test_tables_of_poses_with_a_clock_and_lost_numbers_are_explained(tmp_path) -> None:

@@ -165,7 +165,7 @@ def test_payload_is_added_to_the_last_link_and_removable(convention):
 
 
 def test_payload_needs_a_body_when_there_are_several_ends(rich):
-    with pytest.raises(DescriptionError, match="say which body"):
+    with pytest.raises(DescriptionError, match="name the body"):
         rich.with_payload(1.0)
     assert rich.with_payload(1.0, body="wheel").parameters["m_wheel"] == pytest.approx(1.7)
 

@@ -123,7 +123,7 @@ def test_a_notebook_shows_the_summary_and_runs_nothing_of_it() -> None:
         ('{"kind": "dynident.nowhere.Verdict"}', "does not know"),
         ('{"kind": "dynident.fleet.FleetResult"}', "does not know"),
         ('{"kind": "validate.nothing"}', "does not know"),
-        ('{"kind": "mechanics.Motion", "t": [0]}', "no result by itself"),
+        ('{"kind": "mechanics.Motion", "t": [0]}', "not a result by itself"),
         ('{"kind": "validate.CrossValidation"', "cannot read a result"),
         (
             '{"kind": "validate.CrossValidation", "joints": ["a"]}',

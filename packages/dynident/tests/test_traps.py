@@ -273,7 +273,7 @@ def test_trap_26_training_data_are_refused():
     robot = arm(RRR)
     log = simulated_log(robot, noise=0.1)
     fit = di.OLS().fit(di.Regression.from_log(robot, log)).result_
-    with pytest.raises(IdentificationError, match="no validation"):
+    with pytest.raises(IdentificationError, match="does not validate the model"):
         fit.score(log)
     seen = fit.score(log, allow_training=True)
     assert seen.training

@@ -206,8 +206,8 @@ class LiveMonitor(_Stream):
             i = int(np.argmax(np.abs(reading.torque / reading.threshold)))
             raise LinkError(
                 f"collision? external torque of '{self.monitor.joints[i]}' is {reading.torque[i]:.3g}, the model explains "
-                f"{reading.threshold[i]:.3g} at most (t = {reading.t:.3f} s of the controller): stopped "
-                "(was nothing there? --healthy takes a run in which nothing touched the robot)"
+                f"{reading.threshold[i]:.3g} at most (t = {reading.t:.3f} s of the controller): stopped; "
+                "if nothing touched the robot, calibrate with --healthy RUN"
             )
 
 

@@ -130,7 +130,7 @@ class Page:
                 button("Use this window", self.take_over, main=True)
             self.stop = ui.button("STOP", on_click=lambda: stage_record.stop(self.bench)).classes("wb-stop")
             self.stop.props('unelevated no-caps color=red-10 aria-label="Stop the robot"')
-            ui.button(icon="dark_mode", on_click=self._theme).props('flat round dense color=grey-7 aria-label="Dark or light"')
+            ui.button(icon="dark_mode", on_click=self._theme, color=None).props('flat round dense aria-label="Dark or light"')
         with ui.element("nav").classes("wb-nav").props('aria-label="Stages"'):
             self.steps = {name: Step(self, i, name) for i, name in enumerate(STAGES, 1)}
         self.content = ui.element("main").classes("wb-main")
@@ -291,7 +291,13 @@ def make_server(project: Project, token: str, port: int) -> tuple[FastAPI, Bench
         Page(bench, client).build()
 
     ui.run_with(
-        server, title="dynident workbench", dark=None, tailwind=False, show_welcome_message=False, reconnect_timeout=10.0
+        server,
+        title="dynident workbench",
+        dark=None,
+        language="en-US",
+        tailwind=False,
+        show_welcome_message=False,
+        reconnect_timeout=10.0,
     )
     server.add_middleware(Guard, token=token, name=f"dynident_{port}", largest=LARGEST + OVERHEAD)
     return server, bench

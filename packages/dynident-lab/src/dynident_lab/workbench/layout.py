@@ -82,15 +82,15 @@ def command(words: Sequence[str]) -> None:
     with ui.element("div").classes("wb-command"):
         with ui.element("code"):
             ui.label(f"$ {printable(line)}")
-        ui.button(icon="content_copy", on_click=lambda: ui.clipboard.write(line)).props(
-            'flat dense size=sm aria-label="Copy the command" color=grey-7'
+        ui.button(icon="content_copy", on_click=lambda: ui.clipboard.write(line), color=None).props(
+            'flat dense size=sm aria-label="Copy the command"'
         )
 
 
 def button(label: str, action: Callable[..., Any], *, main: bool = False, name: str = "") -> ui.button:
     """Show a button."""
-    made = ui.button(label, on_click=action).props(f"{'unelevated' if main else 'outline'} no-caps")
-    made.props(f"color={'primary' if main else 'grey-8'}")
+    made = ui.button(label, on_click=action, color="primary" if main else None)
+    made.props(f"{'unelevated' if main else 'outline'} no-caps")
     if name:
         made.props(f'aria-label="{name}"')
     return made

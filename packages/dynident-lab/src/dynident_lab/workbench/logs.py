@@ -75,7 +75,7 @@ def how_read(page: Page) -> None:
             "flex:1 1 9rem"
         )
         entry("Units", s.unit, lambda value: change("unit", value), "as position=deg time=ms").style("flex:1 1 9rem")
-        entry("Joint names", s.joints, lambda value: change("joints", value), "by commas, if the log has none").style(
+        entry("Joint names", s.joints, lambda value: change("joints", value), "comma-separated, if the log has none").style(
             "flex:1 1 9rem"
         )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
+from dynident.cli.excite import BEYOND
 from dynident.files import read_json
 from dynident_lab.workbench.gates import OUT, excite_status, excite_words
 from dynident_lab.workbench.layout import (
@@ -118,17 +119,20 @@ def _stale(page: Page) -> None:
 
 def lights(names: list[str], relative: list[float | None]) -> None:
     """Show expected relative deviations of base parameters as traffic lights."""
-    counts = {"ok": 0, "mid": 0, "bad": 0}
-    kinds = []
-    for value in relative:
-        kind = "bad" if value is None or value > FAIR else "ok" if value <= GOOD else "mid"
-        counts[kind] += 1
-        kinds.append(kind)
-    text(f"{counts['ok']} known to 10 % or better, {counts['mid']} to 50 %, {counts['bad']} worse, after one run.")
+    kinds = [_kind(value) for value in relative]
+    good, fair, bad, unknown = (kinds.count(kind) for kind in ("ok", "mid", "bad", ""))
+    more = f", {unknown} without a described value to compare with" if unknown else ""
+    text(f"After one run {good} are known to 10 % or better, {fair} to 50 %, {bad} worse{more}.")
     with ui.element("div").classes("wb-lights"):
         for name, value, kind in zip(names, relative, kinds, strict=True):
-            word = "no described value" if value is None or value > 1e8 else f"{100 * value:.0f} %"
-            light(f"{name} {word}", kind)
+            light(f"{name} {100 * value:.0f} %" if value is not None and kind else name, kind)
+
+
+def _kind(relative: float | None) -> str:
+    """Return the colour of a relative deviation; none without a described value."""
+    if relative is None or relative >= BEYOND:
+        return ""
+    return "ok" if relative <= GOOD else "mid" if relative <= FAIR else "bad"
 
 
 def _searching(place: ui.element, state: dict[str, Any]) -> None:

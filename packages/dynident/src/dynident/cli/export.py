@@ -140,7 +140,7 @@ def export(
             files = save_robot(identified, output)
         difference = read_back(identified, files)
         data = {"written": [str(path) for path in files], "difference": None if math.isnan(difference) else difference}
-        text = f"written: {', '.join(map(str, files))}; read back: largest difference {difference:.2g} N m or N"
+        text = f"written: {', '.join(map(str, files))}"
     if as_json:
         print_json(data | {"impossible": impossible})
     else:

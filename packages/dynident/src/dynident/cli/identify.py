@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -178,9 +178,8 @@ def identify(
             out.print(in_options("\n\n".join([*parts, done.verdict.summary()])) + "\n")
         out.print(in_options(done.summary()))
         out.print(f"\nFiles: {'  '.join(map(str, written))}")
-        print_next(
-            *_next_step(output / "fit.json", done.verdict, logged, [str(logs[0]), "--robot", str(robot), *typed(described)])
-        )
+        inspected = [str(logs[0]), "--robot", str(robot), *typed(described)]
+        print_next(*_next_step(output / "fit.json", done, logged, inspected))
     return NOT_OK if strict and not done.verdict.ok else 0
 
 
@@ -218,13 +217,15 @@ def _plan_reader(read: Callable[[Path], di.Log], plan: Path) -> Callable[[Path],
     return lambda path: refer(read(path), wanted)
 
 
-def _next_step(fit: Path, verdict: Any, logged: LogOptions, inspected: list[str]) -> list[str]:
+def _next_step(fit: Path, done: di.report.Identification, logged: LogOptions, inspected: list[str]) -> list[str]:
     """Return the command that comes next: judge the model, look for faults of the log, or use the model."""
-    options = [] if logged.effort == "none" else typed(logged)
+    verdict, options = done.verdict, [] if logged.effort == "none" else typed(logged)
     if any(not check.ok and check.name != "new_motion" for check in verdict.checks):
         return ["inspect", *inspected, *options]
     if not verdict.validated:
         return ["validate", str(fit), "OTHER_LOG", *options]
+    if done.robot.loops:
+        return ["derive", str(fit), "--c", "-o", str(fit.parent / "controller")]
     return ["export", str(fit), "--for", "mujoco", "-o", str(fit.parent / "mujoco")]
 
 

@@ -374,12 +374,14 @@ def design(
     home = mechanism.closure.home[mechanism.closure.independent] if mechanism.loops else None
     problem = Problem(objective, whole_limits, home)
 
+    def made(found: Optimum) -> Design:
+        motion = Trajectory.from_vector(chosen, found.x)
+        return Design(motion, problem, found, exact, rate, np.array(sizes), mechanism)
+
     def told(state: dict[str, Any]) -> None:
-        """Add the expected deviations over the described values to what the search reports."""
-        motion = sample(Trajectory.from_vector(chosen, state["x"]), rate)
-        relative = relative_to_description(exact, expected_deviations(exact, motion, sizes, prior))
+        """Add the best design so far to what the search reports."""
         assert progress is not None
-        progress({**state, "names": list(exact.names), "relative": relative})
+        progress({**state, "design": made(Optimum(state["x"], state["cost"], state["x"], state["done"], state["seconds"]))})
 
     tell = None if progress is None else told
     found = optimise(problem, starts, time_budget, seed, workers, start, tell, iterations, client)
@@ -387,14 +389,7 @@ def design(
         given, true = np.array(start, dtype=np.float64), replace(objective, equations=exact)
         if true.cost(given) < true.cost(found.x):
             found = replace(found, x=given, cost=objective.cost(given), start=given)
-    return Design(Trajectory.from_vector(chosen, found.x), problem, found, exact, rate, np.array(sizes), mechanism)
-
-
-def relative_to_description(equations: RobotEquations, deviations: Array) -> Array:
-    """Return deviations of base parameters over their described values; inf without one."""
-    size = np.abs(equations.base.values(equations.mechanism.parameters.values))
-    with np.errstate(divide="ignore"):
-        return np.where(size > 0.0, deviations / np.where(size > 0.0, size, 1.0), np.inf)
+    return made(found)
 
 
 def relative_sizes(base: BaseParameters, floor: float = 1e-3) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError
-from dynident.excitation.designs import Design, design, payload_plan, relative_to_description
+from dynident.excitation.designs import Design, design, payload_plan
 from dynident.excitation.limits import POSTURES, Collision, Floor, State
 from dynident.excitation.limits_file import MotionLimits, assume_limits, capsules_of, limits_of, limits_settings
 from dynident.excitation.plan import Plan
@@ -88,7 +88,7 @@ class Experiment(Result):
 
     def relative_deviations(self) -> Array:
         """Return the expected deviation of every base parameter after one run, over its described value; inf without one."""
-        return relative_to_description(self.design.exact, self.design.deviations())
+        return _relative(self.design)
 
     @property
     def repetitions(self) -> int:
@@ -240,7 +240,15 @@ def excite(
         options |= {"goal": (PAYLOAD,), "base": base_parameters(mechanism, removable=(PAYLOAD,)) if recorded else None}
     if recorded:
         options |= _known(mechanism, recorded, options.get("base"), payload is not None)
-    result = design(mechanism, progress=progress, **options)
+
+    def told(state: dict[str, Any]) -> None:
+        """Add the expected relative deviations of the best design so far to what the search reports."""
+        best: Design = state["design"]
+        best = best if "noise" in options else replace(best, noise=_assumed_noise(best))
+        assert progress is not None
+        progress({**state, "names": list(best.exact.names), "relative": _relative(best)})
+
+    result = design(mechanism, progress=None if progress is None else told, **options)
     if "noise" not in options:
         result = replace(result, noise=_assumed_noise(result))
         notes = (
@@ -249,6 +257,13 @@ def excite(
         )
     plans = _plans(result, planned, repetitions, payload is not None)
     return Experiment(result, plans, source or origin, notes)
+
+
+def _relative(found: Design) -> Array:
+    """Return the expected deviations of base parameters after one run over their described values; inf without one."""
+    size = np.abs(found.exact.base.values(found.exact.mechanism.parameters.values))
+    with np.errstate(divide="ignore"):
+        return np.where(size > 0.0, found.deviations() / np.where(size > 0.0, size, 1.0), np.inf)
 
 
 def _assumed_noise(found: Design) -> Array:

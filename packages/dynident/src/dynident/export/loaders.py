@@ -33,11 +33,6 @@ IGNORED: dict[str, tuple[str, ...]] = {"drake": ("fc",), "mujoco": ("off",)}
 """Joint terms that are zero in the file: the program only warns of them, or they are in the remainder already."""
 
 
-def open_tree(mechanism: Mechanism) -> Mechanism:
-    """Return the spanning tree, every coordinate of which is independent: other programs give the torques of that."""
-    return replace(mechanism, loops=(), couplings=(), independent=(), home={})
-
-
 @dataclass(frozen=True)
 class Split:
     """A robot's spanning tree, and its parameters divided between a program and what is added to it."""
@@ -85,7 +80,7 @@ class Split:
 
 def split(mechanism: Mechanism, target: str) -> Split:
     """Divide the parameters of an identified robot between a program and the remainder."""
-    tree = open_tree(mechanism)
+    tree = replace(mechanism, loops=(), couplings=(), independent=(), home={})
     for joint in tree.joints:
         if len(joint.coordinates) > 1 and not (joint.kind == "free" and joint.parent == tree.root):
             raise DescriptionError(

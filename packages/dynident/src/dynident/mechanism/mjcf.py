@@ -744,7 +744,7 @@ def _polynomial(first: str, second: str, c: Array, ref1: float, ref2: float) -> 
 def read_actuators(tree: MjcfTree, mechanism: Mechanism, source: str) -> list[Actuator]:
     """Read <actuator>: q_motor = gear (sum_j c_j q_j), where c comes from a joint or a fixed tendon."""
     tendons = {e.get("name", ""): e for e in tree.file.sections("tendon") if e.tag == "fixed"}
-    single = {name for name in mechanism.tree.coordinates if _one_axis(mechanism, name)}
+    single = {j.name for j in mechanism.joints if j.coordinates == (j.name,)} & set(mechanism.tree.coordinates)
     matrix, constant = mechanism.coupling_map
     row_of = {name: i for i, name in enumerate(mechanism.tree.coordinates)}
     actuators: list[Actuator] = []
@@ -777,11 +777,6 @@ def read_actuators(tree: MjcfTree, mechanism: Mechanism, source: str) -> list[Ac
         driven[key] = name
         actuators.append(Actuator(name, coupling, gear, offset))
     return actuators
-
-
-def _one_axis(mechanism: Mechanism, coordinate: str) -> bool:
-    joint: Joint | None = next((j for j in mechanism.joints if j.name == coordinate), None)
-    return joint is not None and joint.coordinates == (coordinate,)
 
 
 def _actuated(attributes: Mapping[str, str], joint: str | None, tendons: Mapping[str, Element], where: str) -> dict[str, float]:

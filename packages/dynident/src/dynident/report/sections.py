@@ -128,15 +128,9 @@ LAYERS = (("raw", "muted"), ("measured", "measured"), ("predicted", "blue"), ("o
 HINT = "Drag to zoom in on the raw samples, double-click to see all, shift-drag to move; the time axes of a log move together."
 
 
-def held_out_errors(verdict: Verdict) -> list[float]:
-    """Return the relative error of every held-out log of the verdict."""
-    values = [entry["relative"] for entry in verdict.scores if not entry["training"]]
-    return [float(v) for v in values if v is not None]
-
-
 def headline(fit: Fit, verdict: Verdict, command: str = "") -> Html:
     """Return the title, what it was made of, the verdict in one sentence and the key numbers."""
-    errors = held_out_errors(verdict)
+    errors = [float(e["relative"]) for e in verdict.scores if not e["training"] and e["relative"] is not None]
     worst = max(errors, default=float("nan"))
     failed = [check.name.replace("_", " ") for check in verdict.checks if not check.ok]
     logs = several(len(errors), "held-out log")

@@ -237,13 +237,9 @@ def arrow() -> ModuleType:
     return module
 
 
-def _packed_text(data: bytes, room: int) -> Content:
-    return read_text(_gunzip(data, room), room)
-
-
 READERS: dict[str, Callable[[bytes, int], Content]] = {
     **dict.fromkeys(TEXT, read_text),
-    **dict.fromkeys((f"{ending}.gz" for ending in TEXT), _packed_text),
+    **dict.fromkeys((f"{ending}.gz" for ending in TEXT), lambda data, room: read_text(_gunzip(data, room), room)),
     ".npz": _read_npz,
     ".mat": _read_mat,
     ".parquet": _read_parquet,

@@ -338,7 +338,7 @@ def _lost_rows(piece: Segment, still: Mask) -> list[Finding]:
     if q.shape[1] == 0 or len(piece) < 4 * FEWEST:
         return []
     dt = np.diff(piece.filled[0].t)
-    found = {1: np.inf, 0: np.inf}
+    found: dict[int, float] = {1: np.inf, 0: np.inf}
     known = 0
     for interval in (np.full(dt.size, dt.mean()), dt):
         v = np.diff(q, axis=0) / interval[:, None]
@@ -357,14 +357,14 @@ def _lost_rows(piece: Segment, still: Mask) -> list[Finding]:
             count = float(np.count_nonzero(heap))
             found[lost] = min(found[lost], count if count >= max(FEWEST_LOST, RARE * known) and count > 5 * between else 0.0)
     findings = []
-    for lost, count in found.items():
-        if count:
+    for lost, times in found.items():
+        if times:
             what, how = ("lost", "two steps at once") if lost else ("doubled", "no step")
             text = (
-                f"all joints make {how} in {count:.0f} of {known} samples that show it: about {count / known:.1%} of the "
+                f"all joints make {how} in {times:.0f} of {known} samples that show it: about {times / known:.1%} of the "
                 f"rows look {what} and the stamps rewritten; use the stamps of the controller"
             )
-            findings.append(Finding("lost_rows", "time", "error", text, float(count) / known))
+            findings.append(Finding("lost_rows", "time", "error", text, times / known))
     return findings
 
 
@@ -429,7 +429,7 @@ def _constant(channel: Channel) -> list[Finding]:
         # A coarse channel repeats values anyway: the run must be far longer than its usual ones.
         usual = 1.0 / max(np.mean(x[1:] != x[:-1]), 1e-9)
         inside = moves[start : start + length].mean() > 0.5
-        if inside and length >= shortest and length > 20.0 * usual and not _at_limit(values, start):
+        if inside and length >= shortest and length > 20.0 * usual and values.min() < values[start] < values.max():
             text = f"keeps {values[start]:g} for {length} samples from sample {start} on while the joint moves"
             findings.append(Finding("stuck", f"{name}:{joint}", "warning", text, length / channel.rate))
     return findings
@@ -470,10 +470,6 @@ def _frozen_position(q: Array, joint: str, shortest: int) -> list[Finding]:
         return []
     text = f"keeps {q[start]:g} for {length} samples from sample {start} on and then jumps by {jump:.3g}"
     return [Finding("stuck", f"position:{joint}", "error", text, float(length))]
-
-
-def _at_limit(values: Array, k: int) -> bool:
-    return bool(values[k] in (values.max(), values.min()))
 
 
 def _mode(x: Array) -> tuple[float, float]:

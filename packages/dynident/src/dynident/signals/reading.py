@@ -395,7 +395,7 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
     if rules.get("episode") is not None or has_keys((*columns, *texts)):
         columns, texts = one_episode(columns, texts, rules.get("episode"), notes)
         columns = wide(columns, texts, rules.get("time"), row_units, notes)
-    source = {role: _role_columns(table) for role, table in by_role.items()}
+    source = {role: {n: x for n, x in table.columns.items() if not is_time(n)} for role, table in by_role.items()}
     flat = {k: v for k, v in columns.items() if v.ndim == 1}
     if rules.get("rate") is None and rules.get("time") is None and time_column(flat, []) is None:
         rules = {**rules, **_rate_of(tables, notes)}
@@ -604,10 +604,6 @@ def _file(path: PathLike, topics: list[str] | None) -> Table:
     return read_table(path, topics)
 
 
-def _role_columns(table: Table) -> dict[str, Array]:
-    return {name: values for name, values in table.columns.items() if not is_time(name)}
-
-
 def _columns(tables: list[Table], units: dict[str, str]) -> dict[str, Array]:
     """Columns of all files, stamps in two parts joined; their units are added."""
     columns = _merge(tables)
@@ -626,7 +622,8 @@ def _merge(tables: list[Table]) -> dict[str, Array]:
             others = [t.columns[name] for t in tables if t is not table and name in t.columns]
             if is_time(name):
                 for other in others:
-                    if other.shape != values.shape or not np.allclose(other, values, rtol=0.0, atol=_clock_slack(values)):
+                    slack = 1e-3 * float(np.median(np.abs(np.diff(values)))) if values.ndim == 1 and values.size > 1 else 0.0
+                    if other.shape != values.shape or not np.allclose(other, values, rtol=0.0, atol=slack):
                         raise LogError(
                             f"the clocks of the files differ (column '{name}' has {values.shape[0]} and {other.shape[0]} "
                             "rows or other values); bring them to one clock first"
@@ -634,10 +631,6 @@ def _merge(tables: list[Table]) -> dict[str, Array]:
             merged.setdefault(name, values)
             merged[f"{table.label.split('.')[0]}:{name}"] = values
     return merged
-
-
-def _clock_slack(t: Array) -> float:
-    return 1e-3 * float(np.median(np.abs(np.diff(t)))) if t.ndim == 1 and t.size > 1 else 0.0
 
 
 def _rate_of(tables: list[Table], notes: list[str]) -> dict[str, float]:

@@ -262,7 +262,8 @@ def table_of(label: str, content: Content, topics: list[str] | None = None) -> T
         values = _real(label, name, values)
         if values.dtype.kind not in "biuf":
             continue
-        if not (values.dtype.kind in "iu" and values.ndim == 1 and values.size and _beyond_float(values)):
+        whole = values.dtype.kind in "iu" and values.ndim == 1 and values.size > 0
+        if not whole or max(abs(int(values.min())), abs(int(values.max()))) <= 2**53:  # a float holds them exactly
             values = values.astype(np.float64)
         if 1 in values.shape and values.ndim > 1 and values.size > 1:
             values = np.squeeze(values)  # (N, 1), or (N, 1, n) of a simulator with one robot
@@ -296,11 +297,6 @@ def _of_topics(label: str, columns: dict[str, Any], topics: list[str]) -> dict[s
     if not any(n.startswith(paths) for n in kept):
         raise LogError(f"'{label}' has no columns of the topic {', '.join(topics)}; it has {', '.join(list(columns)[:12])}")
     return kept
-
-
-def _beyond_float(values: Any) -> bool:
-    """Whether whole numbers are too large for a float to hold exactly."""
-    return bool(max(abs(int(values.min())), abs(int(values.max()))) > 2**53)
 
 
 def short(error: Exception) -> str:

@@ -294,8 +294,8 @@ def standard_controller(
     law, reached = cascade_for(spread(joint_side(model), q, J), bandwidth, damping, cycle, exact=exact)
     if reached < bandwidth:
         notify(
-            f"the joints of robot '{model.name}' are coupled, so that a cascade of {bandwidth:g} Hz would be too fast for its "
-            f"velocity cycle of {law.velocity_cycle:g} s in some directions: {reached:.3g} Hz are used; a cycle of "
+            f"the joints of robot '{model.name}' are coupled: a cascade of {bandwidth:g} Hz is too fast for its velocity cycle "
+            f"of {law.velocity_cycle:g} s in some directions, so {reached:.3g} Hz are used; a cycle of "
             f"{cycle * reached / bandwidth:.2g} s keeps {bandwidth:g} Hz",
         )
     ratio = np.array([drive.transmission.ratio for drive in drives] or np.ones(J.size))

@@ -383,14 +383,10 @@ class Tick:
                     r.call(self.sense)
                 laws = {"open": self._open, "pid": self._pid, "projected": self._pid, "computed": self._computed}
                 laws.get(kind, self._task_torques)(r)
-        self._arrive(r, step)
-        return r
-
-    def _arrive(self, r: MachineRoutine, step: Node) -> None:
-        """Let arrive what was sent `late` steps ago; nothing does before the first."""
         late = r.get(r.p.late)
-        with r.when(late > 0.0):
+        with r.when(late > 0.0):  # what was sent `late` steps ago arrives; nothing does before the first
             self._queue(r, step - floor(step / late) * late, r.s.sent, r.s.command)
+        return r
 
     def _queue(self, r: MachineRoutine, row: Node, sent: Field, arrived: Field) -> None:
         """Take a row out of the queue behind the state, and leave what is sent in its place."""

@@ -86,8 +86,8 @@ UNDETERMINED = "these data do not determine it; it is held at the lowest error"
 ROWS = 1024
 DOTS = 4000  # samples in a figure, at most about
 SIGMOID_NOTE = (
-    "single values of a sigmoid law are not identifiable: (Bf, w) and (-Bf, -w) are the same law and terms of opposite sign "
-    "trade against each other; judge and compare the curve only"
+    "single values of a sigmoid law are not identifiable, because (Bf, w) and (-Bf, -w) are the same law; compare the curve "
+    "only"
 )
 
 

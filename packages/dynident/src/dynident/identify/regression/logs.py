@@ -326,7 +326,7 @@ def _joint_channels(mechanism: Mechanism, log: Log, quantity: str) -> list[int]:
             other = "position_side = 'motor'" if quantity == "positions" else "effort = 'motor_torque'"
             raise LogError(
                 f"log '{log.name}' has {quantity} of joints, but no channel is named after joint '{joint}' or after a motor "
-                f"that drives it alone; its channels are {', '.join(log.joints)}. Rename them (joints=, --joints), or say "
+                f"that drives it alone; its channels are {', '.join(log.joints)}; rename them (joints=, --joints), or state "
                 f"{other} if they were measured at the motors"
             )
         columns.append(found[0])
@@ -692,10 +692,9 @@ def _in_one_band(
         # Deviations need rows to be trusted, and a band has about as many per second as its cut-off is high.
         enough = BLOCKS * FEWEST_ROWS / sum(log.duration for log in logs)
         cutoff, best, apart = _agreeing(cutoff, best, of_band, max(BEYOND * found.position_band, enough))
-        if _sticking(best, partial(compress, stretches), {"cutoff": cutoff, "band": width(cutoff)}):
-            moving = {**options, "standstill": STANDSTILL}
-            again = _in_one_band(mechanism, logs, base, projection, absent, keep_rows, moving)
-            return replace(again, notes=(note("standstill", STICKING), *again.notes))
+        again = partial(_in_one_band, mechanism, logs, known, projection, absent, keep_rows)
+        if (moving := _in_motion(best, again, options)) is not None:
+            return moving
     final = compress(stretches, {"cutoff": cutoff, "band": width(cutoff)}) if keep_rows else best
     return said(replace(final, notes=(*apart, *final.notes)), cutoff, sentence)
 
@@ -740,15 +739,17 @@ def _agreeing(
     return used, found, [note("band_inconsistent", text, "warning")]
 
 
-def _sticking(data: Regression, compress: Callable[..., Regression], band: Mapping[str, float]) -> bool:
-    """Return whether the fewer rows away from standstill determine the parameters better than all rows."""
-    if "standstill" in data.options:
-        return False
+def _in_motion(data: Regression, again: Callable[..., Regression], options: Mapping[str, Any]) -> Regression | None:
+    """Return the data without rows near standstill if these fewer rows determine the parameters better than all."""
+    if "standstill" in options:
+        return None
     try:
-        moving = compress({**band, "standstill": STANDSTILL}, False)
+        moving = again({**options, "standstill": STANDSTILL})
     except (LogError, IdentificationError):  # too little is left
-        return False
-    return _more_precise(_parameters(moving)[1], _parameters(data)[1])
+        return None
+    if not _more_precise(_parameters(moving)[1], _parameters(data)[1]):
+        return None
+    return replace(moving, notes=(note("standstill", STICKING), *moving.notes))
 
 
 def _more_precise(own: Array, other: Array) -> bool:

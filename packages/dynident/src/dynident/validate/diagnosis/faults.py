@@ -42,7 +42,7 @@ TINY_SHARE = 0.05  # of gravity: less is none
 SURE = 20.0  # times the number of rows, the fall of twice the log-likelihood at least
 FREE = 0.5  # of its rows: what a joint's parameters must leave for its error alone to be known
 DOUBTED = 1.25  # times the error of joints alone from which on positions are doubted, ...
-CONTRADICTED = 1.4  # and from which on axes are tried, each of which is another robot
+SOME, CONTRADICTED = 1.1, 1.4  # from which on axes are tried, each of which is another robot, if the data are poor or not
 POOR = 0.05  # ... or relative error (geometric mean of the joints) from which on they are
 SCALED = 1.15  # a gain that differs by less is no suspicion
 RIDGE = 1e-6  # of a column's square: directions that these samples do not show stay near zero
@@ -264,7 +264,7 @@ def find_faults(
         options = [(L + other, change) for L, change in _of_efforts(products, names, left)]
         doubted = doubted or any(lowest - limit > L for L, _ in options)
         options += _of_motion(found.data, products.variances(), names, angles, limit, doubted)
-        if axes is not None and _contradiction(W, products, independent) > CONTRADICTED:
+        if axes is not None and _contradiction(W, products, independent) > (SOME if found.poor() else CONTRADICTED):
             options += _tried(found.data, axes())
             axes = None
         best = _best(options, lowest, limit, found.data)
@@ -384,6 +384,14 @@ def _times(factor: Array) -> Callable[[Data], Data]:
     return lambda data: replace(data, effort=data.effort * factor, square=data.square * factor**2)
 
 
+def _rescaled(positions: Array, efforts: Array | float = 1.0) -> Callable[[Data], Data]:
+    return lambda data: replace(data, motion=_scaled(data.motion, positions), effort=data.effort * efforts)
+
+
+def _drifting(joint: int) -> Callable[[Data], Data]:
+    return lambda data: replace(data, drifting=(*data.drifting, joint))
+
+
 def _reordered(finding: Finding, order: NDArray[np.int64], positions: bool = False, efforts: bool = True) -> Change:
     """Return the change that exchanges two joints' channels."""
 
@@ -451,7 +459,7 @@ def _additions(data: Data, names: Sequence[str]) -> Iterator[Change]:
             f"the efforts of {names[i]} drift over the time of the log; let the robot warm up, or check the zero of the sensor"
         )
         found = fault("drift", f"effort:{names[i]}", said)
-        yield Change(found, lambda data, i=i: replace(data, drifting=(*data.drifting, i)), numbers=1)
+        yield Change(found, _drifting(i), numbers=1)
 
 
 def _turned_zero(name: str, joint: int, angle: float) -> Change:
@@ -465,7 +473,7 @@ def _gear(name: str, joint: int, n: int, factor: float) -> Change:
     )
     scale = np.where(np.arange(n) == joint, factor, 1.0)
     found = fault("unit", f"position:{name}", said, 1.0 / factor)
-    return Change(found, lambda data: replace(data, motion=_scaled(data.motion, scale)), numbers=1)
+    return Change(found, _rescaled(scale), numbers=1)
 
 
 def _lighter(share: float) -> Change:
@@ -501,13 +509,13 @@ def _motions(names: Sequence[str], motion: Motion, angles: Sequence[int]) -> Ite
         sign = np.where(np.arange(n) == i, -1.0, 1.0)
         said = f"the positions of {names[i]} look inverted; check their sign"
         found = fault("sign", f"position:{names[i]}", said, -1.0)
-        yield Change(found, lambda data, sign=sign: replace(data, motion=_scaled(data.motion, sign)))
+        yield Change(found, _rescaled(sign))
         said = (
             f"positions and efforts of {names[i]} look inverted together: invert the axis of the joint in the description, "
             "or both channels"
         )
         found = fault("axis", f"position:{names[i]}", said, -1.0)
-        yield Change(found, lambda data, sign=sign: replace(data, motion=_scaled(data.motion, sign), effort=data.effort * sign))
+        yield Change(found, _rescaled(sign, sign))
     for i, j in combinations(range(n), 2):
         order = np.arange(n)
         order[[i, j]] = j, i
@@ -520,7 +528,7 @@ def _motions(names: Sequence[str], motion: Motion, angles: Sequence[int]) -> Ite
             option = " (position=deg)" if unit == "degrees" else ""
             said = f"positions look like {unit} taken for radians{option}"
             found = fault("unit", "position", said, 1.0 / factor)
-            yield Change(found, lambda data, scale=scale: replace(data, motion=_scaled(data.motion, scale)))
+            yield Change(found, _rescaled(scale))
 
 
 def _scaled(motion: Motion, factor: Array) -> Motion:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar
@@ -162,10 +162,10 @@ def inspect(
             sample = Sample.of(rows, base.columns, prepared.motion, prepared.effort, signals, dead)
             found = false_channels(matched.log, prepared.quality, sample)
             if not found and (pushed := contacts(sample)):
-                rest = inspect(_without(log, pushed), robot, base, absent, excitation, **options)
-                told = contact_finding(log.name, pushed, log.duration)
-                others = [finding for finding in rest.findings if finding.kind != "nan"]
-                return replace(rest, findings=_sorted(log, [told, *others]).findings)
+                free = inspect(_without(log, pushed), robot, base, absent, excitation, **options)
+                others = [finding for finding in free.findings if finding.kind != "nan"]
+                pushes = contact_finding(log.name, pushed, log.duration)
+                return replace(free, findings=_sorted(log, [pushes, *others]).findings)
             found = found or clipped(sample)
         if not found:
             delays = delays_of(rows, base, prepared, dead)
@@ -414,6 +414,10 @@ def _clock_or_gravity(robot: Mechanism, motion: Motion, measured: Array, faults:
     return [told if finding.kind in ("clock", "gravity") else finding for finding in faults.findings]
 
 
+def _of_robot(robot: Mechanism) -> Callable[[Data], Data]:
+    return lambda data: replace(data, sample=data.sample.altered(robot))
+
+
 def _other_axes(robot: Mechanism) -> Iterator[Change]:
     """Yield joints with another axis of their frame than the described one."""
     for joint in robot.joints:
@@ -425,7 +429,7 @@ def _other_axes(robot: Mechanism) -> Iterator[Change]:
             described, better = (",".join(f"{x:g}" for x in each) for each in (joint.axis, axis))
             said = f"the efforts suit the axis {better} of {joint.name} better than the described {described}; check it"
             found = fault("axis", f"position:{joint.name}", said)
-            yield Change(found, lambda data, other=other: replace(data, sample=data.sample.altered(other)))
+            yield Change(found, _of_robot(other))
 
 
 def _contradicts(faults: Faults) -> Finding | None:
@@ -438,8 +442,8 @@ def _contradicts(faults: Faults) -> Finding | None:
         return None
     said = (
         f"the motion does not explain the efforts: one model of all joints leaves {error:.0%} of them, joints fitted alone "
-        f"{error / faults.contradiction:.0%}, and no single fault explains it; does this log belong to this robot? Check the "
-        "description's geometry, and order, signs and zeros of the joints"
+        f"{error / faults.contradiction:.0%}, and no single fault explains it; check that the log belongs to this robot, its "
+        "geometry, and order, signs and zeros of the joints"
     )
     return fault("contradiction", "description", said, error)
 

@@ -19,6 +19,7 @@ from dynident.signals.filters import low_passed
 from dynident.signals.preparation import Prepared
 
 LEAST = 5e-4  # of the efforts: less means that they were filtered, or are commands
+MEDIAN = 0.455  # of the squares of normal numbers: jumps of friction are no noise
 ABOVE = 1.25  # times the cut-off of the motion: half the sampling rate must be higher for a spectrum above it
 
 
@@ -29,16 +30,17 @@ def noise_floor(prepared: Prepared) -> tuple[float, str]:
     period = period_of(prepared.motion.q, prepared.motion.v)
     if whole == 0.0:
         return float("nan"), ""
-    if np.isfinite(period) and len(prepared) > 1.2 * period:
-        smooth = _low(prepared.effort, rate, min(band, 0.45 * rate))
-        at = np.arange(len(prepared) - round(period))
+    if np.isfinite(period) and len(prepared) > 1.2 * period + 2.0 * rate / band:
+        smooth, edge = _low(prepared.effort, rate, min(band, 0.45 * rate)), int(rate / band)
+        at = np.arange(edge, len(prepared) - edge - round(period))
         later = np.stack([np.interp(at + period, np.arange(len(x)), x) for x in smooth.T], axis=1)
-        return float(np.sqrt(0.5 * np.sum(np.mean((later - smooth[at]) ** 2, axis=0)) / whole)), "repetitions of the motion"
+        square = np.median((later - smooth[at]) ** 2, axis=0) / MEDIAN
+        return float(np.sqrt(0.5 * np.sum(square) / whole)), "repetitions of the motion"
     cutoff = prepared.cutoff.frequency
     if ABOVE * cutoff > 0.5 * rate:
         return float("nan"), ""
     removed = prepared.effort - _low(prepared.effort, rate, cutoff)
-    density = np.median(removed**2, axis=0) / 0.455 / (0.5 * rate - cutoff)  # jumps of friction are no noise
+    density = np.median(removed**2, axis=0) / MEDIAN / (0.5 * rate - cutoff)
     floor = float(np.sqrt(np.sum(density) * min(band, cutoff) / whole))
     return (floor, "the spectrum above the motion") if floor > LEAST else (float("nan"), "")
 

@@ -14,8 +14,9 @@ from dynident.validate.diagnosis.left_out import weighted
 from dynident.validate.diagnosis.sample import Sample, fault
 
 NEAR = 0.93  # of the effort that all but one in a hundred samples keep: there a limit is looked for
-MANY = 0.03  # of the samples there, at least
+MANY, BELOW, HEAP = 0.03, 0.8, 2.0  # of the samples there, at least; more than between `BELOW` and there, by this factor
 EXCESS = 3.0  # rms residuals of the other samples, by which the model asks for more, ...
+EXPLAINED = 0.2  # of the effort that the model may leave of the other samples, ...
 ALWAYS = 0.9  # ... in this part of the samples at the limit
 LARGE, LARGEST = 6.0, 12.0  # robust deviations of the residuals in a contact, and at its peak
 SHORT, LONG, MOST = 0.04, 1.0, 0.1  # [s] a contact, and the part of the log that all of them may take
@@ -31,7 +32,8 @@ def clipped(sample: Sample) -> list[Finding]:
         y = sample.effort[:, i]
         top = float(np.percentile(np.abs(y), 99.0))
         cut = np.abs(y) > NEAR * top
-        if top == 0.0 or not MANY < cut.mean() < 0.5:
+        below = (np.abs(y) > BELOW * top) & ~cut
+        if top == 0.0 or not MANY < cut.mean() < 0.5 or cut.sum() < HEAP * below.sum():
             continue
         kept = np.ones_like(sample.effort)
         kept[cut, i] = 0.0
@@ -39,7 +41,8 @@ def clipped(sample: Sample) -> list[Finding]:
         wanted = W[i].T @ x
         rest = float(np.sqrt(np.mean((y - wanted)[~cut] ** 2)))
         more = ((wanted - y) * np.sign(y))[cut]
-        if np.mean(more) > EXCESS * rest and np.mean(more > 0.0) > ALWAYS:
+        explained = rest < EXPLAINED * float(np.sqrt(np.mean(y**2)))
+        if explained and np.mean(more) > EXCESS * rest and np.mean(more > 0.0) > ALWAYS:
             said = (
                 f"the efforts of {name} are cut off near their limit {top:.4g}, where other samples tell that more acted; "
                 "record a wider range, or leave these stretches of time out"

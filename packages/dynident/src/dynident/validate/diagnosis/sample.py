@@ -24,6 +24,7 @@ from dynident.signals.quality import Finding, Quality
 from dynident.validate.diagnosis.delay import band_of
 
 MOST, PER_PERIOD, POINTS = 600, 16, 5  # windows; of a period of the highest frequency; points of a window
+RESTS = 1e-9  # of the largest motion: less is rounding
 SLOWEST = 1.0  # samples per second: no robot is identified from fewer
 MANY = 0.01  # of the moving samples at a limit: fewer do little harm
 AT_LIMIT = 5  # samples at a limit, to compare with
@@ -62,7 +63,8 @@ class Sample:
     ) -> Sample:
         """Return windows of a prepared log of a tree, some columns; `dead` are the joints without usable efforts."""
         count, rate = len(motion), (len(motion) - 1) / float(motion.t[-1] - motion.t[0])
-        moves = np.std(motion.q, axis=0) > 0.0
+        spread = np.std(motion.q, axis=0)
+        moves = spread > RESTS * np.max(spread)
         band = band_of(motion.q[:, moves], motion.v[:, moves]) if moves.any() else rate
         length = max(1, min(int(rate / (PER_PERIOD * band)), count // SAMPLES))
         windows = min(count // length, MOST)

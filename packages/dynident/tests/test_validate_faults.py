@@ -1,0 +1,138 @@
+"""Faults of a log or a description are named, with their cause first; healthy logs are not accused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from benchmarks.fault_kinds import KINDS, Subject
+from identify_cases import RRR, arm, simulated_log, smooth
+
+import dynident as di
+from dynident.signals.quality import diagnose
+from dynident.validate.diagnosis.inspection import FAULTS
+
+pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
+
+
+@cache
+def healthy() -> Subject:
+    """Return a three-axis arm and two logs with some noise."""
+    robot = arm(RRR)
+    logs = [simulated_log(robot, 15.0, seed, noise=0.02) for seed in (0, 1)]
+    return Subject("arm", robot, logs[:1], logs[1:], robot)
+
+
+def found(subject: Subject, **options) -> di.Verdict:
+    return di.identify(subject.robot, subject.train, subject.test, **options).verdict
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("gain 1.2", "one gain for all motors", "gravity compensated", "gravity half compensated"),
+        *("effort clipped at 60 %, noisy", "effort drifts", "rows of zeros", "-999 for missing positions", "contacts"),
+        *("effort 48 ms late", "clock 10 % slow", "clock twice too fast", "5 % of rows lost, stamps rewritten"),
+        *("efforts refreshed at a tenth of the rate", "zero off by pi", "two zeros off", "positions in turns"),
+        *("wrong axis", "axis turned", "joint fixed in the description", "joint coupled in the description"),
+        *("lengths in millimetres", "mounted on a wall", "position turned"),
+    ],
+)
+def test_the_cause_of_a_fault_comes_first(name):
+    kind, subject = KINDS[name], healthy()
+    joint = 2 if "clipped" in name else 1
+    verdict = found(kind.apply(subject, joint, np.random.default_rng(0)))
+    assert verdict.findings, verdict.summary()
+    first = verdict.findings[0]
+    assert first.kind in kind.causes, verdict.summary()
+    assert not kind.joint or f"joint_{joint + 1}" in first.sentence
+    assert first.severity == "warning" or not verdict.ok, verdict.summary()
+    assert first.sentence in verdict.summary()  # nobody has to open a file
+    assert first.kind in FAULTS
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda log: log,
+        lambda log: log.rows(0, 1500),
+        lambda log: replace(log, position=np.round(log.position * 4096 / (2 * np.pi)) * 2 * np.pi / 4096),
+        lambda log: replace(log, t=log.t + 0.1 / log.rate * np.random.default_rng(1).uniform(-1.0, 1.0, log.t.size)),
+        lambda log: replace(log, effort=log.effort + 0.1 * np.random.default_rng(1).normal(size=log.effort.shape)),
+    ],
+    ids=["as recorded", "short", "coarse encoder", "jitter", "noise"],
+)
+def test_healthy_logs_are_not_accused(change):
+    subject = healthy()
+    verdict = found(replace(subject, train=[change(subject.train[0])]))
+    assert verdict.findings == (), verdict.summary()
+
+
+def test_an_accepted_finding_is_recorded_and_fails_nothing(tmp_path):
+    subject = KINDS["gain 1.2"].apply(healthy(), 1, np.random.default_rng(0))
+    verdict = found(subject, accept=["gain"])
+    assert next(check for check in verdict.checks if check.name == "suspicions").ok
+    assert "accepted (gain): the efforts of joint_" in verdict.summary()
+    read = di.load(verdict.save(tmp_path / "verdict.json"))
+    assert (read.accepted, read.findings, read.ok) == (("gain",), verdict.findings, verdict.ok)
+    with pytest.raises(di.DynidentError, match="accept names luck; codes of findings are axis, "):
+        found(subject, accept=["luck"])
+
+
+def test_efforts_times_a_factor_are_those_of_a_heavier_robot():
+    """One wrong gain of all joints cannot be seen in a log: the robot that makes such efforts exists."""
+    subject = healthy()
+    heavier = subject.robot.with_parameters(subject.robot.parameters.replace(1.3 * subject.robot.parameters.values))
+    assert all(body.ok for body in heavier.check_consistency(heavier.parameters))
+    motion = smooth(3, 500)
+    np.testing.assert_allclose(
+        di.inverse_dynamics(heavier, motion), 1.3 * di.inverse_dynamics(subject.robot, motion), rtol=1e-12
+    )
+    assert found(KINDS["all gains 1.3"].apply(subject, 0, np.random.default_rng(0))).findings == ()
+
+
+def test_a_wrong_clock_without_gravity_is_a_robot_of_other_inertia():
+    """Stamps that are c times too long: c^2 times the inertia, c times the viscous friction, and the same efforts."""
+    c, robot, motion = 1.1, arm(RRR, gravity=(0.0, 0.0, 0.0)), smooth(3, 500)
+    slow = di.Motion(c * motion.t, motion.q, motion.v / c, motion.a / c**2)
+    power = np.array([{"fv": 1, "fc": 0, "off": 0}.get(name.split("_")[0], 2) for name in robot.parameters.names])
+    other = robot.with_parameters(robot.parameters.replace(robot.parameters.values * c**power))
+    assert all(body.ok for body in other.check_consistency(other.parameters))
+    np.testing.assert_allclose(di.inverse_dynamics(other, slow), di.inverse_dynamics(robot, motion), rtol=1e-9, atol=1e-9)
+
+
+def test_a_gain_of_the_last_joint_is_friction_rotor_and_body_of_its_own():
+    """A single axis shares no parameter with another joint: times 1.2 it is another possible axis."""
+    robot = arm(RRR[:1])
+    other = robot.with_parameters(robot.parameters.replace(1.2 * robot.parameters.values))
+    motion = smooth(1, 500)
+    np.testing.assert_allclose(di.inverse_dynamics(other, motion), 1.2 * di.inverse_dynamics(robot, motion), rtol=1e-12)
+
+
+def test_outliers_are_counted_and_left_out():
+    log = healthy().train[0]
+    effort = np.array(log.effort)
+    effort[500::500, 1] = -999.0
+    (finding,) = diagnose(replace(log, effort=effort)).of("outliers")
+    count = len(effort[500::500])
+    assert finding.sentence.startswith(
+        f"{count} of {log.t.size} samples are outliers (0 of them whole rows), most in effort:joint_2"
+    )
+    spoiled, clean = (
+        di.MAP().fit(di.Regression.from_logs(healthy().robot, [each])).result_ for each in (replace(log, effort=effort), log)
+    )
+    np.testing.assert_allclose(spoiled.values, clean.values, atol=0.02 * np.abs(clean.values).max())
+
+
+def test_the_noise_floor_is_that_of_the_log():
+    """White noise of 0.2 N m at 200 Hz, of which the band of the fit has its share; a true model has no larger error."""
+    robot = healthy().robot
+    run, other = (simulated_log(robot, 15.0, seed, noise=0.2) for seed in (0, 1))
+    done = di.identify(robot, run, other)
+    floor, band = done.verdict.noise_floor, done.fit.sources[0]["bandwidth"]
+    size = np.sqrt(np.mean(np.sum(run.effort**2, axis=1)))
+    assert floor == pytest.approx(0.2 * np.sqrt(3.0 * band / 100.0) / size, rel=0.3)
+    assert 0.7 < done.scores[0].metrics.relative / floor < 2.0
+    assert "noise floor" in done.summary()
