@@ -85,7 +85,7 @@ def test_loop_closures_are_the_loops_of_a_sidecar(bars: Path, capsys: pytest.Cap
         ("closures: [{link_a: coupler, link_b: rocker, point: [0, 0], axis: [0, 0, 1]}]", "closure 1: point"),
         (
             "closures: [{link_a: coupler, link_b: rocker, point: [0, 0, 0], axis: [0, 0, 1]}]\nindependent: [q9]",
-            "'q9' is no moving",
+            "'q9' is not a moving",
         ),
         ("closures: [", "cannot read the loop closures"),
     ],
