@@ -81,7 +81,7 @@ mutants: $(VENV)/.dev
 	$(BIN)/python -m fuzz.mutants
 
 bench: $(VENV)/.bench
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --page docs/reference/speed.md
 
 docs: $(VENV)/.dev
 	@rm -rf docs/reference/generated  # pages of names that are gone

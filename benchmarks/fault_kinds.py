@@ -126,7 +126,7 @@ def _all_gains(s: Subject, j: int, rng: np.random.Generator) -> Subject:
     return _efforts(s, lambda x: 1.3 * x)
 
 
-@kind("all gains 1000 (mN m)", "gain", "masses", "unit")
+@kind("all gains 1000 (mN m)", "gain", "unit")
 def _thousand(s: Subject, j: int, rng: np.random.Generator) -> Subject:
     return _efforts(s, lambda x: 1e3 * x)
 
@@ -230,7 +230,7 @@ def _dead(s: Subject, j: int, rng: np.random.Generator) -> Subject:
     return _efforts(s, lambda x: _column(x, j, 0.0))
 
 
-@kind("effort offset", "offset", joint=True)
+@kind("effort offset", "drift", joint=True)
 def _offset(s: Subject, j: int, rng: np.random.Generator) -> Subject:
     size = 0.5 * float(np.nanstd(s.train[0].effort[:, j]))
     return _efforts(s, lambda x: _column(x, j, x[:, j] + size))
@@ -294,7 +294,7 @@ def _missing(s: Subject, j: int, rng: np.random.Generator) -> Subject:
     return _efforts(s, lambda x: np.where(_rows(0.03, rng, x)[:, None], np.nan, x))
 
 
-@kind("missing stretch", "nan", "gap", "gaps")
+@kind("missing stretch", "nan", "gap")
 def _missing_stretch(s: Subject, j: int, rng: np.random.Generator) -> Subject:
     def gone(x: Array) -> Array:
         out = x.copy()
@@ -362,7 +362,7 @@ def _twice(s: Subject, j: int, rng: np.random.Generator) -> Subject:
     return s.changed(lambda log: _even(log, np.repeat(np.arange(len(log)), 1 + (rng.random(len(log)) < 0.01))))
 
 
-@kind("gap with stamps", "gap", "gaps")
+@kind("gap with stamps", "gap")
 def _gap(s: Subject, j: int, rng: np.random.Generator) -> Subject:
     def cut(log: di.Log) -> di.Log:
         rows = np.delete(np.arange(len(log)), np.arange(int(0.4 * len(log)), int(0.4 * len(log)) + int(0.5 * log.rate)))
@@ -509,7 +509,7 @@ kind("lengths in millimetres", "lengths")(_scaled(1000.0, 1.0))
 kind("masses in grams", "gain")(_scaled(1.0, 1000.0))
 
 
-@kind("a link 30 % longer", "geometry", "contradiction", least=3)
+@kind("a link 30 % longer", "contradiction", "misfit", least=3)
 def _longer(s: Subject, j: int, rng: np.random.Generator) -> Subject:
     longest = max(s.robot.joints, key=lambda x: float(np.linalg.norm(x.placement.translation)))
     place = di.mechanism.Placement(longest.placement.rotation, 1.3 * longest.placement.translation)

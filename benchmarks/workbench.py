@@ -134,7 +134,7 @@ def measure() -> dict[str, Any]:
             time.sleep(SECONDS)
             found["live curves, share of a core"] = (cpu(server.pid) - before) / (time.monotonic() - began)
             page.locator(".wb-step", has_text="Check").click()
-            page.wait_for_selector(".wb-chart canvas", timeout=60_000)
+            page.wait_for_selector(".wb-chart.tall canvas", timeout=120_000)
             time.sleep(1.0)
             box = page.locator(".wb-chart.tall").bounding_box()
             assert box is not None

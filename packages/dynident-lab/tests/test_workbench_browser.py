@@ -59,6 +59,12 @@ class Window:
         self.page.locator(".wb-step", has=self.page.locator("b", has_text=name)).click()
         self.page.wait_for_selector(f".wb-main h2:has-text('{name}')")
 
+    def turns_the_first_joint(self):
+        value = self.page.locator(".wb-slider .wb-value").first
+        before = value.inner_text()
+        self.page.locator(".wb-slider .q-slider__track-container").first.press("ArrowRight")
+        playwright.expect(value).not_to_have_text(before, timeout=PATIENCE)
+
     def press(self, name):
         self.page.get_by_role("button", name=name, exact=True).first.click()
 
@@ -113,7 +119,7 @@ def test_an_arm_with_uploaded_logs_comes_to_a_verdict_and_an_export(browser, tmp
     with opened(browser, project) as w:
         w.upload("Robot files", files / "robot.urdf")
         w.page.wait_for_selector(".wb-scene canvas")
-        w.page.get_by_role("slider").first.press("ArrowRight")
+        w.turns_the_first_joint()
         w.stage("Record")
         w.upload("Log files", files / "run.csv", files / "other.csv")
         w.sees("logs/other.csv")
@@ -205,7 +211,7 @@ def test_a_five_bar_on_a_tablet_in_dark_mode_comes_to_a_verdict(browser, tmp_pat
     with opened(browser, folder, viewport={"width": 820, "height": 1180}, color_scheme="dark", has_touch=True) as w:
         w.upload("Robot files", files / "fivebar.urdf", files / "fivebar.toml")
         w.page.wait_for_selector(".wb-scene canvas")
-        w.page.get_by_role("slider").first.press("ArrowRight")
+        w.turns_the_first_joint()
         assert w.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 27, 32)"
         assert w.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         w.stage("Record")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -136,3 +137,9 @@ def test_the_noise_floor_is_that_of_the_log():
     assert floor == pytest.approx(0.2 * np.sqrt(3.0 * band / 100.0) / size, rel=0.3)
     assert 0.7 < done.scores[0].metrics.relative / floor < 2.0
     assert "noise floor" in done.summary()
+
+
+def test_the_documentation_lists_every_code():
+    page = (Path(__file__).parents[3] / "docs" / "howto" / "verdict_fails.md").read_text(encoding="utf-8")
+    assert [code for code in FAULTS if f"| `{code}` |" not in page] == []
+    assert all(set(kind.causes) - {"check efforts", "unit_suspect"} <= set(FAULTS) for kind in KINDS.values())

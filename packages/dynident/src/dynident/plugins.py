@@ -40,7 +40,7 @@ PROVIDED: dict[str, dict[str, tuple[str, ...]]] = {
             *("bandwidth", "controller", "cycles", "fleet", "friction", "live", "maintenance"),
             *("record", "repeatability", "schedule", "simulate-campaign", "track"),
         ),
-        "papers": ("acceleration", "reduction", "reproduce", "workspace", "write"),
+        "papers": ("acceleration", "check", "reduction", "reproduce", "workspace", "write"),
     },
     ROBOTS: {
         "lab": ("ur5e",),

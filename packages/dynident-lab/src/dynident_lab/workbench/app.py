@@ -102,7 +102,11 @@ class Page:
         self.project = bench.project
         self.stage = str(self.project.choice("page", "stage", "robot"))
         self.dark = ui.dark_mode(None)
+        self.main: ui.element
         self.content: ui.element
+        self.charts: ui.element
+        self._wanted: tuple[Any, Callable[[], None]] | None = None
+        self._charted: Any = None  # key of the charts that are shown
         self.viewer: ui.element
         self.stop: ui.button
         self.steps: dict[str, Step] = {}
@@ -133,7 +137,9 @@ class Page:
             ui.button(icon="dark_mode", on_click=self._theme, color=None).props('flat round dense aria-label="Dark or light"')
         with ui.element("nav").classes("wb-nav").props('aria-label="Stages"'):
             self.steps = {name: Step(self, i, name) for i, name in enumerate(STAGES, 1)}
-        self.content = ui.element("main").classes("wb-main")
+        with ui.element("main").classes("wb-main") as self.main:
+            self.content = ui.element("div")
+            self.charts = ui.element("div").style("margin-top:1.1rem")
         with ui.element("div").style("position:absolute; left:-20px; width:10px; height:10px").props("aria-hidden=true"):
             ui.echart({"series": []}).style("width:10px; height:10px")  # loads the library before a chart is needed
         self.draw()
@@ -165,7 +171,8 @@ class Page:
         """Draw the stage again."""
         self._seen = self._stamp()
         self.drawn += 1
-        self.content.props(f"data-drawn={self.drawn}")
+        self.main.props(f"data-drawn={self.drawn}")
+        self._wanted = None
         self.ticks.clear()
         self.bindings.clear()
         self.content.clear()
@@ -176,7 +183,18 @@ class Page:
                 banner(f"Locked. {reason}", "mid")
             if not reason or STATUS[self.stage](self.project).state != "empty":
                 STAGE_PAGES[self.stage](self)
+        if self._wanted is None or self._wanted[0] != self._charted:
+            self.charts.clear()
+            self._charted = None
+        if self._wanted is not None and self._charted is None:
+            self._charted = self._wanted[0]
+            with self.charts:
+                self._wanted[1]()
         self.refresh()
+
+    def below(self, key: Any, draw: Callable[[], None]) -> None:
+        """Draw charts below the stage, which stay while their `key` does: they are slow to build."""
+        self._wanted = (self.stage, key, self.writes), draw
 
     def refresh(self) -> None:
         """Show the states of all stages, and what depends on single fields."""

@@ -11,7 +11,7 @@ from nicegui import ui
 
 from dynident.arrays import Array
 from dynident.pages import printable
-from dynident.report.embed import kept_samples
+from dynident.signals.filters import kept_samples
 from dynident_lab.workbench.layout import COLOURS
 
 MOST = 1500  # points of a curve that the browser gets at once
@@ -33,7 +33,7 @@ def options(names: Sequence[str], unit: str, zoom: bool = True) -> dict[str, Any
         "animation": False,
         "color": list(COLOURS),
         "grid": {"left": 56, "right": 18, "top": 34, "bottom": 66 if zoom else 34},
-        "legend": {"type": "scroll", "textStyle": {"color": INK}, "pageTextStyle": {"color": INK}, "top": 2, "left": 130},
+        "legend": {"type": "scroll", "textStyle": {"color": INK}, "pageTextStyle": {"color": INK}, "top": 2, "left": 160},
         "tooltip": {"trigger": "axis", "renderMode": "richText"},
         "xAxis": {**axis, "name": "t [s]", "nameLocation": "middle", "nameGap": 20, "splitLine": {"show": False}},
         "yAxis": {**axis, **faint, "name": unit, "nameTextStyle": {"color": INK, "align": "left"}, "scale": True},

@@ -57,8 +57,8 @@ def build(page: Page) -> None:
         with card("Findings"):
             _verdict(page)
     if chosen:
-        with ui.element("div").style("margin-top:1.1rem"), card("Windows"):
-            _windows(page, chosen)
+        key = ([repr(log) for log in chosen], p.log_words(), p.choice("check", "shown", ""), p.choice("check", "signal", ""))
+        page.below(key, lambda: _windows(page, chosen))
 
 
 def _commands(p: Project) -> None:
@@ -127,6 +127,11 @@ def _per_joint(found: dict[str, Any]) -> None:
 
 def _windows(page: Page, chosen: list[LogUse]) -> None:
     """Show a log with its windows; dragging, or the fields, change them."""
+    with card("Windows"):
+        _window_fields(page, chosen)
+
+
+def _window_fields(page: Page, chosen: list[LogUse]) -> None:
     p = page.project
     names = [log.path for log in chosen]
     shown = p.choice("check", "shown", names[0])

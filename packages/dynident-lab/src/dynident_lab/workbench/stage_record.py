@@ -63,8 +63,7 @@ def build(page: Page) -> None:
             _understood(page)
     job = p.jobs.latest("record")
     if job is not None and (job.running or job.output in p.numbered("campaigns", "campaign.json")):
-        with ui.element("div").style("margin-top:1.1rem"), card("Live"):
-            _live(page, job)
+        page.below((job.output, job.state), lambda: _live(page, job))
 
 
 # ---------------------------------------------------------------------- controller
@@ -278,6 +277,11 @@ def _understood(page: Page) -> None:
 
 def _live(page: Page, job: Job) -> None:
     """Show the newest samples of a recording."""
+    with card("Live"):
+        _live_charts(page, job)
+
+
+def _live_charts(page: Page, job: Job) -> None:
     p = page.project
     with ui.element("div").classes("wb-row"):
         text(f"{job.output}: {record_status(p).text if job.running else job.state}", "")

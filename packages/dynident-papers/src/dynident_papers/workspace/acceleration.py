@@ -13,8 +13,7 @@ from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.mechanics.actuation import actuator_jacobian
-from dynident.mechanics.dynamics import gravity, mass_matrix
-from dynident.mechanics.kinematics import end_frame, jacobian
+from dynident.mechanics.dynamics import end_frame, gravity, jacobian, mass_matrix
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 

@@ -27,7 +27,7 @@ OWN: dict[str, tuple[Group, str]] = {
         "Identify a robot from its logs: writes fit.json, the identified description, report.html and verdict.json.",
     ),
     "validate": (START, "Compare an identified model with logs it was not fitted to."),
-    "report": (START, "Write the HTML report of a fit, or, given two fits, the page that compares them."),
+    "report": (START, "Write the HTML report of a fit."),
     "compare": (
         START,
         "Fit every estimator to the same logs: errors, coverage, time, and whether least squares is biased.",
@@ -80,6 +80,10 @@ OTHERS: dict[str, tuple[Group, str]] = {
     "check": (
         MODEL,
         "Check properties that every robot's dynamics have: M > 0, skew-symmetry, energy, Jacobians; bounds of M, C and g.",
+    ),
+    "compare-fits": (
+        EXPERIMENTS,
+        "Write a page that compares two fits of a robot: errors, parameters that changed, predictions on the same logs.",
     ),
     "controller": (
         EXPERIMENTS,

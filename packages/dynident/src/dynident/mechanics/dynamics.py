@@ -273,8 +273,8 @@ def forward_dynamics(
     function = cached(mechanism, "forward_dynamics", lambda: Compiled(forward_dynamics_function(mechanism)))
     a, ratio = np.empty(x.shape), np.empty((x.shape[0], 1))
     function(x.shape[0], {**arrays, "tau": torques, "phi": values, "acceleration": a, "ratio": ratio})
-    odd = np.flatnonzero(~(ratio[:, 0] > SINGULAR))
-    if odd.size:  # without row exchanges only definite matrices are safe
+    if not (len(x) == 0 or ratio.min() > SINGULAR):  # without row exchanges only definite matrices are safe
+        odd = np.flatnonzero(~(ratio[:, 0] > SINGULAR))
         some = {name: array if name == "law" else array[odd] for name, array in arrays.items()}
         M, force = _mass_matrix(mechanism, some, values), torques[odd] - _torques(mechanism, some, values)
         _check_regular(mechanism, M, odd)

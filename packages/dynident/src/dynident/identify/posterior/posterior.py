@@ -518,7 +518,7 @@ def _left_out(
     total = right.sum(axis=0) + E.T @ rest
     if len(parts) < FEWEST_BLOCKS:
         inverse = N @ np.linalg.inv(whole)
-        return *(np.array([each] * len(parts)) for each in (beta0 + inverse @ total, inverse @ N.T)), 1.0
+        return np.array([beta0 + inverse @ total] * len(parts)), np.array([inverse @ N.T] * len(parts)), 1.0
     betas, spreads = [], []
     for part, own in zip(parts, right, strict=True):
         others = whole - N.T @ part[:-1, :-1] @ N

@@ -5,9 +5,8 @@ undone on some hundred samples, the model is fitted again, and the residuals are
 
     L = sum_i log(||e_i||^2 / ||tau_i||^2),
 
-the likelihood of normal residuals whose size is not known. The best fault is taken if L falls by more than `FALL`, that is,
-if the product of all residual variances falls to a fifth, or if stretches of time that were left out are sure of it
-(`left_out.py`); the search goes on with the data mended.
+the likelihood of normal residuals whose size is not known. Of the faults that lower L most, that is taken which explains
+stretches of time best that were left out, if these are sure of it (`left_out.py`); the search goes on with the data mended.
 
 Time stamps that are c times too long make accelerations c^2 times too small, so that
 
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.mechanics.functions import Motion
 from dynident.signals.quality import Finding
-from dynident.validate.diagnosis.left_out import believed, falls, left_out_errors
+from dynident.validate.diagnosis.left_out import FEWEST, believed, falls, left_out_errors
 from dynident.validate.diagnosis.sample import Sample, fault
 
 FALL = 1.5
@@ -38,6 +37,7 @@ THIN = 3  # of the samples, one: enough to see which change of the positions is 
 WORTH = 0.5  # of the fall that is needed
 LITTLE, CLOSER = 0.1, 4  # fall of L from which on left-out stretches are asked, and about how many faults
 HYPOTHESES = 20  # per joint, about
+WORSE = 0.02  # of the squared error of all joints in N m, by which undoing a fault may raise it
 TINY_SHARE = 0.05  # of gravity: less is none
 SURE = 20.0  # times the number of rows, the fall of twice the log-likelihood at least
 FREE = 0.5  # of its rows: what a joint's parameters must leave for its error alone to be known
@@ -280,18 +280,20 @@ def find_faults(
 
 
 def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data: Data) -> Change | None:
-    """Return the fault that explains the data best, None where none is sure."""
-    options.sort(key=lambda option: option[0] + FALL * option[1].numbers)
-    if not options:
+    """Return the fault that explains left-out stretches best, None where none is sure; the likeliest if there are too few."""
+    likely = sorted((option for option in options if lowest - LITTLE > option[0]), key=lambda option: option[0])
+    simple = sorted(likely, key=lambda option: option[0] + FALL * option[1].numbers)
+    if not likely:
         return None
-    if options[0][0] + FALL * options[0][1].numbers < lowest - limit:
-        return options[0][1]
-    options.sort(key=lambda option: option[0])
-    tried = [change for L, change in options[:CLOSER] if lowest - LITTLE > L]
-    before, sure = _relative_errors(data) if tried else np.zeros((0, 0)), list[tuple[float, float, Change]]()
-    for change in tried:
-        was, after = before[:, list(change.order)] if change.order else before, _relative_errors(change.mend(data))
-        if believed(was, after, HYPOTHESES * before.shape[1]):
+    before, sure = _relative_errors(data), list[tuple[float, float, Change]]()
+    if len(before) < FEWEST:
+        return simple[0][1] if simple[0][0] + FALL * simple[0][1].numbers < lowest - limit else None
+    tried = {id(change): change for _, change in (*likely[:CLOSER], *simple[:CLOSER])}
+    for change in tried.values():
+        order = list(change.order) or list(range(before.shape[1]))
+        was, after, square = before[:, order], _relative_errors(change.mend(data)), data.square[order]
+        worse = np.sum(after @ square) > (1.0 + WORSE) * np.sum(was @ square)  # small efforts must not decide alone
+        if not worse and believed(was, after, HYPOTHESES * before.shape[1]):
             sure.append((*falls(was, after)[:2], change))
     if not sure:
         return None
@@ -455,9 +457,7 @@ def _additions(data: Data, names: Sequence[str]) -> Iterator[Change]:
     if data.gravity == 1.0 and not data.complete and np.any(data.sample.gravity):
         yield Change(other_gravity(0.0), lambda data: replace(data, effort=data.effort + data.sample.gravity, complete=True))
     for i in (i for i in range(len(names)) if i not in data.drifting):
-        said = (
-            f"the efforts of {names[i]} drift over the time of the log; let the robot warm up, or check the zero of the sensor"
-        )
+        said = f"the efforts of {names[i]} drift with time, or have another zero; let the robot warm up, and check the sensor"
         found = fault("drift", f"effort:{names[i]}", said)
         yield Change(found, _drifting(i), numbers=1)
 
