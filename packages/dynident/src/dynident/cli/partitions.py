@@ -30,7 +30,7 @@ def partitions(
     Parameters
     ----------
     plan
-        Folder or plan.json of excite, or a motion as CSV (t, q_..., v_..., a_...).
+        Folder or plan.json of excite, or a motion as CSV (t, q_JOINT, v_JOINT, a_JOINT).
     """
     mechanism = described.robot(robot)
     wanted = reference_of(read_plan(plan, mechanism), mechanism)
