@@ -215,7 +215,7 @@ def test_bad_laws_of_a_robot_are_told() -> None:
     log = log_of(arm(), 400, 1, 0.01)
     with pytest.raises(IdentificationError, match="elbow; the moving joints and motors"):
         di.fit_friction(arm(), log, {"elbow": "coulomb"})
-    with pytest.raises(DescriptionError, match="no friction law"):
+    with pytest.raises(DescriptionError, match="is not a friction law"):
         di.fit_friction(arm(), log, "glue")
     with pytest.raises(IdentificationError, match="no law is given"):
         di.fit_friction(arm(), log, [])
