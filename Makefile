@@ -20,7 +20,7 @@ INPUTS := $(PACKAGES:%=%/pyproject.toml) constraints.txt requirements-dev.txt re
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test types suite test-matrix fuzz mutants bench docs wheel clean
+.PHONY: help venv demo test types chromium suite test-matrix fuzz mutants bench docs wheel clean
 
 help:
 	@sed -n '2,9s/^# *//p' Makefile
@@ -37,7 +37,7 @@ $(VENV)/.user: $(INPUTS) | $(BIN)/python
 
 $(VENV)/.dev: $(INPUTS) | $(BIN)/python
 	@echo "installing the three packages and the development tools into $(VENV) ..."
-	@$(INSTALL) -e "packages/dynident[all]" -e "packages/dynident-lab[fleet]" -e packages/dynident-papers -r requirements-dev.txt
+	@$(INSTALL) -e "packages/dynident[all]" -e "packages/dynident-lab[fleet,workbench]" -e packages/dynident-papers -r requirements-dev.txt
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev
@@ -60,6 +60,13 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 # One process per core: BLAS threads beside them would only wait for each other. A worker keeps neighbouring tests, which share robots.
+# The browser of the workbench's tests; where it cannot be installed, they are skipped with a reason.
+chromium:
+	@command -v chromium || command -v google-chrome || \
+	  { apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null 2>&1 || \
+	  { sudo -n apt-get update -qq && sudo -n apt-get install -y -qq chromium; } >/dev/null 2>&1 || \
+	  echo "chromium cannot be installed here: the tests in a browser are skipped"
+
 suite: $(VENV)/.dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal -q
 
@@ -74,9 +81,10 @@ mutants: $(VENV)/.dev
 	$(BIN)/python -m fuzz.mutants
 
 bench: $(VENV)/.bench
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --page docs/reference/speed.md
 
 docs: $(VENV)/.dev
+	@rm -rf docs/reference/generated  # pages of names that are gone
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "documentation: docs/_build/html/index.html"
 

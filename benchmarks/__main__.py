@@ -71,9 +71,11 @@ def table(results: list[Result]) -> str:
 
 
 def page(sections: dict[str, list[Result]], about: dict[str, Any]) -> str:
-    """Return docs/speed.md: how to call one sample at a time, and all results."""
+    """Return docs/reference/speed.md: all results."""
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-    lines = [Path(__file__).with_name("speed.md").read_text(), f"{about['processor']}, {about['threads']} threads; {versions}."]
+    load = "" if about["load"] is None else f"; load {about['load'][0]:.1f}"
+    machine = f"{about['processor']}, {about['threads']} threads{load}; {versions}."
+    lines = [Path(__file__).with_name("speed.md").read_text() + machine]
     for label, results in sections.items():
         lines += ["", f"## {label[0].upper()}{label[1:]}", "", "| measured | figure | goal | how |", "|---|---|---|---|"]
         lines += [f"| {what} | {value} | {target} | {how} |" for what, value, target, _, how in map(show, results)]

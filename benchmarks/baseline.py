@@ -19,10 +19,20 @@ from benchmarks.processes import ROOT, command
 COMMIT = "8b5defc7"  # before the split into three packages
 DEMO = ROOT / "examples" / "demo"
 ROBOT, TRAIN, HELD_OUT = (str(DEMO / name) for name in ("robot.urdf", "train.csv.gz", "validate.csv.gz"))
+SEARCH = ["--iterations", "100", "--starts", "2"]
+FIT = [ROBOT, TRAIN, "--validate", HELD_OUT]
 ROWS = (
     ("dynident --help", ["--help"], 0.5),
     ("describe of the demo arm", ["describe", ROBOT], 0.75),
-    ("identify of the demo arm", ["identify", ROBOT, TRAIN, "--validate", HELD_OUT, "-q", "-o", "fit"], 0.8),
+    ("identify of the demo arm", ["identify", *FIT, "-q", "-o", "fit"], 0.8),
+    ("identify --friction auto of the demo arm", ["identify", *FIT, "--friction", "auto", "-q", "-o", "fit"], 0.5),
+    ("compare of the demo arm", ["compare", *FIT], 0.5),
+    (
+        "excite, 6 axes, 2 starts of 100 steps",
+        ["excite", ROBOT, "--iterations", "100", "--starts", "2", "-q", "-o", "plan"],
+        0.5,
+    ),
+    ("track dualv", ["track", "dualv", "-q"], 0.5),
 )
 
 

@@ -196,7 +196,27 @@ def mechanics(samples: int, repeats: int) -> list[Result]:
         results = [
             compare(what + ", both on one core", other, ours, repeats, target, name) for what, other, ours, target, name in rows
         ]
+        results += in_parallel(peer, robot, motion, tau, repeats)
     return [*results, filled(full, motion, repeats), one_motion()]
+
+
+def in_parallel(peer: Pinocchio, robot: di.Mechanism, motion: di.Motion, tau: Array, repeats: int) -> list[Result]:
+    """Compare with Pinocchio's functions for batches, both with one thread."""
+    pool = peer.pin.ModelPool(peer.model, 1)
+    q, v, a, f = (np.asfortranarray(x.T) for x in (motion.q, motion.v, motion.a, tau))
+    theirs = {
+        "inverse_dynamics": (lambda: peer.pin.rneaInParallel(1, pool, q, v, a), "rneaInParallel", 8.5),
+        "forward_dynamics": (lambda: peer.pin.abaInParallel(1, pool, q, v, f), "abaInParallel", None),
+    }
+    ours: dict[str, Callable[[], Array]] = {
+        "inverse_dynamics": lambda: di.inverse_dynamics(robot, motion),
+        "forward_dynamics": lambda: di.forward_dynamics(robot, motion.q, motion.v, tau),
+    }
+    results = []
+    for what, (other, name, target) in theirs.items():
+        agree(ours[what](), other().T, 1e-8, name)
+        results.append(compare(f"{what}, one thread each", other, ours[what], repeats, target, name))
+    return results
 
 
 def one_motion(calls: int = 2000) -> Result:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter, process_time
 from types import FrameType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,13 +131,21 @@ def with_pinocchio(q: Array, v: Array, tau: Array) -> Stepper:
     return go
 
 
-def with_mujoco(q: Array, v: Array, tau: Array) -> Stepper:
-    """Return the same by stepping MuJoCo from Python, with its own RK4."""
+def free_mujoco() -> Any:
+    """Return MuJoCo's model of the arm with its own RK4, without contacts and limits."""
     import mujoco
 
     model = mujoco.MjModel.from_xml_path(str(URDF))
     model.opt.timestep, model.opt.integrator = STEP, mujoco.mjtIntegrator.mjINT_RK4
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
+    return model
+
+
+def with_mujoco(q: Array, v: Array, tau: Array) -> Stepper:
+    """Return the same by stepping MuJoCo from Python."""
+    import mujoco
+
+    model = free_mujoco()
     data = mujoco.MjData(model)
 
     def go(steps: int) -> Array:
@@ -149,21 +158,60 @@ def with_mujoco(q: Array, v: Array, tau: Array) -> Stepper:
     return go
 
 
+def with_rollout(q: Array, v: Array, tau: Array) -> Stepper:
+    """Return the same by one call of MuJoCo's rollout."""
+    import mujoco
+    from mujoco import rollout
+
+    model = free_mujoco()
+    data, start = mujoco.MjData(model), np.concatenate([[0.0], q, v])[None]
+    spec = int(mujoco.mjtState.mjSTATE_QFRC_APPLIED)
+
+    def go(steps: int) -> Array:
+        control = np.broadcast_to(tau, (1, steps, 6))
+        state, _ = rollout.rollout(model, [data], start, control, control_spec=spec)
+        return np.asarray(state[0, -1, 1:13])
+
+    return go
+
+
+def with_batch(q: Array, v: Array, tau: Array) -> Stepper:
+    """Return the same by a batch of MuJoCo with one simulation on one thread."""
+    from mujoco import batch
+
+    arms = batch.Batch(free_mujoco(), 1, nthread=1, persistent=True)
+    position, velocity, force = (arms.bind(name) for name in ("qpos", "qvel", "qfrc_applied"))
+
+    def go(steps: int) -> Array:
+        arms.reset()
+        position[:], velocity[:], force[:] = q, v, tau
+        arms.step(nstep=steps)
+        return np.concatenate([position[0], velocity[0]])
+
+    return go
+
+
 def peers(steps: int, repeats: int) -> list[Result]:
     """The same RK4 steps of the same free arm."""
     rng = np.random.default_rng(0)
     state = (START, rng.normal(size=6) * 0.2, rng.normal(size=6))
     ours, results = free_arm(*state), []
-    for name, make, target in (("Pinocchio", with_pinocchio, None), ("MuJoCo", with_mujoco, 12.0)):
+    others = {
+        "Pinocchio from Python": (with_pinocchio, None),
+        "MuJoCo from Python": (with_mujoco, 12.0),
+        "MuJoCo's rollout": (with_rollout, None),
+        "MuJoCo's batch": (with_batch, None),
+    }
+    for name, (make, target) in others.items():
         try:
             peer = make(*state)
         except ImportError:
-            results.append(Result(f"RK4 steps against {name} from Python", None, "x", target, "not installed"))
+            results.append(Result(f"RK4 steps against {name}", None, "x", target, "not installed"))
             continue
         agree(ours(200), peer(200), 1e-6, f"RK4 with {name}")
         slow, fast = interleaved(lambda peer=peer: peer(steps), lambda: ours(steps), repeats)  # type: ignore[misc]
         detail = f"{name} {1e6 * slow / steps:.1f} us, ours {1e6 * fast / steps:.1f} us per step"
-        results.append(Result(f"RK4 steps against {name} from Python", slow / fast, "x", target, detail))
+        results.append(Result(f"RK4 steps against {name}", slow / fast, "x", target, detail))
     return results
 
 
@@ -199,9 +247,7 @@ def controlled_mujoco(motion: di.Motion, stiff: bool = False) -> Stepper:
     """
     import mujoco
 
-    model = mujoco.MjModel.from_xml_path(str(URDF))
-    model.opt.timestep, model.opt.integrator = STEP, mujoco.mjtIntegrator.mjINT_RK4
-    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
+    model = free_mujoco()
     model.dof_frictionloss[:], model.dof_armature[:] = RUBBING, ROTOR
     if stiff:
         model.dof_solimp[:, :2], model.dof_solref[:, 0] = 0.9999, 2.0 * STEP

@@ -40,7 +40,6 @@ root_doc = "index"
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
-nb_execution_mode = "cache"  # tutorials run again when their code changes
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
@@ -62,6 +61,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_use_index = False  # the search finds names
+html_sidebars = {"faq": [], "index": []}
 html_theme_options = {
     "collapse_navigation": True,
     "navigation_depth": 3,
@@ -93,21 +93,7 @@ def _mathml(self: Any, node: Any) -> None:
     raise nodes.SkipNode
 
 
-def _public_page(app: Any, env: Any, node: Any, content: Any) -> Any:
-    """Link a type hint, which names the module that defines a class, to the page of its public name."""
-    if node.get("refdomain") != "py":
-        return None
-    last = node["reftarget"].rpartition(".")[2]
-    domain = env.domains["py"]
-    places = [name for name, entry in domain.objects.items() if name.rpartition(".")[2] == last and entry.objtype == "class"]
-    if not places:
-        return None
-    target = min(places, key=lambda name: (name.count("."), name))
-    return domain.resolve_xref(env, node["refdoc"], app.builder, "class", target, node, content)
-
-
 def setup(app: Any) -> None:
     """Connect the functions above, before numpydoc reads the docstrings."""
     app.connect("autodoc-process-docstring", _bars, priority=100)
-    app.connect("missing-reference", _public_page)
     app.add_html_math_renderer("mathml", (_mathml, None), (_mathml, None))

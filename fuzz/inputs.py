@@ -117,7 +117,7 @@ FORMATS = (
     Format("result", "fit.json", TREE, (_result("fit.json"),), 2),
     *(Format(f"result, {name}", f"{name}.json", TREE, (_result(f"{name}.json"),)) for name in ("score", "verdict", "robot")),
     *(Format(f"result, {name}", f"{name}.json", TREE, (_result(f"{name}.json"),)) for name in RESULTS),
-    Format("two fits", "fit.json", TREE, (cli("report", "first.json", "fit.json", "-o", "page.html"),)),
+    Format("two fits", "fit.json", TREE, (cli("compare-fits", "first.json", "fit.json", "-o", "page.html"),)),
     Format("fleet report", "store/fleet.json", TREE, (cli("fleet", "report", "store"),)),
     Format("fleet index", "store/index.jsonl", (*TREE, *TEXT), (read(identify_fleet),)),
     Format("fleet types", "store/types.json", TREE, (read(identify_fleet),)),

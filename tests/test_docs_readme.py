@@ -97,11 +97,19 @@ def test_the_one_command_of_the_readme_runs(example: Path) -> None:
     assert {"fit.json", "verdict.json", "report.html", "identified.urdf"} <= made
 
 
-def test_links_of_the_documents_lead_somewhere() -> None:
+def _anchors(page: Path) -> set[str]:
+    """Return the anchors of the headings of a page, as Sphinx and GitHub make them."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_links_of_the_documents_lead_to_files_and_headings() -> None:
     for page in [*ROOT.glob("*.md"), *PAGES]:
-        for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", page.read_text(encoding="utf-8")):
             if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"
+                file = (page.parent / target) if target else page
+                assert file.exists(), f"{page.name} links to {target}, which does not exist"
+                assert not anchor or anchor in _anchors(file), f"{page.name} links to {target}#{anchor}, which is not a heading"
 
 
 def test_make_targets_that_the_documents_name_exist() -> None:

@@ -115,7 +115,7 @@ def test_a_dry_run_says_what_and_how_long(tmp_path, capsys) -> None:
         (["schedule", ROBOT, "--joint", "joint4", "--interval", "1e-30", "-o", "x"], "a time of at least 1 s"),
         (["record"], "give a plan"),
         (["record", "missing"], "does not exist"),
-        (["record", "--resume", "missing"], "is no campaign"),
+        (["record", "--resume", "missing"], "is not a campaign"),
         (["record", "--tell", "dance"], "it must be one of pause, continue, abort"),
         (["record", "plan", "--healthy", "before"], "--healthy raises the thresholds of --monitor; give both"),
     ],

@@ -160,7 +160,7 @@ def test_a_folder_that_was_meddled_with_is_not_believed(case, tmp_path):
     assert (again.counters["logs_read"], again.counters["logs_reused"]) == (2, 2)
     for wrong in ({"band": 3}, {"a": {"cutoff": "x", "band": 1.0}}, {"a": {"models": [[1.0], []], "usual": 0.1}}, []):
         (tmp_path / "types.json").write_text(json.dumps(wrong))
-        with pytest.raises(DynidentError, match=r"types.json' is no table of bands and models; remove it"):
+        with pytest.raises(DynidentError, match=r"types.json' is not a table of bands and models; remove it"):
             run(case.robot, case.rows, tmp_path)
 
 
@@ -266,7 +266,7 @@ def entry(serial="A", robot="arm", log="x.csv") -> LogEntry:
     ("logs", "words"),
     [
         ("nowhere/{serial}/*.csv", "no file matches the pattern"),
-        ("nowhere/*.parquet", "does not tell the serial"),
+        ("nowhere/*.parquet", "has no serial"),
         ([], "the fleet has no log"),
         ([entry(), entry(robot="leg", log="y.csv")], "a serial is one robot"),
         ([entry(), entry()], "listed twice"),

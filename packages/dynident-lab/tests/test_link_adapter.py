@@ -181,7 +181,7 @@ def test_a_protocol_of_another_package_has_an_address(package) -> None:
     open_controller("third://robot:7?colour=red")
     open_controller("third://robot")
     assert package.made == [("robot", 7, {"colour": "red"}), ("robot", 99, {})]
-    with pytest.raises(LinkError, match=r"no address of a known protocol \(lynx, rtde, simple_message, third\)"):
+    with pytest.raises(LinkError, match=r"not an address of a known protocol \(lynx, rtde, simple_message, third\)"):
         open_controller("fourth://robot")
 
 

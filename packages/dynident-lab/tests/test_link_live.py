@@ -14,10 +14,10 @@ from warm_robots import thermal_models
 import dynident as di
 from dynident.errors import LinkError
 from dynident.friction import Coulomb, TemperatureDependent, Viscous
-from dynident.identify import RLS
 from dynident.monitor import Monitor, Reading
 from dynident.simulate import VirtualRobot
 from dynident_lab.link import (
+    RLS,
     Campaign,
     Emulator,
     Identity,

@@ -191,9 +191,9 @@ def test_jog_ends_at_a_limit_switch(serve) -> None:
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        ("serial:///dev/tty0", "is no address"),
-        ("lynx://", "is no address"),
-        ("lynx://127.0.0.1:port", "is no address"),
+        ("serial:///dev/tty0", "is not an address"),
+        ("lynx://", "is not an address"),
+        ("lynx://127.0.0.1:port", "is not an address"),
         ("lynx://127.0.0.1:1?speed=3", "does not know"),
         ("simple_message://127.0.0.1:1?transport=serial", "transport is 'serial'"),
     ],

@@ -192,7 +192,7 @@ def test_a_download_of_topics_that_lacks_a_point_moves_nothing(machine) -> None:
     assert "point 3 came where 2 is expected" in said[0][1]
     assert not task.emulator.alarms
     assert task.receive(struct.pack("<4i", 12, 2, 1, 0)) == []  # GET_VERSION as a topic
-    assert said[3] == ("message that is no request", "type 2, COMM_TYPE 1")
+    assert said[3] == ("message that is not a request", "type 2, COMM_TYPE 1")
 
 
 def test_what_is_ignored_is_counted_and_logged(serve, caplog) -> None:
@@ -207,7 +207,7 @@ def test_what_is_ignored_is_counted_and_logged(serve, caplog) -> None:
     assert dict(server.ignored) == {
         "datagram without a handshake": 10,
         "malformed message": 1,
-        "message that is no request": 1,
+        "message that is not a request": 1,
     }
     wait_until(lambda: len(caplog.records) == 4)  # the 1st and the 10th, and one of each other reason
     assert "datagram without a handshake" in caplog.text and "(10 so far)" in caplog.text

@@ -122,7 +122,7 @@ def test_tracking_error_of_known_errors() -> None:
     late = tracking_error(Motion(t, q, still, still), Motion(t, q + off, still, still), after=0.6)
     assert late.largest[1] == pytest.approx(0.0, abs=1e-15)
     assert "largest" in found.summary()
-    with pytest.raises(DynidentError, match="sample both alike"):
+    with pytest.raises(DynidentError, match="sample both at equal times"):
         tracking_error(Motion(t, q, still, still), Motion(t + 0.5, q, still, still))
 
 

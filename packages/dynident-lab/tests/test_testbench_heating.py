@@ -172,6 +172,32 @@ def test_a_robot_is_checked_against_its_baseline():
         bench.check_robot(study(1.0, 1), healthy, compensation="luck")
 
 
+def test_without_sensors_the_thermal_model_finds_a_fault_that_heats_its_joint():
+    """Power, seen every 10 s, is off for two of five minutes; the fault heats the joint, which lowers its friction."""
+    fine = 10.0 * np.arange(720.0)
+    power = np.where(fine % 300.0 < 180.0, 90.0, 0.0)
+
+    def study(size: float, seed: int) -> bench.CampaignStudy:
+        heat = AXIS4.simulate(fine, power * np.where(fine >= 3600.0, size, 1.0))
+        t = fine[::30]
+        friction = 27.2 * heat.ratio[::30] * np.where(t >= 3600.0, size, 1.0)
+        friction *= 1.0 + 0.003 * np.random.default_rng(seed).normal(size=t.size)
+        history = bench.FrictionHistory(t, friction, joint="one", speed=3.0)
+        joint = bench.JointStudy("r", "one", Mock(spec=bench.FrictionCurves), history, ())
+        plain = bench.FrictionStudy("r", 0.6, 0.02, (joint,), (), ())
+        own = (t, history.friction / friction[0], history.std, fine, power)
+        heating = bench.JointHeating("one", "N m", float(friction[0]), (1.0,), *own, (Mock(model=AXIS4),))
+        return bench.CampaignStudy(plain, (heating,))
+
+    healthy = [study(1.0, k) for k in (1, 2, 3)]
+    found = bench.check_robot(study(1.32, 9), healthy)
+    assert found.compensation == "thermal" and found.alarms == ("one",)
+    assert found.joints[0].size == pytest.approx(0.32, abs=0.01) and found.joints[0].onset == 3600.0
+    late = bench.check_robot(study(1.32, 9), healthy, compensation="time")
+    assert late.joints[0].size < 0.28
+    assert bench.check_robot(study(1.0, 10), healthy).alarms == ()
+
+
 @pytest.mark.skipif(GCC is None, reason="gcc is not installed")
 def test_the_compensation_in_c_is_the_one_in_python(tmp_path):
     models = (AXIS4, FirstOrder(alpha=-0.01, beta=1.0, K=2.0, C=900.0))

@@ -25,11 +25,12 @@ POWER = 97.65
 def simulated(rng, fault=0.0, onset=3600.0, day=0.02, cycle=0.01, n=24, ambient=20.0, name="test"):
     """One test: two hours from cold, day-to-day spread, cycle noise, a noisy sensor, perhaps a step in the friction."""
     t = 300.0 * np.arange(n)
-    warming = MODEL.simulate(t, POWER, ambient=ambient)
+    wrong = np.where(t >= onset, 1.0 + fault, 1.0)
+    warming = MODEL.simulate(t, POWER * wrong, ambient=ambient)  # the fault heats the joint, too
     f = 21.4 * warming.ratio * (1 + day * rng.standard_normal()) * (1 + cycle * rng.standard_normal(n))
     return FrictionHistory(
         t=t,
-        friction=f * np.where(t >= onset, 1.0 + fault, 1.0),
+        friction=f * wrong,
         temperature=warming.temperature + 0.5 * rng.standard_normal(n),
         power=np.full(n, POWER),
         joint="joint 1",
@@ -49,13 +50,16 @@ def test_the_thermal_change_hides_the_fault():
     assert np.all(simulated(np.random.default_rng(0), fault=0.3, day=0.0, cycle=0.0).friction[12:] < healthy.friction[0])
 
 
-@pytest.mark.parametrize("make", [MeasuredTemperature, lambda: ThermalPrediction(MODEL), WarmupTime])
-def test_a_fault_of_30_percent_is_found_with_size_and_onset(make):
+@pytest.mark.parametrize(
+    ("make", "least"), [(MeasuredTemperature, 0.26), (lambda: ThermalPrediction(MODEL), 0.26), (WarmupTime, 0.15)]
+)
+def test_a_fault_of_30_percent_is_found_with_size_and_onset(make, least):
+    """Time alone does not know that the fault heats the joint: it finds the fault, but smaller than it is."""
     rng = np.random.default_rng(1)
     detector = FaultDetector(make(), false_alarm=0.01).fit([simulated(rng) for _ in range(5)])
     found = detector.check(simulated(rng, fault=0.30))
     assert found.alarm and found.probability < 0.01
-    assert found.size == pytest.approx(0.30, abs=0.06)
+    assert least < found.size < (0.34 if least > 0.2 else 0.26)
     assert found.onset == pytest.approx(3600.0, abs=301.0)
     assert 0.0 < found.detectable < 0.30
     assert "ALARM" in found.summary()

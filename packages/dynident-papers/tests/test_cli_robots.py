@@ -16,10 +16,13 @@ from dynident.errors import DynidentError
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
 
+from benchmarks.nine_robots import deviations
+
 import dynident as di
 from dynident import cli
 from dynident.__main__ import main
 from dynident.cli.robots import find_machine, find_robot, known_robots
+from dynident.mechanics.actuation import actuator_jacobian
 from dynident.plugins import COMMANDS, PROVIDED, ROBOTS, entries
 from dynident.trajectory import random_motion, sample, to_csv
 from dynident_papers import robots
@@ -224,6 +227,49 @@ def test_the_log_of_a_ready_machine_can_be_identified_by_its_name(monkeypatch, c
     assert {path.name for path in Path("out").iterdir()} == {"fit.json", "identified.json", "report.html", "verdict.json"}
     assert run(monkeypatch, "describe", "out/identified.json", "--json") == 0
     assert json.loads(capsys.readouterr().out)["coordinates"] == list(names)
+
+
+@pytest.mark.parametrize("name", ["five_bar", "replalink", "rrr"])
+def test_commands_without_options_give_correct_parameters(name, monkeypatch, capsys, folder):
+    """excite, simulate, identify, validate and track; `benchmarks.nine_robots` runs all nine robots on two seeds."""
+    for seed in ("0", "1"):
+        short = ("--iterations", "10", "--starts", "1", "--seed", seed, "-q")  # of the search only
+        assert run(monkeypatch, "excite", name, "-o", f"plan{seed}", *short) == 0
+        assert run(monkeypatch, "simulate", f"plan{seed}", "-o", f"run{seed}.npz", "-q", "--seed", seed) == 0
+    assert run(monkeypatch, "identify", name, "run0.npz", "-o", "out", "-q") == 0
+    fit = di.load("out/fit.json")
+    z = np.array(list(deviations(name, fit).values()))
+    assert z.size >= 5 and np.sqrt(np.mean(z**2)) < 1.5 and np.abs(z).max() < 4.5
+    capsys.readouterr()
+    assert run(monkeypatch, "validate", "out/fit.json", "run1.npz", "--json") == 0
+    checks = {check["name"]: check["value"] for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks["held_out_error"] < 0.1
+    assert run(monkeypatch, "track", name, "--fit", "out/fit.json", "--json", "-q") == 0
+    size = {}
+    for trial in json.loads(capsys.readouterr().out)["trials"]:
+        size[trial["controller"]] = size.get(trial["controller"], 0.0) + float(np.sum(np.square(trial["rms"])))
+    assert size["model of fit.json"] < 1.05 * size["feedback alone"]
+
+
+def test_a_word_becomes_a_demanding_motion_that_simulate_runs(monkeypatch, capsys, folder):
+    assert run(monkeypatch, "write", "om y", "-o", "motion.csv", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert max(a for _, a in found["largest"].values()) > 50.0  # rad/s^2: inertia counts beside gravity and friction
+    assert run(monkeypatch, "simulate", "motion.csv", "--robot", "rrr", "-o", "run.csv", "-q") == 0
+    assert run(monkeypatch, "write", "om y", "-o", "motion.csv", "--origin", "far") == 1
+    assert "--origin is 'far'; give three numbers" in capsys.readouterr().err
+
+
+def test_the_largest_acceleration_needs_its_motors_and_no_more(monkeypatch, capsys):
+    """Motors at the limit give the acceleration of the forward dynamics; half the torque gives half of it in a plane."""
+    assert run(monkeypatch, "acceleration", "dualv", "--direction", "1,1,0", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    robot = robots.dualv.machine().model
+    A = actuator_jacobian(robot, np.zeros((1, 3)))[0]
+    moved = di.forward_dynamics(robot, np.zeros((1, 3)), np.zeros((1, 3)), (A.T @ found["efforts"])[None])[0]
+    assert moved[:2] == pytest.approx(found["largest"] / np.sqrt(2.0) * np.ones(2), rel=1e-6)
+    assert run(monkeypatch, "acceleration", "dualv", "--direction", "1,1,0", "--limit", "63.5", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["largest"] == pytest.approx(0.5 * found["largest"], rel=1e-6)
 
 
 def test_a_ready_machine_keeps_its_drives():

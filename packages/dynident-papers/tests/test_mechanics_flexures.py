@@ -97,7 +97,7 @@ def test_small_motions_are_linear_and_forces_hold_the_energy() -> None:
     ("call", "words"),
     [
         (lambda: flexure_requirements(five_bar.mechanism(), [[2.0, 1.0]]), "no joint with a spring term"),
-        (lambda: flexure_requirements(prs3.mechanism(), [[0.077, 0, 0]], {"q": 1.0}), "no joint coordinate"),
+        (lambda: flexure_requirements(prs3.mechanism(), [[0.077, 0, 0]], {"q": 1.0}), "not a joint coordinate"),
         (lambda: FlexureHinge(2e-3, 1e-3, 9e-3), "at most 0.004"),
         (lambda: FlexureHinge(-1.0, 1e-3, 9e-3), "thickness"),
     ],

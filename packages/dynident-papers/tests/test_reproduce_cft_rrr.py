@@ -26,8 +26,16 @@ CHEAP = (
         "prs3-table-5",
         "prs3-table-6",
     ),
-    *("thermal-table-1", "thermal-table-2", "thermal-table-3", "thermal-table-4", "thermal-table-6", "thermal-table-8"),
-    *("five-bar-table-4-1", "dualv-table-1", "flexures-hinges", "flexures-table-1"),
+    *(
+        "thermal-table-1",
+        "thermal-table-2",
+        "thermal-table-3",
+        "thermal-table-4",
+        "thermal-table-6",
+        "thermal-table-8",
+        "thermal-eq-100",
+    ),
+    *("five-bar-table-4-1", "dualv-table-1", "dualv-acceleration", "flexures-hinges", "flexures-table-1"),
 )
 
 

@@ -514,3 +514,14 @@ def test_the_twelve_parameters_of_the_transposer_by_its_own_regressor(tmp_path: 
     rubbing = fit_friction(robot, Recording(motion, tau + friction), "tanh")
     for law in rubbing.friction.values():
         np.testing.assert_allclose(law.values, [9.0, 8.0], rtol=0.1)
+
+
+def test_friction_keeps_its_bound_at_any_velocity() -> None:
+    """[Rodriguez2002, eq. 25]; near the slowest and the fastest speeds of each joint the bound is nearly reached."""
+    b_v, first, second = cft.friction_bound()
+    rng = np.random.default_rng(0)
+    v = rng.normal(size=(2000, 4)) * 10.0 ** rng.uniform(-4.0, 2.0, (2000, 1))
+    size, bound = np.linalg.norm(cft.friction(v), axis=1), b_v * np.linalg.norm(v, axis=1) + first + second
+    assert np.all(size <= bound)
+    fast = np.array([[1e4, 0.0, 0.0, 0.0]])
+    assert np.linalg.norm(cft.friction(fast)) > 0.999 * b_v * 1e4

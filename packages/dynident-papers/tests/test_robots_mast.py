@@ -23,7 +23,7 @@ from dynident.mechanics import (
 )
 from dynident.mechanism import Body, Joint, Loop, Mechanism, Placement, from_com
 from dynident.mechanism.elements import rotation_exp
-from dynident.mechanism.inertia import inertia_matrix, transform
+from dynident.mechanism.parameters import inertia_matrix, transform
 from dynident.simulate import with_noise
 from dynident.trajectory import random_motion
 from dynident_lab.servo import bandwidth, delayed_integrator

@@ -28,6 +28,7 @@ def link(name: str, length: float, seed: int) -> di.Body:
 
 def robot(name: str, bodies: list, joints: list, loops: list, driven: str, home: dict, **more: object) -> di.Mechanism:
     settings = {"independent": (driven,), "actuators": (di.Actuator("motor", {driven: 1.0}),), "gravity": GRAVITY}
+    settings |= {"terms": ("ia", "fv", "fc", "off")}  # of all joints, also those without a motor
     return di.Mechanism(name, tuple(bodies), tuple(joints), tuple(loops), home=home, **(settings | more))
 
 

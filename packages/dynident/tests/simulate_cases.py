@@ -11,7 +11,7 @@ import dynident as di
 from dynident.control import PID, Cascade
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, Viscous
-from dynident.mechanism import inertia
+from dynident.mechanism import parameters as inertia
 from dynident.simulate import Run, Sensors, VirtualRobot
 from dynident.trajectory import Fourier, Trajectory
 

@@ -51,7 +51,8 @@ class Runner:
         patch.chdir(folder)
 
     def without_drawing(self) -> None:
-        def stub(path: Path, *content: Any) -> Path:
+        def stub(path: Path, *content: Any, command: str = "") -> Path:
+            assert command == "" or command.startswith("dynident ")
             self.reports.append(content)
             path.write_text("<html></html>", encoding="utf-8")
             return path

@@ -43,13 +43,6 @@ def run(monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
     return int(end.value.code or 0)
 
 
-@pytest.fixture(autouse=True)
-def figures_once(request, monkeypatch):
-    """Figures take seconds: one test writes them."""
-    if request.function is not test_json_files_and_plan:
-        monkeypatch.setattr("dynident.excitation.designs.all_figures", lambda design: {})
-
-
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)

@@ -63,7 +63,7 @@ def test_encoder_counts_are_an_option(validate):
     _, err = validate(*asked, code=1)
     assert "give --counts-per-unit 1303.8 for an encoder with 8192 counts per turn" in err
     _, err = validate(*asked, "--counts-per-unit", "0", code=1)
-    assert "--counts-per-unit 0.0 is no number of counts" in err
+    assert "--counts-per-unit 0.0 is not a number of counts" in err
 
 
 def test_topics_are_an_option(validate):

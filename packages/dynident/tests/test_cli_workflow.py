@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import small_robots
 
 import dynident as di
 import dynident.cli
@@ -153,7 +154,7 @@ def test_refit_uses_all_data_and_keeps_the_verdict() -> None:
     assert refitted.verdict.to_dict() == plain.verdict.to_dict()
     spans = [sum(source["end"] - source["start"] for source in done.fit.sources) for done in (plain, refitted)]
     assert spans[1] == pytest.approx(arm.run.duration, rel=0.05) and spans[0] == pytest.approx(spans[1] * 2 / 3, rel=0.05)
-    assert "fitted once more to all data" in refitted.summary()
+    assert "fitted again to all data" in refitted.summary()
     with pytest.raises(di.DynidentError, match="nothing is held out"):
         di.identify(arm.robot, arm.run, validate=0, refit=True)
 
@@ -193,3 +194,30 @@ def test_stages_survive_every_log_format(folder: Path, capsys: pytest.CaptureFix
         refer(log, plan).save(f"run{ending}")
         training, held_out, _ = divide([di.Log.read(f"run{ending}")], [], 1 / 3)
         assert [part.name for part in (*training, *held_out)] == ["run/excitation", "run/validation"], ending
+
+
+@pytest.mark.parametrize(("kind", "gain"), [("joint_torque", ()), ("motor_current", ("--gain", "1,1,1,1,1,1,1"))])
+def test_channels_that_the_robot_does_not_have_are_left_out_with_a_note(
+    folder: Path, capsys: pytest.CaptureFixture[str], kind: str, gain: tuple[str, ...]
+) -> None:
+    arm = di.examples.arm6()
+    arm.robot.save("arm.urdf")
+    names = [*arm.run.joints, "gripper_finger"]
+    table = np.column_stack([arm.run.t, arm.run.position, np.sin(arm.run.t), arm.run.effort, np.cos(arm.run.t)])
+    heads = ",".join(["t", *(f"q_{j}" for j in names), *(f"tau_{j}" for j in names)])
+    np.savetxt("run.csv", table, delimiter=",", header=heads, comments="")
+    assert run(["identify", "arm.urdf", "run.csv", "--effort", kind, *gain, "--estimator", "wls", "-o", "out"]) == 0
+    assert "gripper_finger moved, and the model knows nothing of it" in " ".join(capsys.readouterr().err.split())
+
+
+def test_next_command_of_a_robot_with_loops_writes_its_controller(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small_robots.platform().save("my platform.json")  # a planar joint, which MuJoCo does not have
+    Path("limits.toml").write_text("[default]\nlower = -0.05\nupper = 0.05\nvelocity = 0.5\n", encoding="utf-8")
+    said = call(
+        capsys, "excite", "my platform.json", "--limits", "limits.toml", "--iterations", 2, "--starts", 1, "-o", "my plan"
+    )
+    said = call(capsys, *next_command(said), "--noise", 0.01)
+    said = call(capsys, *next_command(said))
+    assert "VALIDATED (" in said
+    words = next_command(said)
+    assert words[0] == "derive" and "platform.h" in call(capsys, *words)

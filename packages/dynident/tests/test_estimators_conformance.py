@@ -18,7 +18,6 @@ from dynident.identify import (
     MAP,
     ML,
     OLS,
-    RLS,
     TLS,
     WLS,
     Entropic,
@@ -29,7 +28,7 @@ from dynident.identify import (
     least_squares_bias,
 )
 from dynident.identify.estimators.bias import LeastSquaresBias
-from dynident.mechanics import Motion, inverse_dynamics, regressor
+from dynident.mechanics import inverse_dynamics, regressor
 from dynident.signals import Log
 from dynident.signals.filters import Decimator
 
@@ -50,10 +49,9 @@ ESTIMATORS = {
     "Tukey": lambda **options: IRLS(**{"loss": "tukey", **options}),
     "TLS": TLS,
     "IV": lambda **options: IV(**{"instruments": instruments, **options}),
-    "RLS": RLS,
     "ML": ML,
 }
-CLASSES = [MAP, OLS, WLS, GLS, IRLS, TLS, IV, RLS, ML, Entropic, DIDIM, OutputError]
+CLASSES = [MAP, OLS, WLS, GLS, IRLS, TLS, IV, ML, Entropic, DIDIM, OutputError]
 every = pytest.mark.parametrize("name", ESTIMATORS)
 
 
@@ -152,8 +150,6 @@ def test_bad_options_get_a_sentence(noisy, subtests):
         (IV(instruments="periods", period=100.0), "at least twice"),
         (IV(instruments=smooth(3, 100)), "must cover the log"),
         (IV(instruments=instruments, covariance="robust"), "covariance is 'robust'"),
-        (RLS(memory=0.0), "memory is 0"),
-        (RLS(history=-1), "history is -1"),
         (ML(iterations=0), "iterations is 0"),
         (Entropic(gamma=0.0), "gamma is 0"),
         (DIDIM(), "simulates the closed loop"),
@@ -426,46 +422,6 @@ def test_other_periods_are_instruments(encoders):
     mean = {name: np.abs(np.mean(values, axis=0)) for name, values in error.items()}
     worst = int(np.argmax(mean["WLS"] / np.abs(beta)))
     assert mean["IV"][worst] < 0.25 * mean["WLS"][worst]
-
-
-def test_recursive_least_squares_on_line_is_weighted_least_squares(case):
-    robot, base, motion, tau, beta = case
-    measured = tau + np.random.default_rng(8).normal(size=tau.shape) * SIGMA
-    whole = WLS(iterations=1).fit(Regression.from_motion(robot, motion, measured, base))
-    rls = RLS().start(base, SIGMA)
-    for first in range(0, 300, 7):
-        rls.update(motion[first : first + 7], measured[first : first + 7])
-    known = [np.linalg.norm((rls.coef_ - beta) / np.sqrt(np.diag(rls.covariance_))), np.sqrt(2.0 * beta.size)]
-    assert known[0] < known[1]
-    assert np.all(np.abs(rls.coef_ - whole.coef_) < 0.7 * np.sqrt(np.diag(whole.covariance_)))
-    rows = np.array([[0.0, 1.0, 2.0]])
-    with pytest.raises(IdentificationError, match="not later"):
-        rls.update(Motion([0.0], rows, rows, rows), rows)
-    with pytest.raises(IdentificationError, match="call start"):
-        RLS().update(motion, tau)
-    with pytest.raises(IdentificationError, match="effort has shape"):
-        rls.update(Motion([99.0], rows, rows, rows), np.ones((1, 2)))
-    with pytest.raises(IdentificationError, match="sigma is"):
-        RLS().start(base, [1.0, 0.0, 1.0])
-
-
-def test_forgetting_follows_a_robot_that_changes():
-    """Viscous friction doubles half way: a memory of two seconds has forgotten the first half, an infinite one has not."""
-    robot = arm(PLANAR, ("fv",), DOWN_Y)
-    base = base_parameters(robot)
-    motion = smooth(2, 2000, seed=4, rate=100.0)
-    warm = robot.with_parameters(robot.parameters.replace({n: 2.0 * robot.parameters[n] for n in ("fv_joint_1", "fv_joint_2")}))
-    tau = np.where((np.arange(2000) < 1000)[:, None], inverse_dynamics(robot, motion), inverse_dynamics(warm, motion))
-    tau = tau + np.random.default_rng(0).normal(size=tau.shape) * 0.02
-    evidence = Regression.from_motion(robot, motion, tau, base, keep_rows=True)
-    fast, slow = RLS(memory=2.0, history=40).fit(evidence), RLS().fit(evidence)
-    truth = base.values(warm.parameters.values)
-    own = [base.leaders.index(f"fv_joint_{j}") for j in (1, 2)]
-    assert np.all(np.abs(fast.coef_ - truth)[own] < 4.0 * np.sqrt(np.diag(fast.covariance_))[own])
-    assert np.all(np.abs(slow.coef_ - truth)[own] > 0.1 * np.abs(truth[own]))
-    assert fast.history_.shape == (40, base.rank)
-    assert fast.times_[-1] == pytest.approx(motion.t[-1])
-    np.testing.assert_allclose(fast.history_[18, own], base.values(robot.parameters.values)[own], rtol=0.05)
 
 
 def test_decimated_rows_are_kept_as_they_were_compressed(case):

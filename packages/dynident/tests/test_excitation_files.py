@@ -188,9 +188,7 @@ def test_wrong_arguments_are_one_sentence(robot, subtests):
         (lambda r: plan_within("a", 3, [], 100.0), "limits is a int"),
         (lambda r: plan_within("a", limits_of(r, {"default": BOX}), [1], 100.0), "stages are"),
         (lambda r: Stage("a", "training", 3), "curve is 3; give a motion"),
-        (lambda r: optimise(3), "problem is a int"),
         (lambda r: check_motion(limits_of(r, {"default": BOX}), 3), "curve is 3"),
-        (lambda r: RobotEquations(base_parameters(r), "x"), "eps is 'x'"),
     ]:
         with subtests.test(str(words)), pytest.raises(DynidentError, match=words):
             call(robot)

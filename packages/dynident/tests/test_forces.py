@@ -216,10 +216,10 @@ def test_bad_sidecars_are_told(tmp_path: Path, subtests: pytest.Subtests) -> Non
     for text, message in [
         ('[[force]]\nname = "x"\njoint = "joint_1"\nexpression = 3', r"\[\[force\]\] number 1: expression is 3"),
         ('[[force]]\nname = "x"\njoint = "joint_1"\nexpression = "q"\ngain = 2', "unknown key 'gain'"),
-        ('[[force]]\nname = "x"\njoint = "joint_1"\nexpression = "q +"', "no expression"),
+        ('[[force]]\nname = "x"\njoint = "joint_1"\nexpression = "q +"', "not an expression"),
         ('[[force]]\nname = "x"\njoint = "joint_1"\nexpression = "q"\nknown = "yes"', "give true or false"),
         ('[[force]]\nname = "x"\non = { joint_1 = 2 }', "expressions in quotes"),
-        ('[[friction]]\njoint = "joint_1"\nlaw = "glue"', "'glue' in 'glue' is no friction law"),
+        ('[[friction]]\njoint = "joint_1"\nlaw = "glue"', "'glue' in 'glue' is not a friction law"),
         ('[[friction]]\njoint = "elbow"\nlaw = "coulomb"', "neither a joint nor the motor"),
         ('[[friction]]\njoint = "joint_1"\nlaw = "tanh"\nvalues = { fc = 1.0 }', "lacks a value for beta"),
         ('[joint_terms]\njoint_1 = ["glue"]', "unknown joint term 'glue'"),
@@ -385,7 +385,7 @@ def test_rows_alone_fit_but_predict_no_motion() -> None:
         di.Regression.from_rows(np.column_stack([x, x**2]), x, ["p1", "p2"], ["a", "b"])
     with pytest.raises(IdentificationError, match="not finite at sample 3"):
         di.Regression.from_rows(np.where(np.arange(80) == 3, np.nan, x)[:, None], x, ["p1"])
-    with pytest.raises(IdentificationError, match="nothing to learn from"):
+    with pytest.raises(IdentificationError, match="there are no data"):
         di.Regression.from_rows(np.zeros((0, 1)), np.zeros(0), ["p1"])
     with pytest.raises(IdentificationError, match="independence is -1"):
         di.Regression.from_rows(x[:, None], x, ["p1"], independence=-1.0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,14 +9,10 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from dynident.errors import DescriptionError, LogError
-from dynident.friction import Dahl, DynamicLaw, GeneralisedMaxwellSlip, LuGre
+from dynident.friction import DynamicLaw, LuGre
 
 LUGRE = LuGre(sigma0=1e5, sigma1=300.0, fc=1.0, fs=1.5, vs=0.01, fv=0.4)
-GMS = GeneralisedMaxwellSlip(
-    stiffness=(4e4, 2e4, 5e3), share=(0.5, 0.3, 0.2), fc=1.0, fs=1.5, vs=0.01, attraction=50.0, damping=(3.0, 2.0, 1.0), fv=0.4
-)
-DAHL = Dahl(sigma0=1e5, fc=1.0, fv=0.4)
-LAWS = pytest.mark.parametrize("law", [DAHL, Dahl(1e5, 1.0, exponent=1.5), Dahl(1e5, 1.0, exponent=0.5), LUGRE, GMS])
+LAWS = pytest.mark.parametrize("law", [LUGRE, LuGre(sigma0=1e4, sigma1=0.0, fc=1.0, fs=1.0, vs=0.05, exponent=1.0)])
 
 
 def sweep(t: np.ndarray) -> np.ndarray:
@@ -48,53 +42,6 @@ def test_lugre_is_of_second_order_in_the_step() -> None:
     assert errors[1] / errors[2] > 3.0
 
 
-@pytest.mark.parametrize("exponent", [1.0, 1.5])
-def test_dahl_is_exact_whatever_the_step(exponent: float) -> None:
-    law = Dahl(sigma0=1e5, fc=1.0, exponent=exponent)
-    t = np.array([0.0, 0.01, 0.02, 0.03])
-    v = np.array([0.0, 2e-3, -1e-3, -4e-3])
-
-    def rate(s: float, z: np.ndarray) -> np.ndarray:
-        speed = np.interp(s, t, v)
-        gap = 1.0 - np.sign(speed) * law.sigma0 * z / law.fc
-        return speed * np.abs(gap) ** exponent * np.sign(gap)
-
-    z, oracle = np.zeros(1), [0.0]
-    for a, b in itertools.pairwise(t):
-        z = solve_ivp(rate, (a, b), z, method="Radau", rtol=1e-10, atol=1e-16, max_step=1e-4).y[:, -1]
-        oracle.append(z[0])
-    ours = law.simulate(t, v).state[:, 0]
-    np.testing.assert_allclose(law.sigma0 * ours, law.sigma0 * np.array(oracle), atol=1e-6)
-    fine = np.linspace(0.0, 0.03, 3001)
-    np.testing.assert_allclose(law.simulate(fine, np.interp(fine, t, v)).state[::1000, 0], ours, rtol=1e-9, atol=1e-18)
-
-
-def gms_by_definition(law: GeneralisedMaxwellSlip, t: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Explicit steps of the printed equations, small enough to be true."""
-    k, share = np.array(law.stiffness), np.array(law.share)
-    z, slips, way = np.zeros(k.size), np.zeros(k.size, dtype=bool), 0.0
-    states = [z.copy()]
-    for i in range(1, t.size):
-        dt, speed = t[i] - t[i - 1], 0.5 * (v[i] + v[i - 1])
-        if np.sign(speed) != way:
-            slips[:] = False
-            way = np.sign(speed)
-        g = law.fc + (law.fs - law.fc) * np.exp(-((abs(speed) / law.vs) ** law.exponent))
-        pull = way * law.attraction * (share - way * k * z / g) / k
-        z = z + dt * np.where(slips, pull, speed)
-        slips |= way * k * z >= share * g
-        states.append(z.copy())
-    return np.array(states)
-
-
-def test_maxwell_slip_agrees_with_its_definition() -> None:
-    fine = np.linspace(0.0, 0.3, 60001)
-    expected = gms_by_definition(GMS, fine, sweep(fine))[::200]
-    t = fine[::200]
-    ours = GMS.simulate(t, sweep(t)).state[:, :3]
-    assert np.abs((ours - expected) @ np.array(GMS.stiffness)).max() < 5e-3 * GMS.fs
-
-
 @LAWS
 @pytest.mark.parametrize("speed", [-0.2, -0.004, 0.001, 0.012, 0.5])
 def test_constant_speed_settles_on_the_static_law(law: DynamicLaw, speed: float) -> None:
@@ -109,15 +56,14 @@ def test_stiff_bristles_and_wild_signals_stay_within_bounds(law: DynamicLaw) -> 
     v = rng.normal(size=400) * 10.0 ** rng.uniform(-8, 2, 400)
     response = law.simulate(t, v)
     assert np.isfinite(response.force).all()
-    n = law.states if law.states == 1 else law.states // 2
-    stiffness = np.array(law.stiffness) if isinstance(law, GeneralisedMaxwellSlip) else np.array([law.sigma0])  # type: ignore[attr-defined]
-    assert np.abs(response.state[:, :n] @ stiffness).max() <= getattr(law, "fs", 1.0) * (1.0 + 1e-12)
+    stiffness = np.atleast_1d(getattr(law, "stiffness", getattr(law, "sigma0", 0.0)))
+    assert np.abs(response.state[:, : stiffness.size] @ stiffness).max() <= getattr(law, "fs", 1.0) * (1.0 + 1e-12)
 
 
 @LAWS
 def test_small_motions_are_elastic(law: DynamicLaw) -> None:
     """Pre-sliding: a displacement far below breakaway is a spring, and what is stored is given back."""
-    stiffness = sum(law.stiffness) if isinstance(law, GeneralisedMaxwellSlip) else law.sigma0  # type: ignore[attr-defined]
+    stiffness = np.sum(getattr(law, "stiffness", getattr(law, "sigma0", 0.0)))
     t = np.linspace(0.0, 100.0, 2001)  # so slow that the damping of the bristles does not count
     reach, w = 1e-9, 2 * np.pi / 100.0
     x, v = reach * (1.0 - np.cos(w * t)), reach * w * np.sin(w * t)
@@ -144,29 +90,14 @@ def test_a_simulation_can_be_cut_anywhere(law: DynamicLaw) -> None:
     np.testing.assert_allclose(state, whole.state[101], rtol=1e-9)
 
 
-def test_a_closed_loop_of_presliding_takes_energy() -> None:
+def test_a_closed_loop_of_presliding_takes_energy(law: DynamicLaw = LUGRE) -> None:
     t = np.linspace(0.0, 3.0, 6001)
-    for law in (DAHL, LUGRE, GMS):
-        v = 3e-5 * 2 * np.pi * np.cos(2 * np.pi * t)
-        response = law.simulate(t, v)
-        last = t >= 2.0
-        loop = np.trapezoid((response.force * v)[last], t[last])
-        assert loop > 0.0
-        assert np.ptp(response.force[last]) > 0.1
-
-
-def test_maxwell_slip_remembers_and_lugre_forgets() -> None:
-    """An inner loop that closes at its turning point leaves no trace (non-local memory); LuGre creeps away."""
-    turning = np.array([0.0, 5e-5, -2e-5, 1e-5, -2e-5])
-    t = np.arange(5) * 1.0
-    fine = np.linspace(0.0, 4.0, 40001)
-    v = np.gradient(np.interp(fine, t, turning), fine)
-    kinks = [20000, 40000]
-    quiet = GeneralisedMaxwellSlip((4e4, 2e4, 5e3), (0.5, 0.3, 0.2), fc=1.0, fs=1.0, vs=0.01, attraction=1e6)
-    inner = quiet.simulate(fine, v).state[kinks, :3]
-    np.testing.assert_allclose(inner[0], inner[1], atol=1e-8)
-    forgetful = LuGre(1e5, 0.0, 1.0, 1.0, 0.01).simulate(fine, v).force[kinks]
-    assert abs(forgetful[1] - forgetful[0]) > 1e-3
+    v = 3e-5 * 2 * np.pi * np.cos(2 * np.pi * t)
+    response = law.simulate(t, v)
+    last = t >= 2.0
+    loop = np.trapezoid((response.force * v)[last], t[last])
+    assert loop > 0.0
+    assert np.ptp(response.force[last]) > 0.1
 
 
 @settings(max_examples=15, deadline=None)
@@ -201,15 +132,12 @@ def test_bad_input_gets_one_sentence(subtests: pytest.Subtests) -> None:
     for call, error, words in [
         (lambda: LuGre(-1.0, 0.0, 1.0, 1.0, 0.1), DescriptionError, "sigma0 = -1.0"),
         (lambda: LuGre(1.0, -0.1, 1.0, 1.0, 0.1), DescriptionError, "sigma1 = -0.1"),
-        (lambda: Dahl(1.0, float("nan")), DescriptionError, "fc = nan"),
-        (lambda: GeneralisedMaxwellSlip((1.0,), (0.5,), 1.0, 1.0, 0.1, 1.0), DescriptionError, "add to 0.5"),
-        (lambda: GeneralisedMaxwellSlip((1.0,), (0.5, 0.5), 1.0, 1.0, 0.1, 1.0), DescriptionError, "1 stiffnesses, 2 shares"),
-        (lambda: DAHL.simulate([0.0, 0.0], [1.0, 1.0]), LogError, r"time does not increase at sample 1 \(0.0 s then 0.0 s"),
-        (lambda: DAHL.simulate([0.0, 1.0], [1.0, 1.0, 1.0]), LogError, r"v has the shape \(3,\)"),
-        (lambda: DAHL.simulate([0.0, 1.0], [1.0, np.nan]), LogError, r"v\[1\]"),
-        (lambda: DAHL.simulate([], []), LogError, "at least one time"),
-        (lambda: DAHL.simulate([0.0, np.inf], 0.0), LogError, "time at sample 1 is inf"),
-        (lambda: DAHL.simulate([0.0, 1.0], 0.0, start=[0.0, 0.0]), LogError, "1 finite numbers"),
+        (lambda: LUGRE.simulate([0.0, 0.0], [1.0, 1.0]), LogError, r"time does not increase at sample 1 \(0.0 s then 0.0 s"),
+        (lambda: LUGRE.simulate([0.0, 1.0], [1.0, 1.0, 1.0]), LogError, r"v has the shape \(3,\)"),
+        (lambda: LUGRE.simulate([0.0, 1.0], [1.0, np.nan]), LogError, r"v\[1\]"),
+        (lambda: LUGRE.simulate([], []), LogError, "at least one time"),
+        (lambda: LUGRE.simulate([0.0, np.inf], 0.0), LogError, "time at sample 1 is inf"),
+        (lambda: LUGRE.simulate([0.0, 1.0], 0.0, start=[0.0, 0.0]), LogError, "1 finite numbers"),
         (lambda: LUGRE.advance([0.0], 0.0, 1.0, -1e-3), LogError, "dt = -0.001"),
     ]:
         with subtests.test(str(words)):

@@ -19,9 +19,7 @@ from dynident.friction import (
     TERMS,
     Asymmetric,
     Coulomb,
-    Dahl,
     FrictionLaw,
-    GeneralisedMaxwellSlip,
     JointTerm,
     LoadDependent,
     LuGre,
@@ -377,9 +375,7 @@ def test_terms_are_one_expression_for_numbers_and_for_graphs(symbol: str) -> Non
 @pytest.mark.parametrize(
     "law",
     [
-        Dahl(sigma0=1e3, fc=1.0, exponent=1.5, fv=0.4),
         LuGre(sigma0=1e3, sigma1=3.0, fc=1.0, fs=1.5, vs=0.01, fv=0.4),
-        GeneralisedMaxwellSlip((4e2, 2e2), (0.6, 0.4), 1.0, 1.5, 0.01, 50.0, damping=(3.0, 2.0), fv=0.4),
     ],
 )
 def test_a_simulation_calls_the_step_in_its_own_loop(law) -> None:  # type: ignore[no-untyped-def]

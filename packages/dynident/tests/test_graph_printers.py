@@ -16,8 +16,7 @@ from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Node, evaluate_nodes
 from dynident.graph.operations import OPERATIONS
 from dynident.graph.print_c import c_files, c_number
-from dynident.graph.print_latex import latex_equations
-from dynident.graph.print_python import numpy_function, numpy_helpers
+from dynident.graph.printing import latex_equations, numpy_function, numpy_helpers
 
 SIZES = {"q": 3, "w": 2}
 

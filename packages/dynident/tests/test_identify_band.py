@@ -1,6 +1,7 @@
 """The band of a fit: logs of any length, and cut-offs whose parameters agree with those of lower ones."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,3 +81,23 @@ def test_more_logs_of_a_motion_do_not_narrow_its_band():
             di.Regression.from_logs(slider(), [sines(s) for s in lengths]) for lengths in ((8.0,), (8.0, 7.5, 7.0, 6.5))
         )
     assert four.sources[0]["bandwidth"] >= 0.9 * one.sources[0]["bandwidth"]
+
+
+def test_rows_near_standstill_are_left_out_where_drives_step_and_joints_stick():
+    """A mass that sticks at its reversals for some samples, where friction is anything, and is shaken by its drive."""
+    t = np.arange(20_000) / 1000
+    w, size = 2 * np.pi * np.array([0.5, 1.3, 2.1]), np.array([0.1, 0.03, 0.01])
+    angle = np.outer(t, w)
+    v, a = np.cos(angle) @ (w * size), -np.sin(angle) @ (w**2 * size)
+    log = slides(np.sin(angle) @ size, v, a, t, "sticking", ripple=3e-6)
+    held = np.abs(v) < 0.015 * np.sqrt(np.mean(v**2))
+    effort = np.where(held, log.effort[:, 0] - 0.8 * FRICTION * np.sign(a), log.effort[:, 0])
+    log = replace(log, effort=effort[:, None])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DynidentWarning)
+        data, every = (di.Regression.from_logs(slider(), [log], **given) for given in ({}, {"standstill": 0.0}))
+    assert any(note.kind == "standstill" for note in data.notes)
+    assert data.options["standstill"] > 0.0  # rows that were not fitted are not scored either
+    deviations = [di.MAP().fit(each).result_.std[0] for each in (data, every)]
+    assert deviations[0] < 0.7 * deviations[1]
+    assert data.rows < every.rows

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from identify_cases import PLANAR, RRR, UR10, arm, simulated_log
 
 import dynident as di
+from dynident.cli import options, run
 from dynident.identify.held_out import unpacked
 from dynident.identify.regression import factor
-from dynident.signals import filters
+from dynident.signals import filters, stream
 from dynident.signals.filters import butterworth_part, differences, filter_columns, low_passed, padded, parts_of
 
 SMALL = 1500  # samples of a part
@@ -86,3 +90,49 @@ def test_compiled_recursions_and_differences_are_the_sums_of_their_definition(ch
     np.testing.assert_allclose(first[:, :channels], sums, atol=1e-13)
     sums = [sum(even[k - 1] * (x[i + k] - 2.0 * x[i] + x[i - k]) for k in (1, 2, 3)) for i in middle]
     np.testing.assert_allclose(second[:, :channels], sums, atol=1e-13)
+
+
+# ---- files that are read piece by piece --------------------------------------------------------------------------------
+
+
+def written(log: di.Log, path, clock) -> None:
+    """Write a table of another program, in row groups that no piece fits."""
+    columns = {"time": clock} if clock is not None else {}
+    for j, name in enumerate(log.joints):
+        columns |= {f"q_{name}": log.position[:, j], f"tau_{name}": log.effort[:, j]}
+    pq.write_table(pa.table(columns), path, row_group_size=700)
+
+
+@pytest.mark.parametrize("clock", ["seconds", "nanoseconds", "none"])
+def test_pieces_of_a_parquet_file_are_the_file(clock, tmp_path) -> None:
+    log = simulated_log(arm(RRR), 20.0, 3, noise=0.05)
+    stamps = 1_700_000_000_123_456_789 + np.round(1e9 * log.t).astype(np.int64)
+    written(log, path := tmp_path / "run.parquet", {"seconds": 5.0 + log.t, "nanoseconds": stamps, "none": None}[clock])
+    rate = {"rate": log.rate} if clock == "none" else {}
+    whole = di.Log.read(path, "joint_torque", **rate)
+    pieces = list(di.Log.stream(path, "joint_torque", samples=450, **rate))
+    assert [len(piece) for piece in pieces[:-1]] == [450] * (len(log) // 450)
+    for field in ("position", "effort"):
+        np.testing.assert_array_equal(np.concatenate([getattr(piece, field) for piece in pieces]), getattr(whole, field))
+    np.testing.assert_allclose(np.concatenate([piece.t for piece in pieces]), whole.t, rtol=0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "mcap"])
+def test_identify_reads_a_long_file_in_pieces_and_holds_some_out(ending, tmp_path, monkeypatch) -> None:
+    robot = arm(RRR)
+    logs_of(robot).save(tmp_path / f"run.{ending}")
+    robot.save(tmp_path / "robot.urdf")
+    words = ["identify", tmp_path / "robot.urdf", tmp_path / f"run.{ending}", "-q", "-o"]
+    assert run([str(word) for word in (*words, tmp_path / "whole")]) == 0
+    monkeypatch.setattr(stream, "LONG", 0)
+    monkeypatch.setattr(options, "PIECE", len(di.Log.read(tmp_path / f"run.{ending}")) // 7)
+    monkeypatch.setattr(di.Log, "read", None)  # the file is never in memory as a whole
+    assert run([str(word) for word in (*words, tmp_path / "pieces")]) == 0
+    pieces, whole = (di.Fit.load(tmp_path / name / "fit.json") for name in ("pieces", "whole"))
+    assert any("band is that of its first piece" in note.sentence for note in pieces.notes)
+    assert sum(source["samples"] for source in pieces.sources) < 0.75 * len(logs_of(robot))
+    apart = np.abs(pieces.values - whole.values) / np.hypot(pieces.std, whole.std)
+    assert np.max(apart[np.isfinite(apart)]) < 4.0
+    verdict = json.loads((tmp_path / "pieces" / "verdict.json").read_text())
+    assert {check["name"] for check in verdict["checks"] if not check["ok"]} == {"new_motion"}  # it repeats itself
+    assert len(verdict["scores"]) == 2

@@ -16,9 +16,8 @@ from dynident.errors import DynidentWarning, IdentificationError
 from dynident.friction import TERMS
 from dynident.identify import MAP, WLS, Fit, Knowledge, Regression, base_parameters
 from dynident.identify.figures import Undetermined
-from dynident.identify.posterior.posterior import FRICTION, calibration, jackknife
-from dynident.identify.prediction import model_errors
-from dynident.identify.regression.factor import RowGroup
+from dynident.identify.posterior.posterior import FRICTION, jackknife
+from dynident.identify.prediction import _held, model_errors
 from dynident.mechanics import inverse_dynamics
 from dynident.mechanism import apply_sidecar
 from dynident.validate.diagnosis.inspection import doubts_of
@@ -257,7 +256,7 @@ def test_at_rest_friction_may_be_anything():
 def test_model_errors_grow_with_the_terms_that_make_them():
     robot = arm(PLANAR, gravity=DOWN_Y)
     fit = MAP().fit(told(robot, noise=0.5)).result_.altered(speeds={})  # without what friction at rest adds
-    fit = fit.altered(covariance=0.0 * fit.covariance)
+    fit = fit.altered(covariance=0.0 * fit.covariance, calibration=None)
     motion = smooth(robot.dof, 1500, seed=0)  # that of the training: the variances of the terms add up to sigma^2 in the mean
     a = fit.posterior.training_columns * np.abs(fit.values)
     share = fit.sigma[:, None] ** 2 / (a * a.sum(axis=1, keepdims=True) + 1e-300)
@@ -446,7 +445,7 @@ def test_units_that_are_not_marked_are_suspected_by_the_limits_of_the_robot():
 
 def test_faults_of_positions_and_several_faults_at_once_are_told_apart():
     turned = _of_arm6(lambda log: replace(log, position=log.position * [1, -1, 1, 1, 1, 1], velocity=None))
-    assert turned == "the positions of joint2 look turned round; check their sign"
+    assert turned == "the positions of joint2 look inverted; check their sign"
     swapped = _of_arm6(lambda log: replace(log, position=log.position[:, [0, 2, 1, 3, 4, 5]], velocity=None))
     assert swapped == "the positions of joint2 and joint3 look exchanged; check the order of the columns"
     two = _of_arm6(lambda log: replace(log, effort=log.effort * [1, -1, 1, -1, 1, 1]))
@@ -546,14 +545,45 @@ def test_results_before_fit_say_what_to_do(name):
 
 
 def test_two_calibrated_deviations_hold_95_percent_of_stretches_that_differ():
-    """Stretches of 4000 rows whose noise differs four times; bands of noise alone are narrowed never, widened if need be."""
+    """Stretches of 4000 rows whose noise differs four times, beside a stated deviation that is too small or too large."""
     rng, sizes = np.random.default_rng(5), np.array([0.5, 0.5, 0.5, 0.5, 1.0, 1.0, 1.0, 2.0])
-    rows = [s * rng.normal(size=(4000, 1)) for s in sizes]
-    products = np.array([[[1e-12, 0.0], [0.0, float(y[:, 0] @ y[:, 0])]] for y in rows])
-    R = np.linalg.cholesky(products.sum(axis=0)).T
-    group = RowGroup("a", np.array([0]), R, 32000, 1.0, products, (4000,) * 8)
-    betas = np.zeros((8, 1))
-    (q,) = calibration([group], betas, np.array([0.4**2]), np.zeros(1))
-    errors = np.abs(np.concatenate(rows))
-    assert np.mean(errors <= 2.0 * 0.4 * q) == pytest.approx(0.9545, abs=0.003)
-    assert calibration([group], betas, np.array([4.0**2]), np.zeros(1)) == 1.0
+    rows = [s * rng.normal(size=4000) for s in sizes]
+    for stated in (0.4, 4.0):
+        q = _held(np.array([np.full(8, 4000.0), [np.sqrt(np.mean(y**2)) / stated for y in rows]]))
+        assert np.mean(np.abs(np.concatenate(rows)) <= 2.0 * stated * q) == pytest.approx(0.9545, abs=0.003)
+
+
+def test_bands_hold_95_percent_of_another_run_in_the_same_regime():
+    """The calibrated factor makes up for deviations of parameters that are stated too large or too small."""
+    robot, held = arm(RRR), []
+    for seed in range(6):
+        fit = MAP().fit(told(robot, samples=3000, noise=0.3, seed=seed)).result_
+        motion = smooth(robot.dof, 1500, seed + 20)
+        noise = 0.3 * np.random.default_rng(seed + 90).normal(size=(1500, robot.dof))
+        error = inverse_dynamics(robot, motion) + noise - fit.predict(motion).effort
+        held.append(np.mean(np.abs(error) <= 2.0 * fit.predict(motion).std))
+    assert np.mean(held) == pytest.approx(0.95, abs=0.015)
+
+
+def test_a_simulation_without_noise_contradicts_nothing_and_alarms_nobody() -> None:
+    robot = di.examples.arm6().robot
+    curve = di.trajectory.random_motion(np.zeros(6), np.full(6, 0.6), 3, 8.0)
+    motion = di.trajectory.sample(curve, 250.0)
+    log = di.Log(motion.t, robot.coordinate_names, motion.q, di.inverse_dynamics(robot, motion), "joint_torque", name="exact")
+    fit = di.MAP().fit(di.Regression.from_log(robot, log)).result_
+    assert fit.training_relative < 1e-3
+    assert {"negative_terms", "impossible_bodies"} & {note.kind for note in fit.notes} == set()
+    assert di.monitor.Monitor(fit).run(log).events == ()
+
+
+@pytest.mark.parametrize(("scale", "doubted"), [(8.0, True), (-1.0, True), (0.05, True), (1.3, False), (0.0, False)])
+def test_a_description_that_is_worse_than_none_is_named(scale, doubted):
+    """Bodies eight times too heavy, efforts of the other sign, bodies far too light; one without masses claims nothing."""
+    robot = arm(RRR)
+    described = wrong(robot, abs(scale))
+    motion = smooth(robot.dof, 1500, 0)
+    effort = inverse_dynamics(robot, motion) * (-1.0 if scale < 0.0 else 1.0)
+    fit = MAP().fit(
+        Regression.from_motion(described, motion, effort + 0.1 * np.random.default_rng(2).normal(size=effort.shape))
+    )
+    assert any(note.kind == "description" for note in fit.result_.notes) == doubted

@@ -37,7 +37,7 @@ from dynident.mechanics import (
     regressor,
 )
 from dynident.mechanism import Body, Coupling, Joint, Mechanism, from_com
-from dynident.mechanism.inertia import transform
+from dynident.mechanism.parameters import transform
 
 SAMPLES = 6
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from mechanism_oracles import poses, random_motion
 
 from dynident.errors import DescriptionError
 from dynident.mechanics import forward_kinematics, inverse_dynamics
-from dynident.mechanism import Mechanism, from_com
+from dynident.mechanism import Actuator, Coupling, Mechanism, from_com
 from dynident.mechanism.dh import read_dh
 
 RNG = np.random.default_rng(5)
@@ -145,3 +147,16 @@ def test_wrong_tables_are_refused_in_one_sentence(subtests):
             with pytest.raises(DescriptionError, match=word) as caught:
                 read_dh(rows, convention)
             assert "\n" not in str(caught.value)
+
+
+def test_joints_of_a_table_follow_others():
+    """Couplings given with the table, or to a copy, whose follower loses the direct drive that every joint had."""
+    rows = [(0.4, 0, 0, 0), (0.3, 0, 0, 0), (0.2, 0, 0, 0)]
+    follows = (Coupling("joint_3", {"joint_2": -1.0}),)
+    plain = Mechanism.from_dh(rows, name="palletiser")
+    for robot in (Mechanism.from_dh(rows, name="palletiser", couplings=follows), replace(plain, couplings=follows)):
+        assert robot.coordinate_names == ("joint_1", "joint_2")
+        assert [actuator.name for actuator in robot.actuators] == ["joint_1", "joint_2"]
+    geared = replace(plain, actuators=(Actuator("motor", {"joint_3": 1.0}, 50.0),))
+    with pytest.raises(DescriptionError, match="actuator 'motor' drives 'joint_3', which is not an independent joint"):
+        replace(geared, couplings=follows)

@@ -10,7 +10,7 @@ from mechanism_oracles import from_pseudo_inertia, possible_body
 
 from dynident.errors import DescriptionError
 from dynident.mechanism import Placement, check_consistency, from_com, from_principal
-from dynident.mechanism.inertia import inertia_matrix, principal, pseudo_inertia, skew, to_com, transform
+from dynident.mechanism.parameters import inertia_matrix, principal, pseudo_inertia, skew, to_com, transform
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -12,8 +12,8 @@ from dynident.errors import DescriptionError, DescriptionWarning
 from dynident.mechanics import Motion, inverse_dynamics
 from dynident.mechanism import Mechanism, from_com
 from dynident.mechanism.elements import rotation_exp
-from dynident.mechanism.inertia import transform
 from dynident.mechanism.mjcf import read_mjcf
+from dynident.mechanism.parameters import transform
 
 mujoco = pytest.importorskip("mujoco")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import loop_cases
 import numpy as np
 import pytest
 from mechanism_oracles import moved_joint, poses, random_motion, random_parameters, torque_difference
@@ -15,7 +16,7 @@ from dynident.mechanism import Actuator, Body, Coupling, Joint, Loop, Mechanism,
 from dynident.mechanism.describe import description_text
 from dynident.mechanism.dh import read_dh
 from dynident.mechanism.elements import COORDINATES
-from dynident.mechanism.inertia import transform
+from dynident.mechanism.parameters import transform
 from dynident.mechanism.tree import joint_transform, node_poses
 from dynident.mechanism.urdf import read_urdf
 
@@ -66,8 +67,8 @@ def test_coupling_map_follows_chains():
 @pytest.mark.parametrize(
     ("couplings", "word"),
     [
-        ((Coupling("a", {"b": 1.0}), Coupling("b", {"a": 1.0})), "circle"),
-        ((Coupling("a", {"a": 1.0}),), "circle"),
+        ((Coupling("a", {"b": 1.0}), Coupling("b", {"a": 1.0})), "cycle"),
+        ((Coupling("a", {"a": 1.0}),), "cycle"),
         ((Coupling("a", {"x": 1.0}),), "'x'"),
         ((Coupling("a", {"b": 1.0}), Coupling("a", {"c": 1.0})), "two couplings"),
     ],
@@ -164,7 +165,7 @@ def test_payload_is_added_to_the_last_link_and_removable(convention):
 
 
 def test_payload_needs_a_body_when_there_are_several_ends(rich):
-    with pytest.raises(DescriptionError, match="say which body"):
+    with pytest.raises(DescriptionError, match="name the body"):
         rich.with_payload(1.0)
     assert rich.with_payload(1.0, body="wheel").parameters["m_wheel"] == pytest.approx(1.7)
 
@@ -276,3 +277,15 @@ def test_one_term_may_be_given_by_its_name():
     assert robot.with_terms({"joint_2": "ia"}).parameters.names == robot.with_terms({"joint_2": ("ia",)}).parameters.names
     with pytest.raises(DescriptionError, match="unknown joint term 'fx'"):
         robot.with_terms("fx")
+
+
+def test_joints_without_a_motor_have_no_terms_unless_they_are_asked_for() -> None:
+    asked = loop_cases.four_bar()
+    given = {"loops": asked.loops, "actuators": asked.actuators, "home": asked.home, "independent": asked.independent}
+    plain = Mechanism("bars", asked.bodies, asked.joints, **given)
+    driven = next(iter(asked.actuators[0].coupling))
+    assert {joint for joint, _ in plain.joint_columns} == {driven}
+    assert {joint for joint, _ in asked.joint_columns} == set(asked.tree.coordinates)
+    unnamed = Mechanism("bars", asked.bodies, asked.joints, **{**given, "actuators": ()})  # any joint may have the motor
+    assert {joint for joint, _ in unnamed.joint_columns} == set(asked.tree.coordinates)
+    assert Mechanism.from_dict(plain.to_dict()).parameters.names == plain.parameters.names

@@ -13,7 +13,7 @@ from mechanism_oracles import poses, quietly, random_motion, shared_urdfs
 from dynident.errors import DescriptionError, DescriptionWarning
 from dynident.mechanics import inverse_dynamics
 from dynident.mechanism import Mechanism
-from dynident.mechanism.inertia import to_com
+from dynident.mechanism.parameters import to_com
 from dynident.mechanism.urdf import read_urdf
 
 RICH = Path(__file__).parent / "robots" / "rich.urdf"

@@ -178,3 +178,22 @@ def test_whole_numbers_of_toml_have_64_bits(tmp_path: Path, text: str, good: boo
     else:
         with pytest.raises(DynidentError, match="beyond 64 bits"):
             read_toml(tmp_path / "x.toml", "numbers")
+
+
+def test_without_file_locks_a_file_is_closed_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows has no fcntl and refuses to rename open files."""
+    opened, replace, fdopen = [], Path.replace, os.fdopen
+
+    def remember(*arguments: object, **options: object) -> object:
+        opened.append(fdopen(*arguments, **options))  # type: ignore[arg-type, call-overload]
+        return opened[-1]
+
+    def renamed(path: Path, target: Path) -> Path:
+        assert opened[-1].closed
+        return replace(path, target)
+
+    monkeypatch.setattr("dynident.files.fcntl", None)
+    monkeypatch.setattr(os, "fdopen", remember)
+    monkeypatch.setattr(Path, "replace", renamed)
+    write_atomic(tmp_path / "fit.json", "new")
+    assert (tmp_path / "fit.json").read_text(encoding="utf-8") == "new"

@@ -9,7 +9,7 @@ from identify_cases import arm, simulated_log
 import dynident as di
 from dynident.errors import DynidentError
 from dynident.friction import Tanh, Viscous
-from dynident.identify import RLS, Axis, Prediction, Regression, fit_friction
+from dynident.identify import Axis, Prediction, fit_friction
 from dynident.trajectory import Fourier, Trajectory
 from dynident.validate import CrossValidation
 
@@ -53,15 +53,10 @@ def test_preparation_is_drawn():
     assert [len(drawn(prepared.plot(), k)) for k in range(4)] == [len(prepared.joints)] * 4
 
 
-def test_fits_and_estimators_show_their_curves():
+def test_fits_show_their_curves():
     v = 2.0 * np.sin(3.0 * T)
     fit = fit_friction(None, Axis(2.0 * v + 3.0 * np.tanh(8.0 * v), v), Viscous() + Tanh())
     measured, *law = fit.plot().axes[0].lines
     np.testing.assert_allclose(measured.get_ydata(), 2.0 * v + 3.0 * np.tanh(8.0 * v), atol=1e-9)
     for side in law:
         np.testing.assert_allclose(side.get_ydata(), 2.0 * side.get_xdata() + 3.0 * np.tanh(8.0 * side.get_xdata()), rtol=1e-4)
-    rls = RLS(history=20).fit(Regression.from_log(arm(), simulated_log(arm(), seed=1), keep_rows=True))
-    figure = rls.plot()
-    np.testing.assert_array_equal([drawn(figure, k)[0] for k in range(rls.coef_.size)], rls.history_.T)
-    with pytest.raises(DynidentError, match="fit with history="):
-        RLS().plot()

@@ -155,7 +155,7 @@ def test_a_law_of_another_package_is_known_by_name() -> None:
     assert law.parameters == ("coulomb.fc", "square.c")
     assert law_of(law_text(law)) == law
     np.testing.assert_allclose(law_of("square").value(np.array([-2.0, 3.0]), {"c": 0.5}), [2.0, 4.5])
-    with pytest.raises(DescriptionError, match="plug-in 'number' is no friction law"):
+    with pytest.raises(DescriptionError, match="plug-in 'number' is not a friction law"):
         law_of("number")
     with pytest.raises(DescriptionError, match=r"known laws are .*square"):
         law_of("cubic")

@@ -123,11 +123,11 @@ def test_a_notebook_shows_the_summary_and_runs_nothing_of_it() -> None:
         ('{"kind": "dynident.nowhere.Verdict"}', "does not know"),
         ('{"kind": "dynident.fleet.FleetResult"}', "does not know"),
         ('{"kind": "validate.nothing"}', "does not know"),
-        ('{"kind": "mechanics.Motion", "t": [0]}', "no result by itself"),
+        ('{"kind": "mechanics.Motion", "t": [0]}', "not a result by itself"),
         ('{"kind": "validate.CrossValidation"', "cannot read a result"),
         (
             '{"kind": "validate.CrossValidation", "joints": ["a"]}',
-            "not a whole dynident.validate",
+            "incomplete dynident.validate",
         ),
         ('{"kind": "validate.CrossValidation", "more": 1}', "has a field 'more'"),
         ('{"kind": "validate.CrossValidation", "joints": 3}', "is '3', not a list"),
@@ -190,7 +190,7 @@ def test_no_result_is_forgotten() -> None:
 
 
 def test_what_is_summed_up_or_drawn_is_a_result() -> None:
-    assert shown_otherwise("dynident") == {"Log", "Motion", "RLS"}
+    assert shown_otherwise("dynident") == {"Log", "Motion"}
 
 
 def test_names_in_files_old_and_new_are_of_one_class_each() -> None:

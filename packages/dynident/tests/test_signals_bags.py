@@ -219,7 +219,7 @@ def test_reference_of_a_controller_and_interfaces(tmp_path):
     np.testing.assert_array_equal(log.reference, Q + 0.5)
     np.testing.assert_array_equal(log.effort, TAU)
     np.testing.assert_array_equal(log.temperature, 30.0 + np.arange(3) + np.arange(500)[:, None])
-    with pytest.raises(LogError, match=r"no topic of JointState messages; say which with topic= .*/arm/state"):
+    with pytest.raises(LogError, match=r"no topic of JointState messages; choose with topic= .*/arm/state"):
         Log.read(path, "joint_torque")
 
 

@@ -509,7 +509,7 @@ def test_one_row_per_joint(source, order, tmp_path, monkeypatch):
     np.testing.assert_allclose(log.position, Q, atol=1e-12)
     np.testing.assert_allclose(log.effort, TAU, atol=1e-12)
     np.testing.assert_allclose(log.t, T, atol=1e-12)
-    assert any("brought side by side" in note for note in log.provenance["conversions"])
+    assert any("converted to columns" in note for note in log.provenance["conversions"])
 
 
 def test_one_row_per_quantity_and_rows_with_times_of_their_own(tmp_path):

@@ -11,8 +11,8 @@ from dynident.control import ComputedTorque
 from dynident.mechanics.dynamics import forward_kinematics, jacobian, mass_matrix
 from dynident.mechanics.functions import geometry_key
 from dynident.mechanism.elements import Body, Joint, Placement
-from dynident.mechanism.inertia import from_com
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import from_com
 from dynident.simulate import machine
 
 CURVE = excitation(2, 0.3, size=0.1)

@@ -18,10 +18,8 @@ from dynident.errors import SimulationError
 from dynident.friction import (
     Asymmetric,
     Coulomb,
-    Dahl,
     Friction,
     FrictionLaw,
-    GeneralisedMaxwellSlip,
     LoadDependent,
     LuGre,
     Ripple,
@@ -69,8 +67,6 @@ def test_coulomb_friction_stops_and_holds_without_chatter() -> None:
 
 DYNAMIC = [
     LuGre(1e4, 60.0, 1.0, 1.5, 0.05, fv=0.4),
-    Dahl(1e4, 1.2, fv=0.3),
-    GeneralisedMaxwellSlip((6e3, 4e3), (0.6, 0.4), 1.0, 1.4, 0.05, 40.0, (3.0, 2.0), fv=0.2),
 ]
 
 

@@ -100,7 +100,7 @@ def test_a_gear_in_the_mechanism_is_not_counted_twice() -> None:
     model = machine.model
     assert [actuator.ratio for actuator in model.actuators] == [40.0, 40.0]
     assert model.parameters["ia_alpha1"] == pytest.approx(40.0**2 * ROTOR)
-    assert any("more than viscous and Coulomb" in note for note in machine.model_notes)
+    assert any("not only viscous and Coulomb" in note for note in machine.model_notes)
 
 
 # -------------------------------------------------------------------------------------------------------------- the plant

@@ -44,7 +44,7 @@ def compiled(program: Program, folder: Path, name: str = "arm") -> dict[str, flo
     files = [str(folder / f"{name}.c"), str(folder / f"{name}_test.c")]
     subprocess.run([str(GCC), *STRICT, "-O0", *files, "-o", str(folder / "check"), "-lm"], check=True)
     done = subprocess.run([str(folder / "check")], capture_output=True, text=True, check=True)
-    return {line.split()[0]: float(line.split()[1]) for line in done.stdout.splitlines()}
+    return {line.split()[0]: float(line.split()[1]) for line in done.stdout.splitlines()[:-1]}
 
 
 @pytest.mark.skipif(GCC is None, reason="gcc is not installed")

@@ -19,7 +19,7 @@ from dynident.friction import TERMS
 from dynident.identify import evaluate
 from dynident.mechanics import inverse_dynamics, mass_matrix
 from dynident.mechanism import check_consistency, from_com, write_urdf
-from dynident.mechanism.inertia import pseudo_inertia
+from dynident.mechanism.parameters import pseudo_inertia
 from dynident.mechanism.urdf import read_urdf
 from dynident.validate import cross_validate, judge
 
@@ -273,7 +273,7 @@ def test_trap_26_training_data_are_refused():
     robot = arm(RRR)
     log = simulated_log(robot, noise=0.1)
     fit = di.OLS().fit(di.Regression.from_log(robot, log)).result_
-    with pytest.raises(IdentificationError, match="no validation"):
+    with pytest.raises(IdentificationError, match="does not validate the model"):
         fit.score(log)
     seen = fit.score(log, allow_training=True)
     assert seen.training

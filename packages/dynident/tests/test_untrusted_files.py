@@ -148,7 +148,7 @@ def test_meshes_are_never_opened(tmp_path):
 
 def test_a_search_path_must_be_a_folder(tmp_path):
     (tmp_path / "r.xml").write_text(f"<mujoco><worldbody>{BODY('a', 'a')}</worldbody></mujoco>")
-    with pytest.raises(DescriptionError, match=r"search path '.*nowhere' is no folder"):
+    with pytest.raises(DescriptionError, match=r"search path '.*nowhere' is not a folder"):
         Mechanism.from_mjcf(tmp_path / "r.xml", search=[tmp_path / "nowhere"])
     for wrong in (3, [3], None):
         with pytest.raises(DescriptionError, match=r"search is .*; give a list of folders"):

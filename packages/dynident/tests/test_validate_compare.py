@@ -17,7 +17,7 @@ from dynident.identify.estimators.least_squares import fit_of
 from dynident.simulate import ClosedLoop, standard_machine
 from dynident.validate import standard_estimators
 
-LINEAR = ("OLS", "WLS", "GLS", "IRLS Huber", "IRLS Tukey", "TLS", "ML", "RLS", "Entropic")
+LINEAR = ("OLS", "WLS", "GLS", "IRLS Huber", "IRLS Tukey", "TLS", "ML", "Entropic")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Efforts that are late beside the positions: said when they are, with the right number, and never when they are not."""
+"""Late efforts: reported with the right delay, and never when they are not late."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def test_columns_in_another_order_are_not_taken_for_a_wrong_gain():
     )
     found = said(log, robot)
     assert found.startswith("the motion does not explain the efforts: one model of all joints leaves ")
-    assert "does this log belong to this robot?" in found
+    assert "check that the log belongs to this robot?" in found
 
 
 def test_bodies_that_are_described_too_light_accuse_no_joint():
@@ -208,7 +208,7 @@ def test_suspicions_of_several_logs_are_told_once_and_name_the_log():
     good, other = simulated_log(arm(RRR), noise=0.05), simulated_log(arm(RRR), seed=5, noise=0.05)
     logs = [replace(log, name=name) for log, name in ((good, "one"), (other, "two"))]
     turned = [replace(log, effort=log.effort * [1.0, -1.0, 1.0]) for log in logs]
-    sentence = "the efforts of joint_2 have the opposite sign of what other joints or the description need; turn them round"
+    sentence = "the efforts of joint_2 have the opposite sign of what other joints or the description need; invert them"
 
     def doubts(*of):
         return doubts_of(MAP().fit(Regression.from_logs(arm(RRR), of)).result_)

@@ -1,4 +1,4 @@
-"""Forces inside a robot, through the cut joints of its loops and the joints of its tree, and how far loops are from singular.
+"""Joint reactions in trees and loops, and the distance of loops from singularities.
 
     M_t a_t + h_t = tau_t + J_c^T lambda        lambda: one multiplier per closure equation
 
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 class Conditioning(Result):
     """How far a robot with loops is from its singularities; ratios of smallest to largest singular value, 0 is singular."""
 
-    constraint: Array  # Of the closure equations: near 0 the loops gain a freedom
+    constraint: Array  # Index of the closure equations: near 0 the loops gain a degree of freedom
     serial: Array
-    parallel: Array  # Of the actuator Jacobian, columns scaled by their mean size: near 0 the motors no longer hold the robot
+    parallel: Array  # Index of the actuator Jacobian with scaled columns: near 0 the motors no longer hold the robot
 
     def plot(self) -> Figure:
         """Draw the three ratios sample by sample, on a logarithmic axis."""

@@ -1,4 +1,4 @@
-"""Motions of the tip: paths in space with velocity profiles, and the joint motion that makes them.
+"""Tool paths with velocity profiles, and the joint motions that follow them.
 
 A path is called with s in [0, length] and returns (x, x', x''), each (N, 3). Lines, arcs and splines are parametrised by
 arc length (|x'| = 1), so that the profile's speed is the tip's speed.

@@ -1,4 +1,4 @@
-"""``python -m dynident``: the command line, with every failure told in one sentence."""
+"""``python -m dynident``: the command line, with every failure reported in one sentence."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class SimulationWarning(DynidentWarning):
 
 
 def missing_extra(package: str, extra: str, purpose: str) -> MissingExtraError:
-    """Return the error that tells which extra provides `package`."""
+    """Return the error that names the extra which provides `package`."""
     return MissingExtraError(f"{purpose} needs the package '{package}': run  pip install 'dynident[{extra}]'")
 
 

@@ -64,7 +64,7 @@ def read_text(path: str | os.PathLike[str], what: str, form: str = "text in UTF-
 
 
 def _read(path: str | os.PathLike[str], what: str, most: int) -> bytes:
-    """Return the bytes of a plain file of at most so many; a larger one is not read."""
+    """Return the bytes of a regular file; a file above the limit is not read."""
     try:
         info = Path(path).stat()
         if stat.S_ISDIR(info.st_mode):
@@ -266,6 +266,8 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
+            if fcntl is None:
+                stream.close()  # Windows does not rename open files
             # mkstemp makes private files; give the result the permissions an ordinary new file would have.
             Path(temporary).chmod(0o666 & ~umask_of())
             Path(temporary).replace(target)

@@ -102,7 +102,9 @@ def _matches(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _may_exchange(target: Path, entries: list[os.DirEntry[str]]) -> bool:
-    """Say whether another folder may take the place of `target` without anybody noticing."""
+    """Return whether another folder may take the place of `target` unnoticed; Windows cannot exchange folders."""
+    if sys.platform == "win32":
+        return False
     plain = all(entry.is_symlink() or entry.is_file() for entry in entries) and len(entries) <= MOST_LINKED
     mine = not hasattr(os, "getuid") or target.stat().st_uid == os.getuid()
     return plain and mine and not target.is_mount() and target not in (Path.cwd(), *Path.cwd().parents)

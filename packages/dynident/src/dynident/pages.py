@@ -109,7 +109,7 @@ def badge(text: str, kind: str = "") -> Html:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Return a number to so many significant digits; a dash when there is none."""
+    """Return a number to `digits` significant digits; a dash when there is none."""
     if value is None or math.isnan(value):
         return "\N{EN DASH}"
     if math.isinf(value):
@@ -172,7 +172,8 @@ def page(
             Html(f"<style>{style()}</style>"),
         ]
     )
-    theme = Html('<li><button type="button" id="theme" class="chip" hidden>dark</button></li>') if script else ""
+    chip = '<button type="button" id="{}" class="chip" hidden>{}</button>'
+    theme = Html(f"<li>{chip.format('theme', 'dark')} {chip.format('print', 'PDF')}</li>") if script else ""
     navigation = Html(f'<nav aria-label="Sections"><ul>{join([*links, theme])}</ul></nav>')
     body = join(
         [tag("header", header), navigation, tag("main", join(part for *_, part in sections)), tag("footer", footer), Html(live)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from queue import Empty, SimpleQueue
@@ -28,7 +29,7 @@ def cores() -> int:
 
 
 def threads(workers: int | None = None) -> ThreadPoolExecutor:
-    """Return a pool of so many threads, one per core when omitted."""
+    """Return a pool of threads, one per core when omitted."""
     return ThreadPoolExecutor(cores() if workers is None else whole("workers", workers, least=1))
 
 
@@ -75,7 +76,8 @@ def completed(
             try:
                 number = ended.get(timeout=PATIENCE)
             except Empty:  # long tasks, or nobody left to do them
-                idle = idle + 1 if _deserted(client) else 0
+                deserted = hasattr(client, "scheduler_info") and not client.scheduler_info()["workers"]
+                idle = idle + 1 if deserted else 0
                 if idle > 1:
                     raise DynidentError(
                         f"no worker has been there for {PATIENCE * idle / 60:.0f} minutes; start workers and run again"
@@ -86,11 +88,6 @@ def completed(
     finally:
         for future in under_way.values():
             future.cancel()
-
-
-def _deserted(client: Any) -> bool:
-    """Return whether a Dask client has no workers; executors have theirs."""
-    return hasattr(client, "scheduler_info") and not client.scheduler_info()["workers"]
 
 
 def gathered(client: Any, function: Callable[..., Any], items: Iterable[tuple[Any, ...]]) -> list[Any]:
@@ -123,7 +120,18 @@ def _blas() -> Any:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Return a context in which BLAS keeps to one thread; on a few hundred rows its threads only wait for each other."""
-    context: AbstractContextManager[Any] = _blas().limit(limits=1)
-    return context
+_limited = threading.local()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep BLAS to one thread in a block; on a few hundred rows its threads only wait for each other."""
+    if getattr(_limited, "here", False):  # asking and setting takes as long as a small factorisation
+        yield
+        return
+    with _blas().limit(limits=1):
+        _limited.here = True
+        try:
+            yield
+        finally:
+            _limited.here = False

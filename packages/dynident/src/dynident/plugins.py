@@ -40,7 +40,7 @@ PROVIDED: dict[str, dict[str, tuple[str, ...]]] = {
             *("bandwidth", "controller", "cycles", "fleet", "friction", "live", "maintenance"),
             *("record", "repeatability", "schedule", "simulate-campaign", "track"),
         ),
-        "papers": ("reduction", "reproduce", "workspace"),
+        "papers": ("acceleration", "check", "reduction", "reproduce", "workspace", "write"),
     },
     ROBOTS: {
         "lab": ("ur5e",),
@@ -52,7 +52,7 @@ PROVIDED: dict[str, dict[str, tuple[str, ...]]] = {
     EXPORTERS: {"lab": ("fmu",)},
     PLANS: {"lab": ("complete",)},
 }
-"""What our other distributions add, by group and extra: whoever asks for one that is not installed learns what to install."""
+"""What our other distributions add, by group and extra, for the message that names the package to install."""
 
 
 class PluginError(DynidentError):
@@ -131,7 +131,7 @@ def not_installed(group: str, name: str) -> str | None:
 
 
 def forget() -> None:
-    """Look for plug-ins anew, after a package was installed while Python runs."""
+    """Look for plug-ins again, after a package was installed while Python runs."""
     for found in (entries, load, _imported, check_versions):
         found.cache_clear()
 

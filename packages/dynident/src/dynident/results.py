@@ -100,6 +100,7 @@ FORMER = {
     "dynident_lab.thermal": "friction.AdvancedSecondOrder friction.FirstOrder friction.SecondOrder friction.Thermal "
     "friction.WarmFriction friction.Warming",
     "dynident_papers.flexures": "mechanics.FlexureRequirements",
+    "dynident_papers.friction": "friction.Dahl friction.GeneralisedMaxwellSlip",
     "dynident_papers.identify": "identify.Individual identify.JointReduction identify.Reduction identify.Statistics",
     "dynident_papers.properties": "validate.RobotCheck",
     "dynident_papers.reproduce": "reproduce",
@@ -203,10 +204,10 @@ def load(path: str | os.PathLike[str], mechanism: Any = None) -> Any:
         raise DynidentError(f"'{path}' is not a result of dynident: it has no 'kind'; give a file written by save(path)")
     cls = class_of(kind)
     if not issubclass(cls, Result):
-        raise DynidentError(f"'{path}': {kind} is no result by itself; give a file written by save(path)")
+        raise DynidentError(f"'{path}': {kind} is not a result by itself; give a file written by save(path)")
     robot = [] if mechanism is None else [mechanism]
     if robot and "mechanism" not in inspect.signature(cls.from_dict).parameters:
-        raise DynidentError(f"'{path}' holds {kind}, which belongs to no mechanism; leave it out")
+        raise DynidentError(f"'{path}' holds {kind}, which does not depend on a mechanism; omit it")
     try:
         return cls.from_dict(data, *robot)
     except DynidentError as error:
@@ -359,11 +360,11 @@ def stored_fields(cls: type, data: Any, where: str) -> dict[str, Any]:
     hints, ignored = _hints(cls), {"kind", "class", *getattr(cls, "derived", ())}
     unknown = [name for name in data if name not in hints and name not in ignored]
     if unknown:
-        raise DynidentError(f"'{where}' has a field '{unknown[0]}' that {kind_of(cls)} has not; write the file again")
+        raise DynidentError(f"'{where}' has a field '{unknown[0]}' that {kind_of(cls)} does not have; write the file again")
     given = {name: stored(data, name, hint, where) for name, hint in hints.items() if name in data}
     for each in fields(cls):
         if each.init and each.name not in given and each.default is MISSING and each.default_factory is MISSING:
-            raise DynidentError(f"'{where}' is not a whole {kind_of(cls)}: '{each.name}' is missing; write the file again")
+            raise DynidentError(f"'{where}' is an incomplete {kind_of(cls)}: '{each.name}' is missing; write the file again")
     return given
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import dynident as di  # its names are loaded on first use
 
@@ -11,12 +11,15 @@ TYPE_CHECKING = False  # as of `typing`, which takes longer to import than the r
 if TYPE_CHECKING:
     from typing import Any
 
+    from dynident.signals.stream import LogStream
+
+SCORED = 4  # held-out pieces of a stream, at most, that are kept and scored
 File = str | os.PathLike[str]
 
 
 def identify(
     robot: di.Mechanism | File,
-    logs: di.Log | File | Sequence[di.Log | File],
+    logs: di.Log | LogStream | File | Sequence[di.Log | File],
     validate: float | di.Log | File | Sequence[di.Log | File] = 1 / 3,
     *,
     effort: str | None = None,
@@ -41,8 +44,8 @@ def identify(
     ----------
     robot : Mechanism or path-like
         The robot, or its file.
-    logs : Log, path-like, data frame or sequence of these
-        What to fit.
+    logs : Log, LogStream, path-like, data frame or sequence of these
+        What to fit. Of a stream, pieces are held out, and a few of them, evenly spread, are scored.
     validate : float, Log, path-like, data frame or sequence of these
         Held-out logs. A number is the share of `logs` that is held out if no stage of a plan validates: whole logs of several,
         the end of a single one; 0 for none, and the verdict says so.
@@ -86,15 +89,18 @@ def identify(
     from dynident.identify.estimators.essential import contributing_parameters  # noqa: PLC0415
     from dynident.identify.estimators.least_squares import Estimator, fit_of  # noqa: PLC0415
     from dynident.identify.regression.logs import with_drive_gains  # noqa: PLC0415
-    from dynident.signals.quality import Finding, note  # noqa: PLC0415
+    from dynident.signals.quality import note  # noqa: PLC0415
+    from dynident.signals.stream import LogStream  # noqa: PLC0415
     from dynident.validate.diagnosis.inspection import with_findings, without_contacts  # noqa: PLC0415
 
     def read(given: Any) -> list[di.Log]:
         several = [given] if isinstance(given, di.Log | str | os.PathLike) or hasattr(given, "columns") else given
         return [each if isinstance(each, di.Log) else di.Log.read(each, effort=effort) for each in several]
 
-    def fitted(training: Sequence[di.Log], given: di.Regression | None) -> di.Fit:
+    def fitted(training: Sequence[di.Log] | Iterator[di.Log], given: di.Regression | None) -> di.Fit:
         if laws is not None:
+            if not isinstance(training, Sequence):
+                raise di.DynidentError("friction laws are searched in logs as a whole; give a log that fits into memory")
             return di.fit_friction(mechanism, training, laws, options, None if projection == "gls" else projection, solver)
         if given is None:
             rows = isinstance(solver, Estimator) and not isinstance(solver, di.MAP | di.WLS | di.OLS | Entropic)
@@ -108,16 +114,21 @@ def identify(
     solver: Any = di.MAP() if estimator is None else estimator
     share = float(validate) if isinstance(validate, int | float) else 0.0
     others = [] if isinstance(validate, int | float) else read(validate)
-    runs = read(logs)
-    mechanism = with_drive_gains(mechanism, runs[0])
-    training, held_out, how = (runs, others, "") if data is not None else divide(runs, others, share)
-    step("estimating")
-    contacts: list[Finding] = []
-    for logs_of in (training, held_out) if data is None else ():
-        for k, log in enumerate(logs_of):
-            logs_of[k], found = without_contacts(log, mechanism, base, **options)
-            contacts += found
-    fit, scores = with_findings(fitted(training, data).noted(*contacts)), []
+    if isinstance(logs, LogStream):
+        pieces = _Pieces(logs, 0.0 if others else share, step)
+        mechanism = with_drive_gains(mechanism, next(iter(logs)))
+        fit = with_findings(fitted(iter(pieces), data))
+        training, held_out, how = pieces.first, [*pieces.held_out, *others], pieces.how or ", ".join(log.name for log in others)
+    else:
+        runs = read(logs)
+        mechanism = with_drive_gains(mechanism, runs[0])
+        training, held_out, how = (runs, others, "") if data is not None else divide(runs, others, share)
+        step("estimating")
+        cut = [without_contacts(log, mechanism, base, **options) for log in (*training, *held_out) if data is None]
+        if cut:
+            training, held_out = [log for log, _ in cut[: len(training)]], [log for log, _ in cut[len(training) :]]
+        fit = with_findings(fitted(training, data).noted(*(finding for _, found in cut for finding in found)))
+    scores = []
     for log in held_out:
         step(f"validating on {log.name}")
         scores.append(fit.score(log))
@@ -130,9 +141,39 @@ def identify(
         if not held_out or data is not None:
             raise di.DynidentError("refit=True (--refit) fits held-out data after validation, but nothing is held out")
         step("fitting all data")
-        again = "fitted once more to all data after validation; scores and verdict are of the fit without the held-out data"
+        again = "fitted again to all data after validation; scores and verdict belong to the fit without the held-out data"
         fit = with_findings(fitted([*training, *held_out], None)).noted(note("refit", again))
     return di.report.Identification(fit, tuple(scores), verdict, how)
+
+
+class _Pieces:
+    """Pieces of a stream that are fitted; of those that are held out a few are kept, evenly spread whatever the length."""
+
+    def __init__(self, stream: LogStream, share: float, step: Callable[[str], None]) -> None:
+        self.stream, self.share, self.step = stream, share, step
+        self.first: list[di.Log] = []
+        self.held_out: list[di.Log] = []
+        self.how = ""
+
+    def __iter__(self) -> Iterator[di.Log]:
+        from dataclasses import replace  # noqa: PLC0415 - `import dynident` loads this module
+
+        samples, apart, every = 0, 0, 1
+        for k, piece in enumerate(self.stream):
+            samples += len(piece)
+            self.step(f"{piece.name}: {samples:,} samples")
+            self.first = self.first or [piece]
+            if int((k + 1) * self.share) == int(k * self.share):
+                yield piece
+                continue
+            if apart % every == 0:
+                self.held_out.append(replace(piece, name=f"{piece.name} from {piece.t[0]:.1f} s"))
+            if len(self.held_out) > SCORED:
+                del self.held_out[1::2]
+                every *= 2
+            apart += 1
+        if apart:
+            self.how = f"{apart} of {k + 1} pieces, of which {len(self.held_out)} are scored"
 
 
 def divide(runs: Sequence[di.Log], others: Sequence[di.Log], share: float) -> tuple[list[di.Log], list[di.Log], str]:
@@ -147,7 +188,7 @@ def divide(runs: Sequence[di.Log], others: Sequence[di.Log], share: float) -> tu
     from dynident.validate.holdout import split  # noqa: PLC0415
 
     if not 0.0 <= share < 1.0:
-        raise di.DynidentError(f"validate is {share:g}; the held-out share (--hold-out) is a number from 0 to below 1")
+        raise di.DynidentError(f"validate is {share:g}; give the held-out share (--hold-out) as a number from 0 to below 1")
     training: list[di.Log] = []
     held_out: list[di.Log] = []
     for run in runs:

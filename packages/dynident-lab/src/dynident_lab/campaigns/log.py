@@ -48,7 +48,7 @@ def campaign_columns(channels: tuple[str, ...], extras: tuple[str, ...] = ()) ->
 
 
 def is_campaign(path: object) -> bool:
-    """Tell whether a path is the folder of a campaign."""
+    """Return whether a path is the folder of a campaign."""
     return isinstance(path, str | os.PathLike) and (Path(path) / ABOUT).is_file()
 
 

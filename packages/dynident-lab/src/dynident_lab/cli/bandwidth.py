@@ -85,7 +85,7 @@ def _conclusion(robot: str, coordinate: str, found: Mapping[str, Any]) -> str:
 
 
 def _turn_alone(robot: VirtualRobot) -> bool:
-    """Tell whether the actuators can be measured alone, with a note if not: some papers print no rotors."""
+    """Return whether the actuators can be measured alone, with a note if not: some papers print no rotors."""
     try:
         actuators_alone(robot)
     except SimulationError as error:
@@ -122,9 +122,9 @@ def bandwidth(
     amplitude
         Amplitude of the command [rad or m].
     frequencies
-        Frequencies by commas [Hz]; 0.4 to 10 Hz when absent.
+        Comma-separated frequencies [Hz]; 0.4 to 10 Hz when absent.
     centre
-        Pose about which to swing, its coordinates by commas [rad or m]; home when absent.
+        Pose about which to oscillate: comma-separated coordinates [rad or m]; home when absent.
     alone
         Measure the actuators alone too, with and without friction.
     loop_bandwidth

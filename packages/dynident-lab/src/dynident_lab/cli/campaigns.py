@@ -42,7 +42,7 @@ from dynident.errors import DynidentError
 from dynident.excitation import Plan
 from dynident.outputs import output_set
 from dynident_lab import link
-from dynident_lab.testbench.checkup import check_robot
+from dynident_lab.testbench.checkup import COMPENSATIONS, check_robot
 from dynident_lab.testbench.cycles import CycleFits, identify_cycles
 from dynident_lab.testbench.friction_compensation import FrictionCompensation
 from dynident_lab.testbench.heating import CampaignStudy, campaign_study
@@ -85,7 +85,7 @@ def cycles(
     cycle
         Only this cycle, from 0 on; may be given several times.
     estimator
-        Map weighs the description as a belief; the others fit the data alone.
+        map: least squares with the description as a prior; the others fit the data alone.
     """
     check_output(output, folder=True)
     told = known.knowledge(described.sidecar)
@@ -139,7 +139,7 @@ def simulate_campaign(
     Parameters
     ----------
     output
-        Folder of the campaign; run again, it goes on where it was.
+        Folder of the campaign; run again, it continues.
     cycles
         Cycles of the plan; its own number when absent.
     duty
@@ -200,7 +200,7 @@ def maintenance(
     *,
     baseline: list[Path],
     output: OptionalFolder = None,
-    compensation: Annotated[str, Parameter(choices=("auto", "temperature", "time", "none"))] = "auto",
+    compensation: Annotated[str, Parameter(choices=("auto", *COMPENSATIONS))] = "auto",
     false_alarm: float = 0.01,
     window: int = 3,
     strict: Strict = False,
@@ -221,7 +221,7 @@ def maintenance(
     output
         Folder for maintenance.json and figures.
     compensation
-        What makes up for the warming.
+        What makes up for the warming: sensors, the thermal model of the healthy campaigns (no sensors), or time.
     false_alarm
         Probability of a false alarm per joint and test.
     window
@@ -268,7 +268,7 @@ def repeatability(
     tests
         cycles.json of cycles, or friction.json of friction, one per campaign.
     robots
-        Robot of each campaign, by commas; all the same when absent.
+        Comma-separated robots, one for each campaign; one robot when absent.
     tolerance
         Drift that the recommended warm-up may leave.
     output
@@ -278,7 +278,7 @@ def repeatability(
         check_output(output, folder=True)
     owners = [name.strip() for name in robots.split(",")] if robots else ["robot"] * len(tests)
     if len(owners) != len(tests):
-        raise DynidentError(f"--robots names {len(owners)} robots for {len(tests)} campaigns; name one for each, by commas")
+        raise DynidentError(f"--robots names {len(owners)} robots for {len(tests)} campaigns; give one for each (A,A,B)")
     rows = [row for path, owner in zip(tests, owners, strict=True) for row in _estimates(path, owner)]
     found = compare(rows, tolerance)
     if output is not None:
@@ -319,5 +319,5 @@ def _study(path: Path) -> Any:
         raise DynidentError(f"there is no study '{path}'; give friction.json of dynident friction")
     found = di.load(path)
     if not isinstance(found, CampaignStudy | FrictionStudy):
-        raise DynidentError(f"'{path}' is no friction study; give friction.json of dynident friction")
+        raise DynidentError(f"'{path}' is not a friction study; give friction.json of dynident friction")
     return found

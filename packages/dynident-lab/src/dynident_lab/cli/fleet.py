@@ -88,7 +88,7 @@ def identify(
                 **plan.options,
             )
         except KeyboardInterrupt:
-            note(f"what was computed is in '{output}'; the same command goes on from there")
+            note(f"what was computed is in '{output}'; the same command continues")
             raise
     page = write_fleet_report(output, result)
     if as_json:

@@ -72,5 +72,5 @@ def _write(request: ExportRequest) -> tuple[dict[str, Any], str]:
 
 
 exporter = Exporter(_write, folder=False, needs_fit=False, options=("controller", "drives", "bandwidth"))
-"""Options: ``controller``, the control law, whose inputs are the wanted motion (``torque`` takes torques instead);
+"""Options: ``controller``, the control law, whose inputs are the reference (``torque`` takes torques instead);
 ``drives``, a TOML file; ``bandwidth`` of the control law in Hz."""

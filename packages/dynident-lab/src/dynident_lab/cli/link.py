@@ -19,6 +19,7 @@ from dynident.cli.consoles import note, notes, out, print_json, print_next
 from dynident.cli.groups import RARE
 from dynident.cli.machines import DrivesFile, Machine, any_machine
 from dynident.cli.options import AS_WRITTEN, AsJson, OptionalFolder, Quiet, RobotOptions, check_output
+from dynident.cli.progress import for_programs, print_progress
 from dynident.cli.robots import find_robot, is_known, known_robots
 from dynident.cli.simulate import NO_LOAD, LoadOptions
 from dynident.cli.words import OTHER_NAMES
@@ -26,7 +27,6 @@ from dynident.errors import DynidentError, LinkError
 from dynident.excitation import Plan
 from dynident.excitation.experiment import motion_limits
 from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic
-from dynident.identify import RLS
 from dynident.results import stored
 from dynident.signals.writers import check_log_file
 from dynident_lab import link
@@ -98,7 +98,7 @@ def controller(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Serve a virtual robot as a controller: motion task, feedback, limits, alarms and a thermal state that goes on.
+    """Serve a virtual robot as a controller: motion task, feedback, limits, alarms and a persistent thermal state.
 
     Example: dynident controller er3a_c60 --protocol simple_message --transport tcp --speed 10
 
@@ -245,6 +245,7 @@ def record(
     speed: float | None = None,
     tolerance: float | None = None,
     model: Path | None = None,
+    described: RobotOptions = AS_WRITTEN,
     monitor: Path | None = None,
     healthy: list[Path] | None = None,
     live_fit: Path | None = None,
@@ -255,7 +256,7 @@ def record(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Run a plan on a controller and record it; a crash loses nothing, and --resume goes on where it was.
+    """Run a plan on a controller and record it; a crash loses nothing, and --resume continues.
 
     Example: dynident record plan/ --controller simple_message://127.0.0.1:11000 -o campaign/
 
@@ -272,7 +273,7 @@ def record(
     resume
         Go on with the campaign of this folder.
     tell
-        Tell the campaign in the folder of -o what to do.
+        Command for the campaign in the folder of -o.
     repetitions
         How often the whole plan is run.
     rest
@@ -310,7 +311,7 @@ def record(
         return _tell(tell, output or resume)
     if (monitor is not None or live_fit is not None) and model is None:
         raise DynidentError("--monitor and --live-fit need --model, the robot that the fit belongs to")
-    mechanism = None if model is None else AS_WRITTEN.robot(model)  # before anything moves or is written
+    mechanism = None if model is None else described.robot(model)  # before anything moves or is written
     watching = None if monitor is None or mechanism is None else di.monitor.Monitor(di.Fit.load(monitor, mechanism))
     for path in healthy or []:
         if watching is None:
@@ -330,19 +331,17 @@ def record(
     options: dict[str, Any] = {"key": key} if (key := shared_key(key_file)) else {}
     if resume is not None:
         if plan is not None or output is not None or any(v is not None for v in (speed, *wanted.values())):
-            raise DynidentError("--resume goes on with what was begun; give no plan, output or settings beside it")
+            raise DynidentError("--resume continues a campaign; do not give a plan, output or settings with it")
         address = address or _address(resume)
         wire = link.open_controller(address, **options)
         campaign = link.Campaign(resume, wire, yes=yes)
         if dry_run:
-            out.print(link.describe(campaign.plan, campaign.settings))
-            return 0
+            return _dry_run(campaign.plan, campaign.settings, as_json)
     else:
         loaded = _plan(plan) if speed is None else _plan(plan).slowed(speed)
         settings = link.Settings.of(loaded, wanted)
         if dry_run:
-            out.print(link.describe(loaded, settings))
-            return 0
+            return _dry_run(loaded, settings, as_json)
         if address is None or output is None:
             raise DynidentError("give --controller and -o, or --dry-run to see what would be done")
         wire = link.open_controller(address, **options)
@@ -367,11 +366,23 @@ def _plan(path: Path | None) -> Any:
     return Plan.load(file)
 
 
+def _dry_run(plan: Plan, settings: link.Settings, as_json: bool) -> int:
+    """Say what would be done."""
+    text = link.describe(plan, settings)
+    if as_json:
+        print_json(
+            {"plan": plan.identity, "robot": plan.robot, "schedule": plan.schedule(), "cycle": plan.duration, "text": text}
+        )
+    else:
+        out.print(text)
+    return 0
+
+
 def _address(folder: Path) -> str:
     try:
         return str(stored(read_json(folder / "campaign.json", "a campaign"), "address", str, "campaign"))
     except DynidentError as error:
-        raise LinkError(f"'{folder}' is no campaign ({error}); start one with dynident record plan/ -o campaign/") from error
+        raise LinkError(f"'{folder}' is not a campaign ({error}); start one with dynident record plan/ -o campaign/") from error
 
 
 def _tell(word: str, folder: Path | None) -> int:
@@ -417,7 +428,7 @@ def _channels(campaign: Campaign) -> Identity:
 
 def _live_fit(mechanism: Mechanism, campaign: Campaign) -> Any:
     """Return a recursive fit, which listens to the campaign."""
-    estimator = RLS(memory=LIVE_MEMORY).start(di.base_parameters(mechanism))
+    estimator = link.RLS(memory=LIVE_MEMORY).start(di.base_parameters(mechanism))
     made = link.LiveFit(estimator, _channels(campaign))
     campaign.listeners = (*campaign.listeners, made)
     return made
@@ -444,7 +455,12 @@ def _run(campaign: Campaign, predict: Any, model: Path | None, mcap: Path | None
         with Live(console=notes, refresh_per_second=5, transient=True) if shown else _Nothing() as live:
 
             def observe(progress: Progress) -> None:
-                if shown:
+                if for_programs():
+                    part = min(progress.motion / progress.duration, 1.0) if progress.duration > 0.0 else 0.0
+                    print_progress(
+                        {"step": progress.done + part, "of": progress.total, "text": progress.text or _title(progress)}
+                    )
+                elif shown:
                     live.update(_view(progress, campaign))
                 elif not quiet and progress.text and progress.text not in told[-1:]:
                     told.append(progress.text)
@@ -454,7 +470,7 @@ def _run(campaign: Campaign, predict: Any, model: Path | None, mcap: Path | None
             done = campaign.run()
     except KeyboardInterrupt:
         raise link.AbortedError(
-            f"aborted; the robot is at rest, go on with dynident record --resume {campaign.folder}"
+            f"aborted; the robot is at rest; continue with dynident record --resume {campaign.folder}"
         ) from None
     if mcap is not None:  # with effort kind, gains, plan and stages, which a live writer could not know
         di.Log.read(campaign.folder).save(mcap)
@@ -498,11 +514,15 @@ def watch_keys(actions: Mapping[str, Callable[[], object]], quiet: bool) -> None
         threading.Thread(target=obey, name="keys", daemon=True).start()
 
 
+def _title(progress: Progress) -> str:
+    """Return where a campaign is."""
+    title = f"{progress.what}: cycle {min(progress.done + 1, progress.total)} of {progress.total}, {progress.motion:.1f} of "
+    return title + f"{progress.duration:.1f} s, {clock_text(progress.left)} left, {progress.acknowledged} samples on disk"
+
+
 def _view(progress: Progress, campaign: Campaign) -> Table:
     """Return the live view: where the campaign is, and the newest sample."""
-    title = f"{progress.what}: cycle {min(progress.done + 1, progress.total)} of {progress.total}, {progress.motion:.1f} of "
-    title += f"{progress.duration:.1f} s, {clock_text(progress.left)} left, {progress.acknowledged} samples on disk"
-    table = Table(title=progress.text or title, title_justify="left")
+    table = Table(title=progress.text or _title(progress), title_justify="left")
     for name in ("channel", "position", "velocity", "effort", "temperature"):
         table.add_column(name, justify="right")
     samples = progress.samples

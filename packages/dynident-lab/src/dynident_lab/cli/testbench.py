@@ -50,7 +50,7 @@ def friction(
     output
         Folder for friction.html and friction.json.
     robots
-        Robot of each log, by commas, to compare several of one kind.
+        Comma-separated robots, one for each log, to compare several of one kind.
     by
         How plateaus make curves: auto, temperature, time or all.
     level

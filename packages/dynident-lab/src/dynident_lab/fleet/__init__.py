@@ -1,4 +1,4 @@
-"""Fleets: the same verbs over many robots and logs, on Dask (`identify`), and what only a fleet can tell (`questions`)."""
+"""Fleets: the same functions over many robots and logs, on Dask (`identify`), and questions about a fleet (`questions`)."""
 
 from dynident.lazy import attach
 

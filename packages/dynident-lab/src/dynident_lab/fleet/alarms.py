@@ -59,7 +59,7 @@ def check_rate(false_alarms: float) -> None:
 
 
 def alarms_of(fleet: Fleet, K: Array, rate: float) -> Alarms:
-    """Name robots: who is beyond the limit leaves, and the others are tested anew until nobody is.
+    """Name robots: those beyond the limit are removed and the others tested again until none is left.
 
     Robots with the same fault hide each other. Those that a look by medians suspects are then set aside together, and each is
     tested alone among the rest; this search has its own small share of the rate.
@@ -85,7 +85,7 @@ def alarms_of(fleet: Fleet, K: Array, rate: float) -> Alarms:
         room = R - int(named.sum()) - fewest
         if not found or room < 1:
             break
-        # So many that no majority would be left are hardly all faulty: the worst leaves alone, and the others are tested anew.
+        # If no majority would be left, only the worst robot is removed, and the others are tested again.
         named[found if len(found) <= room else found[:1]] = True
     own = np.zeros((2, R, K.shape[1]))
     own[:, ~named] = z, t

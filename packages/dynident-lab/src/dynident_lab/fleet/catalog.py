@@ -97,7 +97,7 @@ def _short(value: object) -> str:
 
 
 def entries_of(logs: Any, robots: Mapping[str, Mechanism]) -> tuple[LogEntry, ...]:
-    """Return the logs of tables, patterns, rows or entries, checked and sorted: the order in which evidence is merged."""
+    """Return the logs of tables, patterns, rows or entries, checked and sorted: the order in which data are merged."""
     one = isinstance(logs, str | os.PathLike | LogEntry | Mapping) or hasattr(logs, "columns")
     items = [logs] if one or (isinstance(logs, np.ndarray) and not logs.ndim) else list(logs)
     found: list[LogEntry] = []
@@ -190,7 +190,7 @@ def _pattern(pattern: str, robots: Mapping[str, Mechanism]) -> list[LogEntry]:
         if place not in FIELDS or place == "log":
             raise DynidentError(f"pattern '{pattern}': unknown field '{place}'; use {', '.join(set(FIELDS) - {'log'})}")
     if "serial" not in places:
-        raise DynidentError(f"pattern '{pattern}' does not tell the serial; write it as in 'data/{{serial}}/*.parquet'")
+        raise DynidentError(f"pattern '{pattern}' has no serial; write it as in 'data/{{serial}}/*.parquet'")
     found = matching(_PLACE.sub("*", pattern))
     if not found:
         raise DynidentError(f"no file matches the pattern '{pattern}'; check the folder and the ending")

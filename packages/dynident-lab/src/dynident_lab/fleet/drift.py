@@ -22,7 +22,7 @@ from dynident_lab.fleet.alarms import MEDIAN, limits_of, normal, probability, st
 from dynident_lab.fleet.effect import RANGE
 from dynident_lab.fleet.results import Deviation, RobotEstimate, alike
 
-PERIODS = 3  # of a robot: fewer tell no slope
+PERIODS = 3  # of a robot: fewer determine no slope
 MANY = 50  # robots from which on the fleet's own scatter of slopes is trusted
 YEAR = 365.25
 
@@ -97,7 +97,7 @@ def _temperature_slopes(robots: Sequence[RobotEstimate], names: Sequence[str]) -
         widest = max(widest, float(np.ptp(theta)))
         d, w = np.array([x.change for x in robot.periods]), np.array([x.precision for x in robot.periods])
         day = np.array([x.day for x in robot.periods])[:, None] * np.ones_like(d)
-        # What grows with time is drift: only the rest of the temperature tells its effect.
+        # What grows with time is drift: only the rest of the temperature determines its effect.
         time = _centred(day, w)
         square = (w * time**2).sum(axis=0)
         warm = _centred(theta[:, None] * np.ones_like(d), w)

@@ -21,11 +21,11 @@ from dynident_lab.fleet.results import RobotEstimate
 
 Flags = NDArray[np.bool_]
 
-FEWEST = 5  # robots: fewer tell no spread
+FEWEST = 5  # robots: fewer determine no spread
 STEPS, CONVERGED = 60, 0.01
 SURE = 10.0  # robots per parameter that make correlations sure
 USUAL = 3.0  # deviations up to which a robot's own measure of dependent residuals is taken for its scatter
-RANGE = 2.0  # degree Celsius: a smaller range tells nothing about temperature
+RANGE = 2.0  # degree Celsius: a smaller range does not determine the effect of temperature
 AT_ONCE = 256  # robots whose scores are computed together
 
 
@@ -107,7 +107,7 @@ def start(fleet: Fleet) -> Effect:
 
 
 def estimate(fleet: Fleet, begin: Effect) -> Effect:
-    """Maximise the likelihood of mean and spread; all robots count alike, so that tests have one law."""
+    """Maximise the likelihood of mean and spread; all robots have the same weight, so that tests have one distribution."""
     H, h = fleet.H, fleet.h
     R, b = h.shape
     B, T = begin.coefficients, begin.T

@@ -43,7 +43,7 @@ def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarm
     names = base.mechanism.parameters.names
     p = len(names)
     if len(robots) < FEWEST:
-        note = f"{len(robots)} of {FEWEST} robots that are needed to tell a spread, deviations and a shared prior"
+        note = f"{len(robots)} of {FEWEST} robots that are needed for a spread, deviations and a shared prior"
         return FleetType(name, None, names, np.full(p, np.nan), false_alarms=false_alarms, notes=(note,))
     with one_core():
         notes: list[str] = []

@@ -1,4 +1,4 @@
-"""What a fleet told: robots, logs, deviations, drift, and the nominal robot of every type."""
+"""Results of a fleet: robots, logs, deviations, drift, and the nominal robot of every type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dynident.results import Result, load
 from dynident.validate import Verdict
 from dynident_lab.fleet.storage import fingerprint
 
-ALIKE = 4.0  # difference of z^2 up to which parameters are not told apart
+ALIKE = 4.0  # difference of z^2 up to which parameters are not distinguished
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class LogRecord:
     path: str  # Log, type and robot
     robot: str  # Log, type and robot
     serial: str  # Log, type and robot
-    counted: bool  # True when its evidence is in the result
+    counted: bool  # True when its data are in the result
     rows: int = 0  # Equations and samples
     samples: int = 0  # Equations and samples
     sha256: str = ""  # Hash of its content
@@ -82,7 +82,7 @@ class Deviation:
     std: float  # By how much it differs from the nominal robot; with drift, by how much it changes in a year
     nominal: float  # Value of the nominal robot
     z: float
-    alike: tuple[str, ...] = ()  # Other parameters that these data do not tell from it
+    alike: tuple[str, ...] = ()  # Other parameters that these data do not distinguish from it
     probability: float = math.nan  # With which a robot without a fault differs as much in any of its parameters
 
     @property
@@ -131,7 +131,7 @@ class FleetResult(Result):
     """Everything about a fleet; the fits of its robots are in files beside it."""
 
     robots: tuple[RobotEstimate, ...]  # One per robot, sorted by type and serial
-    logs: tuple[LogRecord, ...]  # One per log, sorted alike
+    logs: tuple[LogRecord, ...]  # One per log, sorted equally
     types: tuple[FleetType, ...]  # One per type
     bands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # Cut-off and band [Hz] of every type
     failed: Mapping[str, str] = field(default_factory=dict)  # Robots that could not be fitted, with the sentence
@@ -162,7 +162,7 @@ class FleetResult(Result):
         return found
 
     def evidence(self, robot: Mechanism, serial: str | None = None, period: str = "") -> Regression:
-        """Return the merged evidence of a robot, of a type or of a period, from the stored factors."""
+        """Return the merged regression data of a robot, of a type or of a period, from the stored factors."""
         if not self.folder:
             raise DynidentError("the factors are in files; give a folder to fleet.identify (output=)")
         chosen = [
@@ -230,7 +230,7 @@ class FleetResult(Result):
 
 
 def alike(z: Array, best: int) -> list[int]:
-    """Return up to four parameters that data hardly tell from the best one, the closest first."""
+    """Return up to four parameters that data hardly distinguish from the best one, the closest first."""
     close = [int(k) for k in np.argsort(-np.abs(z)) if k != best and z[best] ** 2 - z[k] ** 2 < ALIKE]
     return close[:4]
 
@@ -238,7 +238,7 @@ def alike(z: Array, best: int) -> list[int]:
 def told(deviation: Deviation, unit: str) -> str:
     """Return a deviation as a sentence."""
     share = f" ({100 * deviation.relative:+.0f} %)" if math.isfinite(deviation.relative) else ""
-    close = f"; not told from {', '.join(deviation.alike)}" if deviation.alike else ""
+    close = f"; not distinguished from {', '.join(deviation.alike)}" if deviation.alike else ""
     size = f"{deviation.change:+.4g} +- {deviation.std:.2g} {deviation.unit}{share}{unit}"
     chance = f" (by chance {deviation.chance})" if deviation.chance else ""
     return f"{deviation.serial}: {deviation.parameter} {size}, {abs(deviation.z):.1f} standard deviations{chance}{close}"

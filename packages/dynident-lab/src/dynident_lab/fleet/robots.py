@@ -22,7 +22,7 @@ from dynident_lab.fleet.storage import fingerprint
 from dynident_lab.fleet.store import task_of
 from dynident_lab.fleet.tasks import reference, relative_errors, robot_estimate
 
-REFERENCES = 15  # logs of a type whose own models tell a log of another robot
+REFERENCES = 15  # logs of a type whose models detect a log of another robot
 
 
 def fit_robots(session: Session, entries: Sequence[LogEntry]) -> tuple[list[RobotEstimate], dict[str, str]]:

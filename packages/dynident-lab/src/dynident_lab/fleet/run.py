@@ -108,7 +108,7 @@ def identify(
         except BaseException as error:
             session.state("stopped", session.done, len(entries))
             if type(error).__module__.startswith(("distributed", "concurrent")):
-                raise DynidentError(f"the run stopped: {engine_failure(error)}; the next run goes on from here") from error
+                raise DynidentError(f"the run stopped: {engine_failure(error)}; the next run continues from here") from error
             raise
         if output is None:
             return result
@@ -140,7 +140,7 @@ def _everything(session: Session, entries: Sequence[LogEntry], false_alarms: flo
 
 
 def _answers(session: Session, name: str, robots: Sequence[RobotEstimate], false_alarms: float) -> FleetType:
-    """Ask about the robots of one type, and keep what they have in common as a belief for new ones."""
+    """Ask about the robots of one type, and keep the population as a prior for new ones."""
     own = questions([r for r in robots if r.robot == name], session.jobs[name].base(), false_alarms)
     if own.population is not None:
         own.population.save(session.store.folder / f"population_{file_name(name)}.json")

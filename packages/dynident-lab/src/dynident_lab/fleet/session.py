@@ -45,7 +45,7 @@ class Session:
         self.records[entry.log] = replace(old, counted=False, sentence=" ".join(sentence.split()))
 
     def count(self, entry: LogEntry, record: Mapping[str, Any]) -> None:
-        """Write down that the evidence of a log is in the store."""
+        """Record that the regression data of a log are in the store."""
         self.done += 1
         numbers = (record["rows"], record["samples"], record["sha256"], record["key"])
         self.records[entry.log] = LogRecord(entry.log, entry.robot, entry.serial, True, *numbers, date=entry.date)

@@ -91,7 +91,7 @@ def piece_evidence(
     reading: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> Regression:
-    """Return the evidence of one task of a long log, block by block."""
+    """Return the regression data of one task of a long log, block by block."""
     first, last = layout.tasks[number]
     blocks = max(1, -(-(last - first) * layout.factor // BLOCK))
     edges = np.linspace(first, last, blocks + 1).astype(int).tolist()
@@ -108,12 +108,14 @@ def piece_evidence(
             own = compressed_log(match(robot, log), log, base, "gls", (), fixed, 1, between)
             whole = own if whole is None else whole + own
     assert whole is not None
-    kept = max(1, -(-STRETCHES // len(layout.tasks)))  # stretches of time of this piece whose evidence is kept apart
+    kept = max(
+        1, -(-STRETCHES // len(layout.tasks))
+    )  # stretches of time of this piece whose regression data are kept separately
     return one_source(replace(whole, groups=tuple(group.fewer(kept) for group in whole.groups)))
 
 
 def one_source(evidence: Regression) -> Regression:
-    """Return evidence whose pieces of the same log are one source; notes of the first piece stand for all."""
+    """Return regression data whose pieces of the same log are one source; notes of the first piece stand for all."""
     return replace(evidence.joined(), notes=evidence.notes[:12])
 
 
@@ -231,7 +233,7 @@ class _Mcap:
         count = self._number(offset + 9 + 2) // 16
         if count * MESSAGE > chunk.uncompressed_size or chunk.uncompressed_size > GROUP:
             raise LogError(
-                f"cannot read '{self.path}': its index tells {count} messages in a chunk of {chunk.uncompressed_size} bytes; "
+                f"cannot read '{self.path}': its index states {count} messages in a chunk of {chunk.uncompressed_size} bytes; "
                 "repair it with  mcap recover"
             )
         return count

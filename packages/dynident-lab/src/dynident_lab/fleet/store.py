@@ -50,7 +50,7 @@ class Store:
                 record = parsed(json.loads, line)
             except ContentError:  # the last line of a run that was killed
                 continue
-            if _is_record(record):  # what is damaged is computed anew
+            if _is_record(record):  # damaged records are computed again
                 self.index[record["path"]] = record
         if text and not text.endswith("\n"):
             self._stream.write("\n")
@@ -62,7 +62,7 @@ class Store:
             os.close(self._lock)
 
     def known(self, path: str, signature: str, task: str) -> dict[str, Any] | None:
-        """Return what is known of a log that has not changed and whose evidence is here."""
+        """Return what is known of a log that has not changed and whose regression data are here."""
         record = self.index.get(path)
         if record is None or record["signature"] != signature or record["task"] != task:
             return None
@@ -78,15 +78,15 @@ class Store:
         return self.folder / "factors" / key[:2] / f"{key}.npz"
 
     def has(self, key: str) -> bool:
-        """Return whether evidence is stored."""
+        """Return whether regression data are stored."""
         return self._place(key).is_file()
 
     def put(self, key: str, factors: bytes) -> None:
-        """Store evidence; the same key is the same evidence, so writing it twice counts once."""
+        """Store regression data; the same key means the same data, so writing them twice counts once."""
         write_atomic(self._place(key), factors)
 
     def get(self, key: str) -> bytes:
-        """Return stored evidence."""
+        """Return stored regression data."""
         try:
             return read_regular(self._place(key))
         except OSError as error:
@@ -98,9 +98,9 @@ class Store:
         try:
             found = parsed(json.loads, read_regular(file, LARGEST)) if file.exists() else {}
         except (OSError, ContentError) as error:
-            raise DynidentError(f"'{file}' is damaged ({error}); remove it, and the bands are chosen anew") from error
+            raise DynidentError(f"'{file}' is damaged ({error}); remove it to choose the bands again") from error
         if not isinstance(found, dict) or not all(_is_choice(chosen) for chosen in found.values()):
-            raise DynidentError(f"'{file}' is no table of bands and models; remove it, and the bands are chosen anew")
+            raise DynidentError(f"'{file}' is not a table of bands and models; remove it to choose the bands again")
         return found
 
     def keep_type(self, name: str, chosen: Any) -> None:
@@ -141,7 +141,7 @@ def _is_choice(chosen: Any) -> bool:
 
 
 def task_of(base: BaseParameters, reading: Any, options: Any) -> str:
-    """Return the hash of all that evidence depends on beside its log: robot, reading, preparation, program."""
+    """Return the hash of everything that regression data depend on besides the log: robot, reading, preparation, program."""
     robot = (base.mechanism.parameters.names, base.columns.tolist(), [f"{x:.6g}" for x in base.fingerprint()])
     texts = (json.dumps(x, sort_keys=True, default=str) for x in (reading, options))
     return fingerprint(FORMAT, __version__, robot, *texts)

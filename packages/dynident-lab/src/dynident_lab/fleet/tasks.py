@@ -31,12 +31,12 @@ from dynident_lab.fleet.results import RobotEstimate, RobotPeriod
 from dynident_lab.fleet.split import Layout, beginning, layout_of, one_source, piece_evidence
 from dynident_lab.fleet.storage import local_copy, size_of
 
-STRETCHES = 4  # of a log whose evidence is kept apart: three logs of a robot have twelve
+STRETCHES = 4  # of a log whose regression data are kept separately: three logs of a robot have twelve
 BAND_LOGS = 3  # logs that choose the band of a type
 HELD_OUT = 0.15  # relative error on held-out logs up to which a model is good
 REFUTED, OFTEN = 0.5, 5.0  # relative error of a log under other robots' models, absolute and over the usual one
 NEEDED = 3.0  # times its size that a log takes in memory at least; numbers in binary take 8 times theirs
-ODD, SIBLINGS = 0.2, 2  # absolute error where so many logs of the same robot look like their type
+ODD, SIBLINGS = 0.2, 2  # absolute error if at least this number of logs of the same robot look like their type
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Job:
     robot: Mechanism  # The type
     reading: Mapping[str, Any] = field(default_factory=dict)  # Of `Log.read` and `prepare`
     options: Mapping[str, Any] = field(default_factory=dict)  # Of `Log.read` and `prepare`
-    versions: Mapping[str, str] = field(default_factory=dict)  # Of the client; a worker with others refuses
+    versions: Mapping[str, str] = field(default_factory=dict)  # Versions of the client; a worker with others refuses
     piece: int = 0  # Samples above which a log is cut
 
     def base(self) -> BaseParameters:
@@ -157,7 +157,7 @@ def _receipt(evidence: Regression, content: bytes, content_sum: str, samples: in
 
 
 def tree(parts: Sequence[Regression]) -> Regression:
-    """Return the sum of evidence by neighbours, then neighbours of neighbours: an order that only the parts decide."""
+    """Return the sum of regression data by neighbours, then neighbours of neighbours: an order that only the parts decide."""
     level = list(parts)
     while len(level) > 1:
         level = [level[i] + level[i + 1] if i + 1 < len(level) else level[i] for i in range(0, len(level), 2)]

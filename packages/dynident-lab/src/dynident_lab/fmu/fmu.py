@@ -117,7 +117,7 @@ def _content(robot: Mechanism | VirtualRobot, q: ArrayLike | None) -> Content:
 
 
 def _continuous(robot: VirtualRobot, machine: Machine) -> bool:
-    """Tell whether a solver outside can integrate a machine: nothing in it counts steps or remembers the last one."""
+    """Return whether a solver outside can integrate a machine: nothing in it counts steps or remembers the last one."""
     layout = machine.layout
     held = bool(machine.number(layout.numbers.late)) or any(layout.limited)
     return isinstance(robot.controller, OpenLoop) and not (held or layout.remembering or layout.loading or layout.balls)

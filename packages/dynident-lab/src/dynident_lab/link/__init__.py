@@ -1,4 +1,4 @@
-"""From a plan to a log on a controller: protocols, the virtual robot behind them, campaigns, a crash-safe recorder."""
+"""Recording on controllers: protocols, virtual robots behind them, campaigns and a crash-safe recorder."""
 
 from dynident.lazy import attach
 

@@ -26,6 +26,7 @@ from .plant import Plant as Plant
 from .plant import prepare_timing as prepare_timing
 from .recorder import DiskFullError as DiskFullError
 from .recorder import Recorder as Recorder
+from .recursive import RLS as RLS
 from .rtde_client import RtdeClient as RtdeClient
 from .rtde_server import RtdeServer as RtdeServer
 from .schedule import Settings as Settings

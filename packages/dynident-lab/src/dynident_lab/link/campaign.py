@@ -120,7 +120,7 @@ class Campaign:
     def _asked(self) -> None:
         """Obey the person, here or by a file in the folder."""
         if self._abort or (self.folder / "abort").exists():
-            raise AbortedError(f"aborted; the robot is at rest, go on with dynident record --resume {self.folder}")
+            raise AbortedError(f"aborted; the robot is at rest; continue with dynident record --resume {self.folder}")
         if self._paused or (self.folder / "pause").exists():
             raise _Interrupted("paused")
 
@@ -161,7 +161,7 @@ class Campaign:
             os.close(self._lock)
 
     def _make_recorder(self) -> None:
-        """Open the record; wait where there is no room even for that."""
+        """Open the record; wait if there is no space even for that."""
         while True:
             try:
                 known = self.about["controller"]
@@ -258,7 +258,7 @@ class Campaign:
             self._connect()
         except DiskFullError as error:
             self.follower.halt()
-            self._show_text("disk full", f"{error}; the campaign goes on by itself")
+            self._show_text("disk full", f"{error}; the campaign continues automatically")
             self._wait_for_room()
         except _Interrupted:
             self.follower.halt()

@@ -109,7 +109,7 @@ def decode_json(data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise LinkError(f"the controller's identity cannot be read ({error}); its version differs from ours") from error
     if not isinstance(found, dict):
-        raise LinkError("the controller's identity is no table; its version differs from ours")
+        raise LinkError("the controller's identity is not a table; its version differs from ours")
     return found
 
 
@@ -409,12 +409,12 @@ def open_controller(address: str, **options: Any) -> RemoteController:
             name: values[-1] for name, values in parse_qs(parts.query, strict_parsing=bool(parts.query)).items()
         }
     except ValueError as error:
-        raise LinkError(f"controller '{address}' is no address ({error}); give simple_message://127.0.0.1:11000") from error
+        raise LinkError(f"controller '{address}' is not an address ({error}); give simple_message://127.0.0.1:11000") from error
     make = load(CONTROLLERS, scheme) if scheme in entries(CONTROLLERS) else None
     if make is None or not parts.hostname or parts.path not in ("", "/"):
         known = ", ".join(entries(CONTROLLERS))
         raise LinkError(
-            f"controller '{address}' is no address of a known protocol ({known}); give one such as simple_message://127.0.0.1:11000"
+            f"controller '{address}' is not an address of a known protocol ({known}); give one such as simple_message://127.0.0.1:11000"
         )
     place = (parts.hostname,) if port is None else (parts.hostname, port)
     try:

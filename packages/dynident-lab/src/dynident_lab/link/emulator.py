@@ -42,7 +42,7 @@ STARVED = 5.0  # for which a moving robot waits for its next point [s, host]
 CHUNK = 0.05  # simulated at once where setpoints for it are known, times the speed up to 40 [s]
 THINKING = 10.0  # for which a client may have the robot stand between two motions and no joint cools down [s]
 LONGEST_REST = 1e8  # that a client can announce [s]
-CATCH_UP = 2.0  # by which the clock of a robot in real time may lag before it is set anew [s, host]
+CATCH_UP = 2.0  # by which the clock of a robot in real time may lag before it is reset [s, host]
 FOLLOWING = 0.1  # largest distance between setpoint and robot [rad, m]
 FULL_RATE = 20.0  # speed up to which a resting robot sends all its samples; beyond, one per chunk
 
@@ -71,7 +71,7 @@ class Emulator:
         lives in the time of the host, so that it does not cool down while a client thinks. Where the computer is too slow, the
         robot's clock lags.
     seed : int
-        Of all noise.
+        Seed of all noise.
     capacity : int
         Points that the buffer holds.
     following : float

@@ -36,7 +36,7 @@ def export_text(log: Log, path: str | os.PathLike[str]) -> Path:
 def mcap_writer(path: str | os.PathLike[str], channels: Sequence[str], facts: Mapping[str, str] | None = None) -> Any:
     """Return a listener that writes samples as MCAP: JointState on ``/joint_states``, temperatures as DynamicJointState.
 
-    Stamps are the controller's clock, which goes on where a controller that was started again begins anew; the times of the
+    Stamps are the controller's clock, which continues when a controller is restarted; the times of the
     file are the host's. It has `feed`, as a `Campaign` wants it, and `close`, which completes the file.
     """
     if not str(path).endswith(".mcap"):

@@ -232,7 +232,7 @@ class Follower:
             if done and (over or time.monotonic() - moved > REPORTED):  # the last sample has come
                 break
             if time.monotonic() - moved > STUCK:
-                raise ConnectionError(f"the robot has not gone on for {STUCK:g} s")
+                raise ConnectionError(f"the robot has not moved for {STUCK:g} s")
         self.recorder.close_segment()
 
     def _alarm(self) -> int:
@@ -286,5 +286,5 @@ class Follower:
 
 
 def _by_host(rows: Samples, since: float) -> Samples:
-    """Return samples of a controller that does not tell when its motion began, timed by the host."""
+    """Return samples of a controller that does not report when its motion began, timed by the host."""
     return replace(rows, motion=np.full(len(rows), since))

@@ -10,20 +10,20 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from dynident.arrays import Array
 from dynident.errors import LinkError
-from dynident.identify import RLS
 from dynident.identify.regression.logs import match
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 from dynident.monitor import Monitor, Reading
 from dynident.signals import Log
 from dynident_lab.link.controller import Identity, Samples
+from dynident_lab.link.recursive import RLS
 
 
 class _Stream:
     """What takes samples one batch after the other, whenever they come."""
 
     def feed(self, host: float, samples: Samples) -> None:
-        """Take samples; what is left out of their counter or clock starts filters anew."""
+        """Take samples; a gap in their counter or time stamps resets the filters."""
         del host
         if len(samples):
             self._take(samples)
@@ -147,7 +147,7 @@ class ThermalObserver(_Stream):
 
     @property
     def temperature(self) -> float:
-        """Temperature of the rubbing parts [degree Celsius]."""
+        """Temperature of the friction surfaces [degree Celsius]."""
         return float(self.state[0])
 
 
@@ -206,8 +206,8 @@ class LiveMonitor(_Stream):
             i = int(np.argmax(np.abs(reading.torque / reading.threshold)))
             raise LinkError(
                 f"collision? external torque of '{self.monitor.joints[i]}' is {reading.torque[i]:.3g}, the model explains "
-                f"{reading.threshold[i]:.3g} at most (t = {reading.t:.3f} s of the controller): stopped "
-                "(was nothing there? --healthy takes a run in which nothing touched the robot)"
+                f"{reading.threshold[i]:.3g} at most (t = {reading.t:.3f} s of the controller): stopped; "
+                "if nothing touched the robot, calibrate with --healthy RUN"
             )
 
 

@@ -94,7 +94,7 @@ class Goal:
 class LiveUpdate:
     """The posterior after a piece."""
 
-    number: int  #: Of the piece, from 1 on
+    number: int  #: Number of the piece, from 1
     time: float  #: Motion of the robot so far, approaches included [s]
     fit: Fit  #: All data so far
     band: Array  #: (n,), two standard deviations of predicted efforts over their root mean square, see `Goal`

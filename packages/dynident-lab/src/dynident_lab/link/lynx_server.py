@@ -182,7 +182,7 @@ class LynxTask:
         self.emulator.rest(frame.data[:1] != b"\0", duration)
 
     def _configure(self, frame: Frame) -> None:
-        """Take over the settings of homing: share of the top speed, and where home is; the robot must be homed anew."""
+        """Take over the settings of homing: share of the top speed, and where home is; the robot must be homed again."""
         core, n = self.emulator, len(self.emulator.limits.names)
         if len(frame.data) != 8 * (n + 1):
             raise LinkError(f"homing settings have {len(frame.data)} bytes; they need the speed and {n} positions")

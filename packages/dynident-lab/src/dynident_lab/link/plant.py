@@ -169,7 +169,9 @@ def tick_of(robot: VirtualRobot, period: float) -> float:
     """Return the time between two setpoints: a step of the machine, of which the period is a whole number."""
     steps = round(period / robot.step)
     if steps < 1 or abs(period / robot.step - steps) > 1e-6:
-        raise LinkError(f"the sample period {period:g} s is no whole number of steps of {robot.step:g} s; choose another rate")
+        raise LinkError(
+            f"the sample period {period:g} s is not a whole number of steps of {robot.step:g} s; choose another rate"
+        )
     return robot.step
 
 
@@ -200,7 +202,7 @@ def joint_limits(robot: VirtualRobot, acceleration: ArrayLike | None = None) -> 
 
 
 def facts_of(plant: Plant, home: Array) -> dict[str, Any]:
-    """Return who a virtual robot is: names, limits, rates and versions, and sixteen digits that tell it from others."""
+    """Return the identity of a virtual robot: names, limits, rates, versions, and a hash of sixteen digits."""
     robot, (lower, upper) = plant.robot, plant.robot.mechanism.position_limits
     currents = robot.sensors.effort == "motor_current"
     facts: dict[str, Any] = {

@@ -37,7 +37,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def check_new(folder: Path) -> None:
     """Refuse a folder that already holds something."""
     if (folder / "campaign.json").exists():
-        raise LinkError(f"'{folder}' holds a campaign; go on with dynident record --resume {folder}, or give another folder")
+        raise LinkError(f"'{folder}' holds a campaign; continue with dynident record --resume {folder}, or give another folder")
     # A crash may leave the plan alone: campaign.json comes last.
     known = ("plan.json", ".plan.json.", ".campaign.json.")
     if folder.exists() and (not folder.is_dir() or any(not p.name.startswith(known) for p in folder.iterdir())):
@@ -76,7 +76,7 @@ def open_folder(folder: Path) -> tuple[dict[str, Any], Settings, Plan]:
             stored(known, key, list[str], "controller")
         stored(known, "identity", str, "controller"), stored(about, "plan", str, "campaign")
     except (OSError, ContentError, DynidentError) as error:
-        raise LinkError(f"'{folder}' is no campaign ({error}); start one with dynident record plan/ -o campaign/") from error
+        raise LinkError(f"'{folder}' is not a campaign ({error}); start one with dynident record plan/ -o campaign/") from error
     plan = Plan.load(folder / "plan.json")
     if plan.identity != about["plan"]:
         raise LinkError(f"the plan in '{folder}' is {plan.identity}, the campaign's was {about['plan']}")
@@ -99,7 +99,7 @@ def lock_folder(folder: Path) -> int:
 
 
 class DiskFullError(LinkError):
-    """There is no room for samples; nothing that was acknowledged is lost."""
+    """There is no space for samples; nothing that was acknowledged is lost."""
 
 
 class AppendFile:
@@ -123,7 +123,7 @@ class AppendFile:
         except OSError as error:
             os.ftruncate(self._handle, self.size)
             if error.errno in FULL:
-                raise DiskFullError(f"no room to write '{self.path}' ({error.strerror}); free some space") from error
+                raise DiskFullError(f"no space to write '{self.path}' ({error.strerror}); free some space") from error
             raise
         self.size += len(data)
 
@@ -138,7 +138,7 @@ class AppendFile:
             os.fsync(self._handle)
         except OSError as error:
             if error.errno in FULL:
-                raise DiskFullError(f"no room to write '{self.path}' ({error.strerror}); free some space") from error
+                raise DiskFullError(f"no space to write '{self.path}' ({error.strerror}); free some space") from error
             raise
 
     def close(self) -> None:
@@ -314,7 +314,7 @@ class Recorder:
         except (OSError, DynidentError) as error:
             cause = error if isinstance(error, OSError) else error.__cause__
             if isinstance(cause, OSError) and cause.errno in FULL:
-                raise DiskFullError(f"no room to seal '{path}' ({cause.strerror}); free some space") from error
+                raise DiskFullError(f"no space to seal '{path}' ({cause.strerror}); free some space") from error
             raise
         sync_folder(self.folder)
 

@@ -65,7 +65,7 @@ class JointLimits:
     def check_span(self, a: Point, b: Point) -> None:
         """Raise the sentence that says which joint is too fast, or accelerates too much, between two points.
 
-        Of a point without a velocity only the mean speed is known.
+        Only the mean speed is known for a point without a velocity.
         """
         h, way = b.asked - a.asked, b.q - a.q
         if a.v is None or b.v is None:

@@ -109,7 +109,7 @@ class SimpleClient(RemoteController):
                 data = decode_json(reply.data)
                 self.identity, self._here = Identity.of(data), np.array(data["setpoint"])
                 if not data["yours"] and not data["client"]:
-                    raise LinkError(f"port {self.port} of {self.host} is no motion port; exchange it with the state port")
+                    raise LinkError(f"port {self.port} of {self.host} is not a motion port; exchange it with the state port")
                 if not data["yours"]:
                     raise BusyError(f"another client ({data['client']}) has this controller; close it first")
             self._feedback = Wire(self.host, self.state_port, self.transport, self.order)
@@ -235,7 +235,7 @@ class SimpleClient(RemoteController):
             data = decode_json(self._request(Message(m.IDENTITY), "to say where it is").data)
             self._here = np.array(data["setpoint"], dtype=np.float64)
         if self._here is None:
-            raise LinkError("the controller has not said yet where the robot is; wait for its feedback")
+            raise LinkError("the controller has not reported the robot's position yet; wait for its feedback")
         return self._here[: len(self.identity.coordinates) or None]
 
     def samples(self, timeout: float) -> list[tuple[float, Samples]]:
@@ -316,7 +316,7 @@ class SimpleClient(RemoteController):
         return self.transport == "udp" and self._ours
 
     def _certain(self, last: Message) -> bool:
-        """Tell whether the last point has really been taken over: ask again when no older answer can be on its way."""
+        """Return whether the last point has really been taken over: ask again when no older answer can be on its way."""
         assert self._motion is not None
         with self._lock:
             for _ in range(3):

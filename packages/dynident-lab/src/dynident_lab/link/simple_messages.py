@@ -58,7 +58,7 @@ class Message:
     v: tuple[float, ...] = ()  # Ten joint slots each
     a: tuple[float, ...] = ()  # Ten joint slots each
     status: tuple[int, ...] = ()  # The seven numbers of STATUS
-    points: tuple[Message, ...] = field(default=())  # Of a JOINT_TRAJ
+    points: tuple[Message, ...] = field(default=())  # Points of a JOINT_TRAJ
     data: bytes = b""  # Bytes of PING, GET_VERSION, of a reply and of our own types
 
 
@@ -109,7 +109,7 @@ def decode(frame: bytes, order: str = "little") -> Message:
     """
     mark = ORDERS[order]
     if len(frame) < 16:
-        raise LinkError(f"a packet of {len(frame)} bytes is no simple_message, which has 16 at least")
+        raise LinkError(f"a packet of {len(frame)} bytes is not a simple_message, which has 16 at least")
     length, kind, comm, reply = struct.unpack_from(f"{mark}4i", frame)
     if length != len(frame) - 4:
         raise LinkError(f"LENGTH is {length} but {len(frame) - 4} bytes follow; check the byte order")

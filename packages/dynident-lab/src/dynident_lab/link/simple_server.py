@@ -61,7 +61,7 @@ class Task:
             self._ignore("malformed message", str(error))
             return []
         if message.comm != m.REQUEST and not (message.comm == m.TOPIC and message.type in self.as_topics):
-            self._ignore("message that is no request", f"type {message.type}, COMM_TYPE {message.comm}")
+            self._ignore("message that is not a request", f"type {message.type}, COMM_TYPE {message.comm}")
             return []
         return self.respond(message, lambda: self.answer(message, frame))
 
@@ -111,7 +111,7 @@ class Task:
             if code not in actions:
                 raise LinkError(f"COMMAND {code} is unknown; it is 1 to 7")
             if code in OWN and not self.owner:
-                raise LinkError(f"COMMAND {code} is for the client that has the robot; this one has not")
+                raise LinkError(f"COMMAND {code} is for the client that owns the robot; this client does not")
             actions[code]()
             return [self.reply(kind, m.SUCCESS)]
         raise LinkError(f"message type {kind} is not served on this port")
@@ -172,12 +172,12 @@ class MotionTask(Task):
             self._forget()
 
     def _taken(self, sequence: int, frame: bytes) -> bool:
-        """Tell whether this very packet was taken over before."""
+        """Return whether this very packet was taken over before."""
         place = {m.START_DOWNLOAD: 0, m.START_STREAMING: 0, m.END: len(self._known) - 1}.get(sequence, sequence)
         return 0 <= place < len(self._known) and self._known[place] == zlib.crc32(frame)
 
     def _again(self, message: Message) -> bool:
-        """Tell whether a known first point starts the same trajectory once more, instead of being a copy of the packet."""
+        """Return whether a known first point starts the same trajectory once more, instead of being a copy of the packet."""
         return message.sequence in STARTS and self._next > 1 and not self.emulator.setpoints.moving
 
     def _forget(self) -> None:

@@ -114,7 +114,7 @@ def check_address(host: str, what: str) -> ipaddress.IPv4Address | ipaddress.IPv
 
 
 def is_local(host: str) -> bool:
-    """Tell whether an address is one of this computer alone; the sentence names alarm 4000 when it is none."""
+    """Return whether an address is one of this computer alone; the sentence names alarm 4000 when it is none."""
     return check_address(host, "this computer").is_loopback
 
 
@@ -346,7 +346,7 @@ class Server(ABC, Generic[TaskT]):
     def _admit(self, port: socket.socket, name: Address, wire: Connection | None = None) -> Client[TaskT] | None:
         """Return a new client; None for an address that is not allowed."""
         if self.allowed and name[0] not in self.allowed:
-            self.ignore("client of an address that is no peer", f"{name[0]}:{name[1]}")
+            self.ignore("client of an address that is not a peer", f"{name[0]}:{name[1]}")
             return None
         all_ = [client for client in self._clients.values() if client.port is port]
         same = [client for client in all_ if client.key[1][0] == name[0]]
@@ -394,7 +394,7 @@ class Server(ABC, Generic[TaskT]):
         try:
             frames = client.framer.feed(data)
         except LinkError as error:  # nothing after it can be read
-            self.ignore("stream that is no sequence of messages", client.name, str(error))
+            self.ignore("stream that is not a sequence of messages", client.name, str(error))
             self._drop(client)
             return
         for frame in frames:

@@ -14,7 +14,7 @@ from dynident.cli.robots import KnownRobot
 from dynident.drive import Drive, Encoder, Motor
 from dynident.mechanism import Mechanism
 from dynident.mechanism.elements import Actuator, Limits
-from dynident.mechanism.inertia import from_principal
+from dynident.mechanism.parameters import from_principal
 from dynident.simulate import Sensors, VirtualRobot, standard_machine
 
 JOINTS = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint", "wrist_1_joint", "wrist_2_joint", "wrist_3_joint")

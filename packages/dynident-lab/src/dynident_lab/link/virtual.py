@@ -104,7 +104,7 @@ def simulate_campaign(
     period : float
         Time between two samples [s].
     seed : int
-        Of all noise.
+        Seed of all noise.
     faults : sequence of Fault
         Changes of the friction on the way.
     progress : callable, optional

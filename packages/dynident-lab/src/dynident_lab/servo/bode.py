@@ -37,7 +37,7 @@ class Bode(Result):
     response : ndarray of complex, (F,)
         Response over command.
     name : str
-        Of what.
+        What the response belongs to.
     """
 
     frequency: Array
@@ -135,7 +135,7 @@ class Margins(Result):
 def margins(response: Response, lowest: float, highest: float) -> Margins:
     """Return the smallest gain and phase margins of an open loop L(f) between two frequencies [Hz].
 
-    Of a sampled loop the highest is half the sampling frequency.
+    The highest frequency of a sampled loop is half the sampling frequency.
     """
     f = _grid(lowest, highest)
     L = response(f)

@@ -217,13 +217,13 @@ class TwoMass:
     """Inertias, stiffness and damping of a two-mass actuator, seen at the motor."""
 
     values: Array  # J1, J2 [kg m^2], k [N m/rad], c [N m s/rad]
-    covariance: Array  # Of the values
+    covariance: Array  # Covariance of the values
 
     names = ("J1", "J2", "k", "c")
 
     @property
     def standard_deviation(self) -> Array:
-        """Of the values, (4,)."""
+        """Standard deviations of the values, (4,)."""
         return np.sqrt(np.diag(self.covariance))
 
     @property

@@ -106,7 +106,7 @@ def fit_machine(
     shared : bool
         True for the same numbers in all drives.
     cutoff : float
-        Of the zero-phase low-pass of both efforts [Hz].
+        Cut-off of the zero-phase low-pass of both efforts [Hz].
     effort : sequence of str, optional
         Channels of the logs in the order of the machine's; the same names when omitted.
 

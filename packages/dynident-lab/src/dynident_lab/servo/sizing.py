@@ -202,7 +202,7 @@ def _ratings(given: ArrayLike | Mapping[str, float] | None, drives: Sequence[Dri
     if isinstance(given, Mapping):
         unknown = set(given) - {d.actuator for d in drives}
         if unknown:
-            raise SimulationError(f"continuous_current names {sorted(unknown)[0]!r}, which is no drive; use drive.actuator")
+            raise SimulationError(f"continuous_current names {sorted(unknown)[0]!r}, which is not a drive; use drive.actuator")
         values = [float(given.get(d.actuator, np.nan)) for d in drives]
     else:
         try:

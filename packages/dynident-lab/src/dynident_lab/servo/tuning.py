@@ -75,7 +75,7 @@ def tune_cascade(
     drive : Drive
         Motor, transmission, encoder.
     bandwidth : float
-        Of the closed position loop, where its amplitude has fallen by 3 dB [Hz].
+        Frequency at which the amplitude of the closed position loop has fallen by 3 dB [Hz].
     damping : float
         Damping ratio of the pole pair of the closed position loop, above 0 and up to 1.
     position_cycle, velocity_cycle : float

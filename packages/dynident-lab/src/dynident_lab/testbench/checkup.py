@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.results import Result
-from dynident_lab.testbench.compensation import Compensation, MeasuredTemperature, NoCompensation, WarmupTime
+from dynident_lab.testbench.compensation import (
+    Compensation,
+    MeasuredTemperature,
+    NoCompensation,
+    ThermalPrediction,
+    WarmupTime,
+)
 from dynident_lab.testbench.heating import CampaignStudy
 from dynident_lab.testbench.history import FrictionHistory
 from dynident_lab.testbench.maintenance import FaultDetector, Maintenance
@@ -17,12 +24,10 @@ from dynident_lab.testbench.study import FrictionStudy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Study: TypeAlias = FrictionStudy | CampaignStudy
+
 #: How the temperature is compensated, by name.
-COMPENSATIONS: dict[str, type[Compensation]] = {
-    "temperature": MeasuredTemperature,
-    "time": WarmupTime,
-    "none": NoCompensation,
-}
+COMPENSATIONS = ("temperature", "thermal", "time", "none")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +35,7 @@ class Checkup(Result):
     """What the joints of a robot say about their health."""
 
     joints: tuple[Maintenance, ...]  # One per joint
-    compensation: str  # How the temperature was compensated: "temperature", "time" or "none"
+    compensation: str  # How the temperature was compensated, one of COMPENSATIONS
     notes: tuple[str, ...] = ()  # Joints that could not be checked, and why
 
     @property
@@ -52,14 +57,17 @@ class Checkup(Result):
 
 
 def check_robot(
-    test: FrictionStudy | CampaignStudy,
-    baseline: Sequence[FrictionStudy | CampaignStudy],
+    test: Study,
+    baseline: Sequence[Study],
     *,
     compensation: str = "auto",
     false_alarm: float = 0.01,
     window: int = 3,
 ) -> Checkup:
-    """Compare every joint of a test with healthy ones."""
+    """Compare every joint of a test with healthy ones.
+
+    Without temperature sensors, the thermal models of the healthy campaigns tell how warm the joints are.
+    """
     if compensation not in ("auto", *COMPENSATIONS):
         raise DynidentError(f"compensation is '{compensation}'; give auto, {', '.join(COMPENSATIONS)}")
     if not baseline:
@@ -67,7 +75,11 @@ def check_robot(
     new, healthy = _histories(test), [_histories(study) for study in baseline]
     found, notes = [], []
     measured = all(h.temperature is not None for tests in (new, *healthy) for h in tests.values())
-    how = ("temperature" if measured else "time") if compensation == "auto" else compensation
+    campaigns = all(isinstance(study, CampaignStudy) for study in (test, *baseline))
+    usual = "temperature" if measured else "thermal" if campaigns else "time"
+    how = usual if compensation == "auto" else compensation
+    if how == "thermal" and not campaigns:
+        raise DynidentError("thermal compensation needs the friction power; give campaigns, or friction.json of them")
     for joint, history in new.items():
         before = [tests[joint] for tests in healthy if joint in tests]
         try:
@@ -76,7 +88,8 @@ def check_robot(
             far = [h.speed for h in before if abs(h.speed - history.speed) > 0.05 * history.speed]
             if far:
                 raise DynidentError(f"it was run at {history.speed:.4g}/s, the healthy test at {far[0]:.4g}/s")
-            detector = FaultDetector(COMPENSATIONS[how](), false_alarm=false_alarm, window=window).fit(before)
+            expectation = _compensation(how, joint, test, baseline)
+            detector = FaultDetector(expectation, false_alarm=false_alarm, window=window).fit(before)
             found.append(detector.check(history))
         except DynidentError as error:
             notes.append(f"joint {joint} is not checked: {error}")
@@ -85,6 +98,24 @@ def check_robot(
     return Checkup(tuple(found), how, tuple(notes))
 
 
-def _histories(study: FrictionStudy | CampaignStudy) -> dict[str, FrictionHistory]:
+def _compensation(how: str, joint: str, test: Study, baseline: Sequence[Study]) -> Compensation:
+    """Return what is expected of one joint."""
+    if how != "thermal":
+        plain: dict[str, type[Compensation]] = {"temperature": MeasuredTemperature, "time": WarmupTime, "none": NoCompensation}
+        return plain[how]()
+    studies = [study for study in (*baseline, test) if isinstance(study, CampaignStudy)]
+    heating = [study.of(joint) for study in studies]
+    healthy = heating[0]
+    histories = [_histories(study)[joint] for study in studies]
+
+    def power(history: FrictionHistory) -> tuple[Array, Array]:
+        """Return the power of a test with the cold friction of the healthy joint."""
+        own = heating[next(k for k, known in enumerate(histories) if known is history)]
+        return own.power_t, own.power * (healthy.cold / own.cold)
+
+    return ThermalPrediction(healthy.best.model, power)
+
+
+def _histories(study: Study) -> dict[str, FrictionHistory]:
     plain = study.study if isinstance(study, CampaignStudy) else study
     return {entry.joint: entry.history for entry in plain.joints}

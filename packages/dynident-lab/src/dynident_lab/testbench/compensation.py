@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -12,6 +12,8 @@ from dynident.errors import DynidentError
 from dynident_lab.testbench.history import FrictionHistory
 from dynident_lab.testbench.warmup import Warmup, fit_warmup
 from dynident_lab.thermal.models import ThermalModel
+
+ROUNDS = 6  # in which the heat of a fault and its size are found; each leaves a fifth of the error
 
 
 class Compensation(Protocol):
@@ -76,27 +78,45 @@ class MeasuredTemperature:
 
 
 class ThermalPrediction:
-    """Expect what a thermal model predicts from the friction power; no sensor is needed."""
+    """Expect what a thermal model predicts from the friction power; no sensor is needed.
 
-    def __init__(self, model: ThermalModel) -> None:
-        self.model = model
+    Friction that a healthy joint would not have heats the joint too, which lowers what is expected of it.
+
+    Parameters
+    ----------
+    model : ThermalModel
+        Thermal model of the healthy joint.
+    power : callable, optional
+        Times [s] and cold friction power of the healthy joint from each on [W], of a test; those of the history when omitted.
+    """
+
+    def __init__(self, model: ThermalModel, power: Callable[[FrictionHistory], tuple[Array, Array]] | None = None) -> None:
+        self.model, self.power = model, power
 
     def fit(self, baseline: Sequence[FrictionHistory]) -> None:
         """Learn the friction at the reference temperature."""
-        ratio = np.concatenate([self._ratio(h) for h in baseline])
+        ratio = np.concatenate([self._ratio(h, np.ones(len(h))) for h in baseline])
         self.cold_ = float(ratio @ np.concatenate([h.friction for h in baseline]) / (ratio @ ratio))
 
-    def _ratio(self, history: FrictionHistory) -> Array:
-        if history.power is None:
+    def _ratio(self, history: FrictionHistory, excess: Array) -> Array:
+        """Return friction over cold friction at the points of a test; `excess` is its friction over that of a healthy joint."""
+        if self.power is not None:
+            t, power = self.power(history)
+        elif history.power is None:
             raise DynidentError(f"friction history '{history.name}' has no friction power; give power= in W for thermal models")
-        late = history.t[0] > 0.0
-        t = np.concatenate([[0.0], history.t]) if late else history.t
-        power = np.concatenate([history.power[:1], history.power]) if late else history.power
-        return self.model.simulate(t, power).ratio[-len(history) :]
+        else:
+            t, power = history.t, history.power
+        if t[0] > 0.0:
+            t, power = np.append(0.0, t), np.append(power[0], power)
+        heated = power * excess[np.maximum(np.searchsorted(history.t, t, side="right") - 1, 0)]
+        return np.asarray(np.interp(history.t, t, self.model.simulate(t, heated).ratio))
 
     def expected(self, history: FrictionHistory) -> Array:
-        """Return the predicted friction."""
-        return self.cold_ * self._ratio(history)
+        """Return the friction of a healthy joint as warm as this one."""
+        ratio = self._ratio(history, np.ones(len(history)))
+        for _ in range(ROUNDS):
+            ratio = self._ratio(history, np.maximum(history.friction / (self.cold_ * ratio), 0.0))
+        return self.cold_ * ratio
 
 
 class WarmupTime:

@@ -109,10 +109,7 @@ def friction_curves(
         )
     if np.all(speeds > 0.0) or np.all(speeds < 0.0):
         way = "forward" if speeds[0] > 0.0 else "backward"
-        notes.append(
-            f"only {way} plateaus: half a curve is given, and a torque offset cannot be told from friction; run the other "
-            "direction too"
-        )
+        notes.append(f"only {way} plateaus: a torque offset cannot be distinguished from friction; run the other direction too")
     found = gravity if isinstance(gravity, Gravity) else plateau_gravity(used, plateaus.joint) if gravity else NO_GRAVITY
     means = np.array([found.mean(p) for p in used])
     friction = np.array([p.torque for p in used]) - means[:, 0]

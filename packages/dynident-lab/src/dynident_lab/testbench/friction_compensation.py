@@ -24,7 +24,7 @@ from dynident.files import write_atomic
 from dynident.graph import Graph
 from dynident.graph.algebra import absolute, sign
 from dynident.graph.expression import Function, Node
-from dynident.graph.print_c import c_files, c_number
+from dynident.graph.print_c import c_files, c_number, c_self_test, c_table
 from dynident.graph.printing import comment, identifier
 from dynident.results import Result
 from dynident_lab.testbench.heating import CampaignStudy
@@ -209,41 +209,13 @@ def _test(compensation: FrictionCompensation, prefix: str) -> str:
         torque, state = compensation.step(row, STEP, state)
         expected.append(torque)
 
-    def table(name: str, values: Any) -> str:
-        flat = [c_number(float(x)) for x in np.ravel(values)]
-        rows = [", ".join(flat[i : i + 6]) for i in range(0, len(flat), 6)]
-        return f"static const double {name}[{len(flat)}] = {{\n    " + ",\n    ".join(rows) + "\n};\n"
-
-    return "\n".join(
-        [
-            f"/* Checks {prefix}.c on {SAMPLES} steps: prints the largest error, returns 0 below 1e-9. */",
-            f'#include "{prefix}.h"',
-            "",
-            "#include <math.h>",
-            "#include <stdio.h>",
-            "",
-            table("v", v),
-            table("expected", expected),
-            "int main(void)",
-            "{",
-            f"    double state[{upper}_STATE] = {upper}_REST;",
-            f"    double torque[{upper}_JOINTS];",
-            "    double worst = 0.0;",
-            "    int k;",
-            "    int i;",
-            f"    for (k = 0; k < {SAMPLES}; k++)",
-            "    {",
-            f"        {prefix}_step(&v[k * {n}], {c_number(STEP)}, state, torque);",
-            f"        for (i = 0; i < {n}; i++)",
-            "        {",
-            f"            const double wanted = expected[(k * {n}) + i];",
-            "            const double error = fabs(torque[i] - wanted) / fmax(1.0, fabs(wanted));",
-            "            worst = (error > worst) ? error : worst;",
-            "        }",
-            "    }",
-            '    (void)printf("largest relative error %.3e\\n", worst);',
-            "    return (worst <= 1.0e-9) ? 0 : 1;",
-            "}",
-            "",
-        ]
-    )
+    tables = [c_table("v", v), c_table("expected", np.array(expected))]
+    declared = [f"    double state[{upper}_STATE] = {upper}_REST;", f"    double torque[{upper}_JOINTS];", "    int k;"]
+    body = [
+        f"    for (k = 0; k < {SAMPLES}; k++)",
+        "    {",
+        f"        {prefix}_step(&v[k * {n}], {c_number(STEP)}, state, torque);",
+        f"        (void)compare(&expected[k * {n}], torque, {n});",
+        "    }",
+    ]
+    return c_self_test(prefix, f"on {SAMPLES} steps", tables, declared, body)

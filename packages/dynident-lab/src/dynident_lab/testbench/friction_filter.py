@@ -160,7 +160,7 @@ class FrictionFilter:
         self.x = np.concatenate([[0.0, 0.0], self.p[self.free]])
         self.P = np.diag(spread**2)
         self._last: tuple[float, float] | None = None
-        self._now, self._score, self._variance = np.zeros(4), np.zeros(1), np.zeros(2)
+        self._now, self._score, self._variance = np.zeros(5), np.zeros(1), np.zeros(2)
         self._sample = self._steps.bound(self._filter(), self._now, self._score)
 
     def _filter(self) -> tuple[Array, ...]:
@@ -191,12 +191,20 @@ class FrictionFilter:
             dt, held = step_length(t - self._last[0]), 0.5 * (tau + self._last[1])
         self._last = (t, tau)
         self._measured(v is not None)
-        self._now[:] = held, dt, q, speed
+        self._now[:] = held, dt, q, speed, 1.0
         self._sample()
         return float(self._score[0])
 
     def run(
-        self, t: ArrayLike, tau: ArrayLike, q: ArrayLike, v: ArrayLike | None = None, passes: int = 3, every: int = 100
+        self,
+        t: ArrayLike,
+        tau: ArrayLike,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        passes: int = 3,
+        every: int = 100,
+        inertia: ArrayLike | None = None,
+        gravity: ArrayLike | None = None,
     ) -> KalmanResult:
         """Take all samples of a record.
 
@@ -215,6 +223,8 @@ class FrictionFilter:
             one with the smallest innovations is kept.
         every : int
             Samples between two rows of the history.
+        inertia, gravity : array_like (N,), optional
+            m(q) and g(q) of a model at the samples, m(q) a + f(v) + g(q) = tau [Rodriguez2002, eq. 29].
 
         Returns
         -------
@@ -224,7 +234,13 @@ class FrictionFilter:
         times = np.ascontiguousarray(time_axis(t))
         N = times.size
         effort, position = (np.ascontiguousarray(signal(n, s, N)) for n, s in (("tau", tau), ("q", q)))
-        signals = times, effort, position, np.zeros(N) if v is None else np.ascontiguousarray(signal("v", v, N))
+        if gravity is not None:
+            effort = np.ascontiguousarray(effort - signal("gravity", gravity, N))
+        m = np.full(N, self._first[0]) if inertia is None else signal("inertia", inertia, N)
+        if not np.all(m > 0.0):
+            raise IdentificationError(f"inertia is {m.min():g} at a sample; give m(q) above zero")
+        speeds = np.zeros(N) if v is None else np.ascontiguousarray(signal("v", v, N))
+        signals = times, effort, position, speeds, np.ascontiguousarray(self._first[0] / m)
         if 10 * self.free.size > N or passes < 1 or every < 1:
             raise IdentificationError(
                 f"{N} samples, passes = {passes}, every = {every}: give at least {10 * self.free.size} samples and positive "
@@ -247,7 +263,7 @@ class FrictionFilter:
             return size if np.isfinite(size) else float("inf")
 
         guesses = [self._faster(factor) for factor in GUESSES]
-        guesses += [] if (seen := self._from_record(times, effort, position)) is None else [seen]
+        guesses += [] if (seen := self._from_record(times, effort, position, m)) is None else [seen]
         sizes = [go(first) for first in guesses]
         best = int(np.argmin(sizes))
         if not np.isfinite(sizes[best]):
@@ -265,7 +281,7 @@ class FrictionFilter:
         first[5 + self.terms :] += np.log(factor)
         return first
 
-    def _from_record(self, t: Array, tau: Array, q: Array) -> Array | None:
+    def _from_record(self, t: Array, tau: Array, q: Array, m: Array) -> Array | None:
         """Return a first guess from smoothed velocities and accelerations, or None where none can be had; given ones stay."""
         from scipy.signal import savgol_filter  # noqa: PLC0415 - slow to import
 
@@ -277,9 +293,9 @@ class FrictionFilter:
             return None
         even = np.interp(t[0] + dt * np.arange(int((t[-1] - t[0]) / dt)), t, q)
         v, a = (savgol_filter(even, 2 * half + 1, 4, deriv=k, delta=dt)[half:-half] for k in (1, 2))
-        effort = np.interp(t[0] + dt * np.arange(even.size), t, tau)[half:-half]
+        effort, heavy = (np.interp(t[0] + dt * np.arange(even.size), t, x)[half:-half] for x in (tau, m))
         first, place = self._first.copy(), even[half:-half]
-        rest = effort - first[0] * a - first[1] * np.cos(place) + first[2] * np.sin(place)
+        rest = effort - heavy * a - first[1] * np.cos(place) + first[2] * np.sin(place)
         thin = max(1, rest.size // SAMPLES)
         try:
             found = fit_friction(None, Axis(rest[::thin], v[::thin]), Sigmoid(self.terms)).friction["axis"].parameters

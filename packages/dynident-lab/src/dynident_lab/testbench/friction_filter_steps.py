@@ -1,10 +1,11 @@
 """Compiled steps of the continuous-discrete extended Kalman filter of one axis [Rodriguez2002, eqs. 30-38].
 
-    a = [tau - Qa cos q + Qb sin q - off - f(v)] / m        f: sigmoid law with Bv, Bf_i and w_i = exp(log w_i)
+    a = s [tau - Qa cos q + Qb sin q - off - f(v)] / m        f: sigmoid law with Bv, Bf_i and w_i = exp(log w_i)
     x' = [v, a, 0]        P' = F P + P F^T + Q        F = [[0, 1, 0], [da/dq, da/dv, da/dp], [0, 0, 0]]
 
-State x = [q, v, p[free]] of the parameters p = [m, Qa, Qb, off, Bv, Bf_1 .. Bf_n, log w_1 .. log w_n]. Only the first two rows
-of its transition differ from the unit matrix, so one step costs a few hundred operations.
+s = m / m(q) of every sample is 1 where the inertia does not change. State x = [q, v, p[free]] of the parameters
+p = [m, Qa, Qb, off, Bv, Bf_1 .. Bf_n, log w_1 .. log w_n]. Only the first two rows of its transition differ from the unit
+matrix, so one step costs a few hundred operations.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Steps:
         self._one, self._all = code["sample"], code["run"]
 
     def bound(self, filter_: tuple[Array, ...], now: Array, score: Array) -> Callable[[], None]:
-        """Return a call that takes the sample ``now`` [tau, dt, q, v] with the filter (x, P, p, Q, limit, noise).
+        """Return a call that takes the sample ``now`` [tau, dt, q, v, s] with the filter (x, P, p, Q, limit, noise).
 
         It writes the scaled innovation to ``score``. Where all arrays are in memory is looked up once.
         """
@@ -79,17 +80,17 @@ class Steps:
         spread: Array,
         scores: Array,
     ) -> bool:
-        """Take all samples (t, tau, q, v) with the filter (x, P, p, Q, limit, noise); return whether it stayed finite."""
+        """Take all samples (t, tau, q, v, s) with the filter (x, P, p, Q, limit, noise); return whether it stayed finite."""
         head = np.array([float(scores.size), float(every), 1.0])
         self._all(*(array.ctypes.data for array in (head, *signals, *filter_, history, spread, scores)))
         return bool(head[2])
 
-    def acceleration(self, q: Node, v: Node, tau: Node, p: list[Node]) -> Node:
-        """Return a(q, v, tau, p)."""
+    def acceleration(self, q: Node, v: Node, tau: Node, s: Node, p: list[Node]) -> Node:
+        """Return a(q, v, tau, s, p)."""
         rest = [*p[4 : 5 + self.law.terms], *(exp(w) for w in p[5 + self.law.terms :])]
         friction = self.law.expression(self.graph, Point(v, q, tau, 0.0), dict(zip(self.law.parameters, rest, strict=True)))
         force: Node = tau - p[1] * cos(q) + p[2] * sin(q) - p[3] - friction
-        return force / p[0]
+        return s * force / p[0]
 
     def _load(self, routine: Routine) -> tuple[list[Node], Matrix]:
         """Return the state and the covariance; of the latter only the upper half is read."""
@@ -104,18 +105,18 @@ class Steps:
         routine.store_all("x", 0, x)
         routine.store_all("P", 0, [entry for row in P for entry in row])
 
-    def _predict(self, routine: Routine, tau: Node, dt: Node) -> None:
+    def _predict(self, routine: Routine, tau: Node, s: Node, dt: Node) -> None:
         """Advance state and covariance by dt with the effort held."""
         p = routine.load_all("p", 0, 5 + 2 * self.law.terms)
         v = routine.load("x", 1)
-        stiff = absolute(derivative(self.acceleration(routine.load("x", 0), v, tau, p), v)) * dt / STIFF
+        stiff = absolute(derivative(self.acceleration(routine.load("x", 0), v, tau, s, p), v)) * dt / STIFF
         steps = where(stiff < MOST - 1.0, floor(stiff) + 1.0, float(MOST))
         h = dt / steps
         noise = [0.5 * h * routine.load("Q", i) for i in range(self.size)]
         with routine.repeat(where(dt > 0.0, steps, 0.0)):
             x, P = self._load(routine)
-            middle = x[0] + 0.5 * h * x[1], x[1] + 0.5 * h * self.acceleration(x[0], x[1], tau, p)
-            a = self.acceleration(*middle, tau, p)
+            middle = x[0] + 0.5 * h * x[1], x[1] + 0.5 * h * self.acceleration(x[0], x[1], tau, s, p)
+            a = self.acceleration(*middle, tau, s, p)
             aq, av, *ap = reverse([a], [1.0], [*middle, *(p[i] for i in self.free)])
             # Rows of q and v of the transition to second order, by the derivatives at the middle of the step.
             half = 0.5 * h * h
@@ -152,10 +153,10 @@ class Steps:
     def _sample(self) -> Routine:
         """Return sample(...): predict over dt, correct with the position and, where its noise is given, the velocity."""
         one = Routine(self.graph, "sample", ("x", "P", "p", "Q", "limit", "noise", "now", "score"))
-        tau, dt, q, v = one.load_all("now", 0, 4)
+        tau, dt, q, v, s = one.load_all("now", 0, 5)
         Rq, Rv = one.load_all("noise", 0, 2)
         slowest, fastest, lightest = one.load_all("limit", 0, 3)
-        self._predict(one, tau, dt)
+        self._predict(one, tau, s, dt)
         one.store("score", 0, self._correct(one, 0, q, Rq))
         with one.when(Rv > 0.0):
             self._correct(one, 1, v, Rv)
@@ -170,16 +171,16 @@ class Steps:
         return one
 
     def _run(self, sample: Routine) -> Routine:
-        """Return run(...): all samples of a record; the effort between two samples is their mean."""
-        signals, inner = ("t", "tau", "q", "v"), ("x", "P", "p", "Q", "limit", "noise")
+        """Return run(...): all samples of a record; effort and s between two samples are their means."""
+        signals, inner = ("t", "tau", "q", "v", "s"), ("x", "P", "p", "Q", "limit", "noise")
         run = Routine(self.graph, "run", ("head", *signals, *inner, "history", "spread", "scores"))
-        now, n = run.local("now", 4), self.size
+        now, n = run.local("now", 5), self.size
         count, every = run.load_all("head", 0, 2)
         with run.repeat(count) as k:
             before = maximum(k - 1.0, 0.0)
-            held = 0.5 * (run.load("tau", k) + run.load("tau", before))
+            held, s = (0.5 * (run.load(name, k) + run.load(name, before)) for name in ("tau", "s"))
             dt = run.load("t", k) - run.load("t", before)
-            run.store_all(now, 0, [held, dt, run.load("q", k), run.load("v", k)])
+            run.store_all(now, 0, [held, dt, run.load("q", k), run.load("v", k), s])
             run.call(sample, **{name: name for name in inner}, now=now, score=("scores", k))
             x = run.load_all("x", 0, n)
             diverged = opposite(total([absolute(value) for value in x]) < HUGE)  # also where it is not a number

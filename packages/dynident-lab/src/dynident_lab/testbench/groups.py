@@ -43,7 +43,7 @@ def group_plateaus(
         up, down = _turns(heat)
         if min(up, down) > TURN:
             turned = f"the temperature rises by {up:.1f} K and falls by {down:.1f} K during the test"
-            why = "a sensor lags the rubbing parts, so heating and cooling differ at one reading"
+            why = "a sensor lags the friction surfaces, so heating and cooling differ at one reading"
             if by == "auto":
                 notes.append(f"{turned}: curves are grouped by time, because {why}")
                 by = "time"

@@ -1,4 +1,4 @@
-"""Fitting thermal models to friction torques: global search, exact sensitivities, and what torque alone can tell.
+"""Fitting thermal models to friction torques: global search, exact sensitivities, and what torque alone determines.
 
 Data are ratios of measured friction to that of the cold joint, ``r(t) = f / f_cold``, and the cold friction power W
 [Pagani2022, sections 4.2-4.4]. The scale of the temperature is free: ``x = alpha (T - T0)`` obeys the same equations with
@@ -128,7 +128,7 @@ def fit_thermal(
     alpha : float, optional
         Anchor: change of the friction with temperature [1/K].
     hot : float, optional
-        Anchor: temperature of the rubbing parts at the end of the first test [degree Celsius].
+        Anchor: temperature of the friction surfaces at the end of the first test [degree Celsius].
     ambient : float
         Temperature of the rested joint [degree Celsius].
     rows : sequence of array_like of bool (N,), optional

@@ -104,4 +104,4 @@ def _room(limits: MotionLimits, seed: int) -> tuple[Array, Array]:
             curves = [random_motion(centre, share * wide, seed + i) for i in (0, 1, 101, 102)]
             if all(min(check_motion(limits, curve, 50.0).values(), default=1.0) > 0.0 for curve in curves):
                 return centre, share * wide
-    raise DynidentError(f"no pose of {POSES} tried leaves room for a motion inside the limits; relax them, or hold joints")
+    raise DynidentError(f"no pose of {POSES} tried permits a motion within the limits; relax them, or fix joints")

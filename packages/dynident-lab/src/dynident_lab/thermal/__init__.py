@@ -1,4 +1,4 @@
-"""Temperature of joints: thermal models that friction heats and that scale the friction, and plans of tests that heat them."""
+"""Temperature of joints: thermal models driven by friction power, and plans of heating tests."""
 
 from dynident.lazy import attach
 

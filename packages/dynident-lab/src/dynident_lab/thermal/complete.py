@@ -76,7 +76,7 @@ def posture_of(limits: MotionLimits, excitation: Curve) -> Array:
 
 
 def _free_way(limits: MotionLimits, start: Array, end: Array) -> bool:
-    """Tell whether a straight line in joint space stays clear of all limits."""
+    """Return whether a straight line in joint space stays clear of all limits."""
     q = start + np.linspace(0.0, 1.0, 41)[:, None] * (end - start)
     zero = np.zeros_like(q)
     return bool(np.all(all_excess(limits.all, State(q, zero, zero, zero)) <= -CLEAR))
@@ -257,7 +257,7 @@ def complete_shares(plan: Plan, limits: MotionLimits) -> dict[str, dict[str, flo
     stages = {stage.name: stage.curve for stage in plan.stages}
     friction, warm, full = (stages.get(name) for name in ("friction", "warming", "full_speed"))
     if not isinstance(friction, Strokes) or warm is None or full is None:
-        raise DynidentError("the plan is no complete test; make one with complete_test")
+        raise DynidentError("the plan is not a complete test; make one with complete_test")
     speed, _ = rates_of(limits)
     cycloids, heat = sample(full, CHECK_RATE), sample(warm, CHECK_RATE)
     found = {}

@@ -45,7 +45,7 @@ class Warming(Result):
     """Temperatures and what they do to the friction."""
 
     t: Array  # Times [s]
-    temperature: Array  # Temperature of the rubbing parts [degree Celsius]
+    temperature: Array  # Temperature of the friction surfaces [degree Celsius]
     ratio: Array  # Friction over that of the law at the reference temperature
     power: Array  # Friction power that heats [W]: cold power times ratio
     state: Array  # State of the model; any row can start another simulation
@@ -111,7 +111,7 @@ class ThermalModel(Weakening, ABC):
 
     @staticmethod
     def read(y: Sequence[Any], ambient: Any) -> Any:
-        """Temperature of the rubbing parts, from the parts of the state: that of the first zone."""
+        """Temperature of the friction surfaces, from the parts of the state: that of the first zone."""
         return y[0]
 
     @classmethod
@@ -120,7 +120,7 @@ class ThermalModel(Weakening, ABC):
         return exact_step(*cls.equations(p, W, ambient, zone, losses), y, dt)
 
     def temperature(self, state: Any, ambient: ArrayLike) -> Any:
-        """Temperature of the rubbing parts, for states (..., n)."""
+        """Temperature of the friction surfaces, for states (..., n)."""
         return self.read([state[..., i] for i in range(self.order)], ambient)
 
     def _rest(self, ambient: float) -> Array:
@@ -217,7 +217,7 @@ class ThermalModel(Weakening, ABC):
         return np.asarray(self.simulate([0.0, step_length(dt)], power, state, ambient, zone, losses).state[1])
 
     def scale_free(self) -> dict[str, float]:
-        """What torque data alone can tell: conductances and capacities over |alpha|, and beta.
+        """What torque data alone determine: conductances and capacities over |alpha|, and beta.
 
         The scale of the temperature is free: ``x = alpha (T - T0)`` obeys the same equations with K / alpha and C / alpha.
         """
@@ -344,7 +344,7 @@ class FirstOrder(ThermalModel):
 
 @dataclass(frozen=True, kw_only=True)
 class SecondOrder(ThermalModel):
-    """Two capacities: the rubbing zone 1 heats its surroundings, zone 2, which heat the air [Pagani2022, eqs. 116-127].
+    """Two capacities: friction zone 1 heats its surroundings, zone 2, which heat the air [Pagani2022, eqs. 116-127].
 
         C1 dT1/dt = W [alpha (T1 - T0) + beta] - K1 (T1 - T2)
         C2 dT2/dt = K1 (T1 - T2) - K2 (T2 - Te)

@@ -49,7 +49,7 @@ def reproduce(
     output
         Folder for one page with everything, and a JSON file of each.
     workers
-        Compute several at once on so many local processes of Dask.
+        Number of local Dask processes.
     scheduler
         Compute them on the workers of this Dask scheduler.
     """
@@ -98,7 +98,7 @@ def _why(error: Exception) -> str:
 def _run(
     wanted: list[str], output: Path | None, tell: Callable[[str], None] | None, client: Any
 ) -> tuple[list[Reproduction], dict[str, str]]:
-    """Compute and write them, telling each when it is made; what fails among several is told and does not end the others."""
+    """Compute and write them, printing each; a failure among several is reported and does not end the others."""
     named = {name: entry_of(name) for name in wanted}
     for name, entry in named.items():
         if name != entry.name:

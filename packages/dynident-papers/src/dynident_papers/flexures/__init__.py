@@ -1,4 +1,4 @@
-"""Flexure hinges and what a mechanism requires of them."""
+"""Flexure hinges, and the requirements of a mechanism on them."""
 
 from dynident.lazy import attach
 

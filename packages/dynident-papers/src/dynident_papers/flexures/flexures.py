@@ -35,11 +35,11 @@ class FlexureRequirements(Result):
     robot: str  # Its name
     joints: tuple[str, ...]  # The k flexures, and the unit of each: rad or m
     units: tuple[str, ...]  # The k flexures, and the unit of each: rad or m
-    stiffness: Array  # Of the flexures [N m/rad or N/m]
+    stiffness: Array  # Stiffness of the flexures [N m/rad or N/m]
     actuators: tuple[str, ...]  # Motors, and the unit of what each exerts
     efforts: tuple[str, ...]  # Motors, and the unit of what each exerts
     q: Array  # Poses
-    angles: Array  # Of the flexures from where they are unstrained
+    angles: Array  # Deflections of the flexures from their unstrained position
     forces: Array  # That hold the poses against the flexures alone, without weight and friction
 
     @property
@@ -146,7 +146,7 @@ def _springs(mechanism: Mechanism, stiffness: Mapping[str, float] | None) -> dic
     if stiffness is not None:
         for name in stiffness:
             if name not in names:
-                raise DynidentError(f"stiffness names '{name}', which is no joint coordinate; there are {', '.join(names)}")
+                raise DynidentError(f"stiffness names '{name}', which is not a joint coordinate; there are {', '.join(names)}")
         return {name: number(f"stiffness of '{name}'", value, least=0.0) for name, value in stiffness.items()}
     found = {joint.name: float(joint.terms["k"]) for joint in mechanism.joints if joint.terms.get("k")}
     if not found:

@@ -130,8 +130,8 @@ class Individual(Result):
 
             minimise (K phi - beta)^T H (K phi - beta)   with   low <= phi <= high of `statistics`
 
-        With H = W^T W this is the squared error of the predicted torques, up to a constant. Directions that it leaves open stay
-        as close to `best` as they can.
+        With H = W^T W this is the squared error of the predicted torques, up to a constant. Directions that it does not
+        determine stay as close to `best` as they can.
         """
         from scipy.optimize import lsq_linear  # noqa: PLC0415 - scipy.optimize costs import time
 
@@ -148,7 +148,7 @@ class Individual(Result):
         low = np.where(np.isnan(ranges.low), self.best, ranges.low if lower is None else np.asarray(lower, dtype=np.float64))
         high = np.where(np.isnan(ranges.high), self.best, ranges.high)
         span = np.maximum(high - low, 1e-9 * np.maximum(1.0, np.abs(high)))
-        # x = (phi - low)/span in [0, 1]; the second block is small enough to decide only what the first leaves open.
+        # x = (phi - low)/span in [0, 1]; the second block is small enough to decide only what the first does not determine.
         fit = root @ self.regrouping * span
         tie = 1e-6 * float(np.linalg.norm(fit, 2)) * np.eye(span.size)
         goal = np.concatenate([root @ (self.beta - self.regrouping @ low), tie @ ((self.best - low) / span)])

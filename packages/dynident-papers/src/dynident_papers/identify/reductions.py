@@ -36,7 +36,7 @@ class JointReduction(Result):
 
     joint: str  # Joint
     names: tuple[str, ...]  # Parameters of its own body that QR has left, then friction and motor inertia of the joint
-    singular_values: Array  # Of the columns at unit length, falling
+    singular_values: Array  # Singular values of the normalised columns, falling
     V: Array  # Right singular vectors, one per column
     dropped: tuple[str, ...]  # Parameters that were dropped, in order
     condition: tuple[float, ...]  # Condition number before each drop, and after the last
@@ -74,8 +74,8 @@ class Reduction(Result):
     mechanism: str  # Robot
     names: tuple[str, ...]  # Inertial parameters, body by body
     diagonal: Array  # Diagonal of R for every joint's regressor; zero columns have zero
-    threshold: float  # Of the diagonal, and of the condition number
-    limit: float  # Of the diagonal, and of the condition number
+    threshold: float  # Threshold of the diagonal, and of the condition number
+    limit: float  # Limit of the diagonal, and of the condition number
     joints: tuple[JointReduction, ...]  # Own parameters of every joint
     derived: ClassVar[tuple[str, ...]] = ("counts", "selected")
 
@@ -132,7 +132,7 @@ def reduction(
     limit : float
         Condition number that is accepted; 100 in [Pagani2022].
     seed : int
-        Of the random states.
+        Seed of the random states.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Published tables and figures, computed again through the public interface; each is one short script of this room."""
+"""Published tables and figures, computed again through the public interface; each is one short script of this package."""
 
 from dynident.lazy import attach
 

@@ -41,17 +41,15 @@ def single_joint(i: int, seconds: float = 40.0) -> tuple[np.ndarray, ...]:
 def filtered(i: int, model: bool = True) -> KalmanResult:
     """Return the friction of joint i by the filter: m(q) a + f(v) + g(q) = tau (29), position measured at 1 kHz to 5e-6.
 
-    With the model m(q) - mean and g(q) are subtracted; without it m is constant and gravity is estimated as a sine of q.
+    With the model the filter knows m(q) and g(q); without it m is constant and gravity is estimated as a sine of q.
     """
     t, q, v, a = single_joint(i)
     tau = cft.inverse_dynamics(q, v, a)[:, i]
     m = cft.mass_matrix(q)[:, i, i]
-    if model:
-        tau = tau - (m - m.mean()) * a[:, i] - cft.gravity(q)[:, i]
     measured = q[:, i] + 5e-6 * np.random.default_rng(i).normal(size=t.size)
     found = () if model else ("Qa", "Qb", "off")
     ekf = FrictionFilter(float(np.abs(v).max()), float(np.abs(tau).max()), float(m.mean()), 2, 5e-6, estimate=found)
-    return ekf.run(t, tau, measured)
+    return ekf.run(t, tau, measured, inertia=m if model else None, gravity=cft.gravity(q)[:, i] if model else None)
 
 
 def true_friction(i: int, speed: np.ndarray) -> np.ndarray:
@@ -146,7 +144,7 @@ def cft_table_4() -> Reproduction:
     }
 
     def within() -> bool:
-        """Tell whether least squares alone return the printed numbers."""
+        """Return whether least squares alone return the printed numbers."""
         found, spread = solved(cft.friction(v))
         return bool(np.all(np.abs(found - printed) < 4.0 * spread))
 
@@ -283,7 +281,7 @@ def cft_log() -> Reproduction:
     whole = Row("held-out error, another motion", 100.0 * held_out, None, "%")
 
     def single() -> bool:
-        """Tell whether one tanh term misses the friction of q1."""
+        """Return whether one tanh term misses the friction of q1."""
         v = 0.3 * top[0]
         true = float(true_friction(0, np.array([v]))[0])
         return bool(abs(from_log("viscous + tanh")[0].friction["q1"](v) / true - 1.0) > 1.0)

@@ -1,4 +1,4 @@
-"""Figures of the scripts of this room: panels of curves over a common axis."""
+"""Figures of the scripts of this package: panels of curves over a common axis."""
 
 from __future__ import annotations
 

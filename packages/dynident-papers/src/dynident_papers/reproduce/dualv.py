@@ -1,7 +1,7 @@
 """DualV, the over-actuated robot of [Briot2015]: its tables and figures, from logs of the virtual machine.
 
 The paper's logs are not published. Ours come from `dynident_papers.robots.dualv.machine()`: parameters of Table 2 (case 1), a
-structure that gives way at 100 Hz, motors and joints that rub, encoders that count, a preload, 10 % noise on the torques.
+structure with a first mode of 100 Hz, friction in motors and joints, quantising encoders, a preload, 10 % torque noise.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from dynident_papers.reproduce.drawing import panels, paths
 from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident_papers.robots import dualv
 from dynident_papers.robots.proofs import proof_case
+from dynident_papers.workspace import largest_acceleration
 
 CASES = {"case 1": "independent", "case 2": ("motor_1", "motor_2", "motor_3")}
 NOISE, PRELOAD = 0.1, (5.0, -3.0, 2.0, 4.0)  # of the RMS torque; N m
@@ -121,7 +122,7 @@ def dualv_table_2() -> Reproduction:
     throws = "on the virtual machine the paper's rule alone drops inertias that are there, so an F-test stops it here"
 
     def dropped() -> bool:
-        """Tell whether the rule alone drops inertias in case 1 and the mass of the platform in case 2."""
+        """Return whether the rule alone drops inertias in case 1 and the mass of the platform in case 2."""
         kept = {
             case: {dualv.paper_symbol(n) for n, a in zip(f.base.names, f.active, strict=True) if a} for case, f in rule.items()
         }
@@ -250,7 +251,7 @@ def dualv_table_4() -> Reproduction:
     soft = "gains are w^2 J with J = zz_1iR of Table 2; with the inertia of all bodies PD errors are less than half as large"
 
     def softer() -> bool:
-        """Tell whether the inertia in the gains decides about the errors of the PD."""
+        """Return whether the inertia in the gains decides about the errors of the PD."""
         sizes = [np.mean([largest(run, "feedback alone", name) for name in case.motions]) for run in (proof, stiff)]
         return bool(sizes[1] < 0.5 * sizes[0])
 
@@ -306,6 +307,23 @@ def dualv_fig_7() -> Reproduction:
     curves = {name: (m.q[:, 0], m.q[:, 1]) for name, m in motions.items()}
     return Reproduction(
         (Table("our trajectories", rows),), {"paths": lambda: paths(curves, ("x [m]", "y [m]"))}, (ABOUT_MOTIONS,)
+    )
+
+
+@reproduction("dualv-acceleration", "largest acceleration of the platform", "[Briot2015, section 5.1]", seconds=2)
+def dualv_acceleration() -> Reproduction:
+    """Solve a linear programme with 127 N m per motor and the inertias of Table 2, from rest at home."""
+    robot, angles = dualv.machine().model, np.deg2rad(np.arange(0.0, 180.0, 15.0))
+    found = [
+        largest_acceleration(robot, [127.0] * 4, (np.cos(x), np.sin(x), 0.0), np.zeros(3), "platform").in_g for x in angles
+    ]
+    why = "25 g is a round number below what the motors can do in every direction"
+    rows = (
+        Row("in the worst direction", min(found), 25.0, "g", why),
+        Row("in the best direction", max(found), None, "g"),
+    )
+    return Reproduction(
+        (Table("acceleration from rest at home", rows),), notes=(why,), experiments={why: lambda: min(found) > 25.0}
     )
 
 

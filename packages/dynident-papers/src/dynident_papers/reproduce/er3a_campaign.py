@@ -158,11 +158,14 @@ def fig_22() -> Reproduction:
     rows.append(Row("hottest joint", hottest, 60.0, "degC", why))
     figures: dict[str, Any] = {}
     for entry in whole.heating:
-        figures[f"{entry.joint}: normalised friction over time (Fig. 22)"] = entry.plot
+        figures[f"{entry.joint}: normalised friction over time, all speeds together"] = entry.plot
     for item in whole.study.joints[1:4]:
         figures[f"{item.joint}: friction against speed, cold to hot (Figs. 14 and 30)"] = item.plot
         figures[f"{item.joint}: torques of the first and last sweep (Figs. 7, 8 and 19)"] = partial(plot_sweeps, item.curves)
-    notes = ("Time constants depend on the power; those of the thesis, at full duty, are in thermal-table-8.",)
+    notes = (
+        "Time constants depend on the power; those of the thesis, at full duty, are in thermal-table-8.",
+        "That one ratio holds for all speeds (Fig. 22) is tested in thermal-eq-100.",
+    )
     return Reproduction((Table("warm-up", tuple(rows)), Table("time constants", tuple(times))), figures, notes)
 
 

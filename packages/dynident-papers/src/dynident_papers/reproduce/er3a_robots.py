@@ -8,15 +8,17 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import scipy.stats
 
 import dynident as di
+from dynident.arrays import Array
 from dynident.figures import BLUE, CURVES, INK, ORANGE, finish, label, new_figure, one_axes
 from dynident.friction import Polynomial, TemperatureDependent
 from dynident.signals import Log
 from dynident.simulate import Heating, VirtualRobot
 from dynident_lab.campaigns import read_cycles
 from dynident_lab.testbench import Estimate, FrictionHistory, Repeatability, fit_warmup, friction_study, repeatability
-from dynident_papers.reproduce.er3a_campaign import CYCLES, campaign, fits, plan, study
+from dynident_papers.reproduce.er3a_campaign import CYCLES, VIRTUAL, campaign, fits, plan, study
 from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident_papers.robots import er3a_c60
 
@@ -268,3 +270,73 @@ def fig_21() -> Reproduction:
         return figure
 
     return Reproduction((Table("two postures", tuple(rows)),), {"torques of joint 1 (Fig. 21)": torques})
+
+
+# ---- one ratio for all speeds --------------------------------------------------------------------------------------------
+
+TEMPERATURES = (20.0, 25.0, 30.0, 35.0, 40.0, 45.0)  # degC
+
+
+def one_ratio(friction: Array, std: Array) -> tuple[Array, float]:
+    """Return friction of temperatures x speeds over that of the first one, and the probability of its spread if all are one.
+
+    friction = c_speed r_temperature is fitted by weighted least squares; what is left has a chi-squared distribution.
+    """
+    r, w = np.ones(len(friction)), std**-2.0
+    for _ in range(50):
+        c = np.sum(w * friction * r[:, None], axis=0) / np.sum(w * r[:, None] ** 2, axis=0)
+        r = np.sum(w * friction * c, axis=1) / np.sum(w * c**2, axis=1)
+    left = float(np.sum(w * (friction - np.outer(r, c)) ** 2))
+    return friction / friction[0], float(scipy.stats.chi2.sf(left, friction.size - r.size - c.size + 1))
+
+
+@reproduction(
+    "thermal-eq-100",
+    "normalised friction of all speeds is one curve",
+    "[Pagani2022, eq. 100, section 4.3.1, Fig. 22]",
+    seconds=4,
+    kind="virtual",
+)
+def eq_100() -> Reproduction:
+    """Plateaus of joint 4 at six temperatures: friction over cold friction, speed by speed."""
+    from dynident_lab.testbench import find_plateaus, friction_curves  # noqa: PLC0415
+    from dynident_lab.thermal import cooling_test  # noqa: PLC0415 - only here
+
+    curve = cooling_test("ER3A-C60", er3a_c60.limits(), "joint_4", cycles=2).stages[0].curve
+    model, friction, std = er3a_c60.thermal_models()[3], [], []
+    for k, heat in enumerate(TEMPERATURES):
+        warm = replace(er3a_c60.machine(), thermal={"joint_4": Heating(model, start=[heat, heat])})
+        log = warm.simulate(curve, log_cycle=0.004, seed=k).log
+        found = friction_curves(find_plateaus(log, "joint_4"), by="all", gravity=False)
+        pairs = np.abs(found.friction).reshape(-1, 2), found.std.reshape(-1, 2)  # both directions of every speed
+        friction.append(pairs[0].mean(axis=1))
+        std.append(0.5 * np.linalg.norm(pairs[1], axis=1))
+    f, s = np.array(friction), np.array(std)
+    ratio, p = one_ratio(f, s)
+    spread = 100.0 * float(np.max(np.ptp(ratio, axis=1) / ratio.mean(axis=1)))
+    text = "a speed whose friction fell by 3 % less in the hottest test would be found"
+
+    def power() -> bool:
+        """Tell whether the test finds such a speed, and accepts the data."""
+        other = f.copy()
+        other[-1, 2] *= 1.03
+        return one_ratio(other, s)[1] < 0.01 < p
+
+    def curves() -> Any:
+        figure, axes = one_axes(7.2, 3.6, "temperature [degC]", "friction over cold friction", "Joint 4: six speeds")
+        for k, level in enumerate(found.levels):
+            axes.plot(TEMPERATURES, ratio[:, k], "o-", markersize=3, linewidth=0.8, label=f"{np.rad2deg(level):.0f} deg/s")
+        axes.legend(frameon=False, fontsize=7, ncols=2)
+        return figure
+
+    rows = (
+        Row("largest spread between the speeds", spread, None, "%"),
+        Row("probability of this spread if one ratio holds for all speeds", p, None),
+        Row("friction at 45 degC over that at 20 degC", float(ratio[-1].mean()), None),
+    )
+    return Reproduction(
+        (Table("six speeds at six temperatures", rows),),
+        {"friction of every speed over that of the cold joint (Fig. 22)": curves},
+        (VIRTUAL, text),
+        {text: power},
+    )

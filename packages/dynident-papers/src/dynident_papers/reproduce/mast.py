@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from dynident_papers.servo.modal_fit import fit_modal
 from dynident_papers.workspace.workspace import workspace_map
 
 FREQUENCIES = (0.4, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
+CYCLES = {0.4: 1.5, 5.0: 5.0, 10.0: 15.0}  # of the time domain tests, by their frequency [Hz]
+SIZES = {"z": (5e-3, 2e-3, 1e-3), "psi": (1.5e-2, 6e-3, 3e-3), "theta": (1.5e-2, 6e-3, 3e-3)}  # their amplitudes [m, rad], ours
 QUICK: dict[str, Any] = {"elastic": False, "step": 5e-4}  # 914 Hz shafts do not act below 20 Hz
 
 
@@ -95,10 +98,10 @@ def mast_bode() -> Reproduction:
     )
 
 
-def _sine(f: float, amplitude: float, cycles: float) -> di.Motion:
-    """Return the table heaving about home."""
+def _sine(f: float, amplitude: float, cycles: float, axis: int = 0) -> di.Motion:
+    """Return one coordinate of the table moving about home, z, psi or theta."""
     w, t = 2.0 * np.pi * f, np.arange(0.0, cycles / f, 1e-3)
-    way = np.array([[amplitude, 0.0, 0.0]])
+    way = amplitude * np.eye(3)[[axis]]
     s, c = np.sin(w * t)[:, None], np.cos(w * t)[:, None]
     return di.Motion(t, mast.TRIPOD.home + way * s, way * w * c, -way * w**2 * s)
 
@@ -106,7 +109,7 @@ def _sine(f: float, amplitude: float, cycles: float) -> di.Motion:
 @reproduction(
     "mast-torques",
     "torques with catalogue data, and their fit",
-    "[Roldan2017, section 4.2.4.2, figure 4.24]",
+    "[Roldan2017, section 4.2.4.2, figures 4.24 to 4.26]",
     40,
     kind="virtual",
 )
@@ -127,22 +130,26 @@ def mast_torques() -> Reproduction:
         Row("Coulomb friction, catalogue", mast.COULOMB_CATALOGUE, None, "N m"),
         Row("Coulomb friction, fitted", float(fit.values[1]), mast.COULOMB_ADJUSTED, "N m", virtual, "round trip"),
     )
-    figures: dict[str, Callable[[], Any]] = {
-        f"z motion at {f:g} Hz: position and torque (figure 4.24)": _drawn(*pair) for f, pair in runs.items()
-    }
+    figures: dict[str, Callable[[], Any]] = {}
+    for axis, (name, sizes) in enumerate(SIZES.items()):
+        for (f, cycles), size in zip(CYCLES.items(), sizes, strict=True):
+            title = f"{name} motion at {f:g} Hz: position and torque (figure 4.{24 + axis})"
+            figures[title] = partial(_drawn, real, catalogue, _sine(f, size, cycles, axis), axis)
     return Reproduction((Table("the simulator fitted to torques", rows),), figures | {"the fit": fit.plot})
 
 
-def _drawn(real: Any, catalogue: Any) -> Callable[[], Any]:
+def _drawn(real: di.VirtualRobot, catalogue: di.VirtualRobot, motion: di.Motion, axis: int) -> Any:
+    """Return position of a coordinate and torque of a motor, of the machine and of the one with catalogue data."""
+    own, other, unit = real.simulate(motion), catalogue.simulate(motion), "mm" if axis == 0 else "mrad"
     curves = {
-        "z [mm]": {
-            "command": 1e3 * (real.reference.q[:, 0] - mast.TRIPOD.home[0]),
-            "machine": 1e3 * (real.truth.motion.q[:, 0] - mast.TRIPOD.home[0]),
-            "catalogue": 1e3 * (catalogue.truth.motion.q[:, 0] - mast.TRIPOD.home[0]),
+        f"{list(SIZES)[axis]} [{unit}]": {
+            "command": 1e3 * (own.reference.q[:, axis] - mast.TRIPOD.home[axis]),
+            "machine": 1e3 * (own.truth.motion.q[:, axis] - mast.TRIPOD.home[axis]),
+            "catalogue": 1e3 * (other.truth.motion.q[:, axis] - mast.TRIPOD.home[axis]),
         },
-        "torque of motor 1 [N m]": {"machine": real.truth.motor_torque[:, 0], "catalogue": catalogue.truth.motor_torque[:, 0]},
+        "torque of motor 1 [N m]": {"machine": own.truth.motor_torque[:, 0], "catalogue": other.truth.motor_torque[:, 0]},
     }
-    return lambda: panels(real.truth.t, curves, "time [s]", 1)
+    return panels(own.truth.t, curves, "time [s]", 1)
 
 
 @reproduction("mast-workspace", "singularities over the tilts", "[Roldan2016, section 2.4.2]", 8)

@@ -71,7 +71,7 @@ def prr2_table_6_1() -> Reproduction:
 def within_rounding(
     C: np.ndarray, V: np.ndarray, names: Sequence[str], trusted: Mapping[str, float], table: Mapping[str, Any], **options: Any
 ) -> bool:
-    """Tell whether numbers that round to the printed ones, four decimals, give every printed mean and deviation."""
+    """Return whether numbers that round to the printed ones, four decimals, give every printed mean and deviation."""
     rng, draws = np.random.default_rng(0), []
     for _ in range(60):
         near = V + rng.uniform(-5e-5, 5e-5, np.shape(V))
@@ -161,10 +161,20 @@ def prr2_validation() -> Reproduction:
     known = dict(zip(("Fc1", "Fc2", "c1", "c2", "m1", "m2", "m6", "m3"), prr2.thesis_system()[1], strict=True))
     columns = [prr2.PARAMETER_NAMES.index(name) for name in prr2.BASE_LEADERS]
     reduced = at[:, :, columns] @ [known[name] for name in prr2.BASE_LEADERS]
-    apart = float(np.abs(reduced - at @ [prr2.TABLE_6_2[name][0] for name in prr2.PARAMETER_NAMES]).max())
+    means = at @ [prr2.TABLE_6_2[name][0] for name in prr2.PARAMETER_NAMES]
+    apart = float(np.abs(reduced - means).max())
     rows.append(Row("base against mean parameters, largest", apart, 20, "N", "on our excitation; the thesis' is not printed"))
     whole = Row("relative error on the validation", 100.0 * score.metrics.relative, None, "%")
     motion = {f"rho{i + 1} [m]": {"command": test.reference.q[:, i], "machine": test.truth.motion.q[:, i]} for i in (0, 1)}
+    driven = prr2.MOTOR_RATIO * prr2.TORQUE_CONSTANT * np.asarray(train.log.effort)
+    both = {
+        f"force of actuator {i + 1} [N]": {
+            "machine": np.interp(wanted.t, train.log.t, driven[:, i]),
+            "base parameters": reduced[:, i],
+            "means": means[:, i],
+        }
+        for i in (0, 1)
+    }
     force = {f"force of actuator {i + 1} [N]": {"machine": measured[:, i], "identified": predicted[:, i]} for i in (0, 1)}
     return Reproduction(
         (Table("validation at 3.5 Hz", (*rows, whole)), Table("base parameters", tuple(values))),
@@ -172,6 +182,7 @@ def prr2_validation() -> Reproduction:
             "motion of the validation (figure 6.7)": lambda: panels(test.truth.t, motion, "time [s]"),
             "forces of the validation (figure 6.8)": lambda: panels(score.t, force, "time [s]"),
             "identification motion (figure 6.5)": train.plot,
+            "its forces, with base parameters and means of Table 6.2 (figure 6.6)": lambda: panels(wanted.t, both, "time [s]"),
         },
         prr2.NOTES,
     )

@@ -121,7 +121,7 @@ def prs3_table_4() -> Reproduction:
     note = "no sliders that round to the printed ones give it; the other eleven are met"
 
     def apart() -> bool:
-        """Tell whether sliders within half a micrometre of those printed stay below or above the printed rise."""
+        """Return whether sliders within half a micrometre of those printed stay below or above the printed rise."""
         s, printed = np.array(prs3.TABLE_4[0].s), _printed("fkp")[0, 0]
         corners = np.array(np.meshgrid(*[(-5e-7, 5e-7)] * 3)).reshape(3, -1).T
         rise = prs3.forward_kinematics(s + corners)[:, 0] - prs3.HEIGHT

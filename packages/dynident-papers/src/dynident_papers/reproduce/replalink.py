@@ -101,7 +101,7 @@ def replalink_table_6_4() -> Reproduction:
 @reproduction(
     "replalink-validation",
     "identified torques on a four-bar motion",
-    "[Roldan2017, sections 6.2.6 and 6.2.7, figures 6.17 to 6.19]",
+    "[Roldan2017, sections 6.2.6 and 6.2.7, figures 6.18 and 6.19]",
     20,
     kind="virtual",
 )
@@ -145,3 +145,49 @@ def replalink_validation() -> Reproduction:
             "torques of the validation (figure 6.19)": lambda: panels(score.t, torque, "time [s]"),
         },
     )
+
+
+@reproduction(
+    "replalink-fig-6-17",
+    "torques with mean and with optimised parameters",
+    "[Roldan2017, section 6.2.6, figure 6.17]",
+    2,
+    kind="virtual",
+)
+def replalink_fig_6_17() -> Reproduction:
+    """Take the printed parameters along the motion of Table 6.3: the base model, the means and the optimum of Table 6.4."""
+    motion = replalink.initial_motion()
+    Y, (C, V) = replalink.regressor(motion.q, motion.v, motion.a), replalink.thesis_system()
+    torque = {"base parameters": Y @ np.linalg.lstsq(C, V, rcond=None)[0]}
+    for k, name in ((0, "means"), (2, "optimum")):
+        torque[name] = Y @ [replalink.TABLE_6_4[each][k] for each in replalink.PARAMETER_NAMES]
+    why = "along Table 6.3, where the search for the thesis' motion starts; that motion and its torques are not published"
+    largest = {name: np.abs(x - torque["base parameters"]).max(axis=0) for name, x in torque.items()}
+    rows = [
+        Row(
+            "means against the base model, worse actuator",
+            float(largest["means"].max()),
+            63.5,
+            "N m",
+            f"{why}; the printed number is against measured torques",
+        ),
+        *(
+            Row(f"largest torque of actuator {i + 1}", float(x), None, "N m")
+            for i, x in enumerate(peak(torque["base parameters"]))
+        ),
+        *(
+            Row(f"optimum against the base model, actuator {i + 1}", float(x), None, "N m")
+            for i, x in enumerate(largest["optimum"])
+        ),
+    ]
+    curves = {f"torque of actuator {i + 1} [N m]": {name: x[:, i] for name, x in torque.items()} for i in (0, 1)}
+    return Reproduction(
+        (Table("torques behind the gears", tuple(rows)),),
+        {"torques of base, mean and optimised parameters (figure 6.17)": lambda: panels(motion.t, curves, "time [s]")},
+        ("the optimum is near the base model, the means are not: the thesis' conclusion",),
+    )
+
+
+def peak(x: np.ndarray) -> np.ndarray:
+    """Return the largest absolute value of every column."""
+    return np.abs(x).max(axis=0)

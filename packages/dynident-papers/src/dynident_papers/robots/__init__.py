@@ -1,4 +1,4 @@
-"""Robots of the literature: their models as printed (misprints corrected), and as mechanisms. Each is loaded on first use."""
+"""Robots from the literature: models as printed (misprints corrected) and as mechanisms, loaded on first use."""
 
 from dynident.lazy import attach
 

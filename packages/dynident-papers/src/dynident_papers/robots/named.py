@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 NOISE = 1e-3  # of a recorded effort, over the largest: two digits of 12 bits
 RANGE = 20.0  # A: that of a current sensor whose drive has no limit
+STIFFER = {
+    "prs3": {"velocity_feedforward": 1.0, "position_cycle": 0.001}
+}  # sliders that stand a fifth of the time show nothing
 FINE = 500.0  # Hz: rate of a motion that is not given as a curve
 
 
@@ -42,7 +45,8 @@ def _machine(name: str, **options: float) -> VirtualRobot:
     if not np.any(sensors.effort_noise):
         largest = np.array([min(drive.motor.current_limit, RANGE) for drive in found.drives])
         sensors = replace(sensors, effort_noise=NOISE * largest)
-    return replace(found, mechanism=replace(found.mechanism, name=name), sensors=sensors)
+    controller = replace(found.controller, **STIFFER[name]) if name in STIFFER else found.controller
+    return replace(found, mechanism=replace(found.mechanism, name=name), sensors=sensors, controller=controller)
 
 
 def _proof_case(name: str, options: Mapping[str, float], seed: int) -> ProofCase:
@@ -123,8 +127,10 @@ def _cft_cartesian() -> di.Mechanism:
     return replace(robots.cft.cartesian_model(), name="cft_cartesian")
 
 
-def _cft_reference(plan: Plan) -> di.Motion:
-    """Return a plan of xc1 ... xc4 as a motion of the joints, finely sampled."""
+def _cft_reference(plan: Plan) -> di.Motion | Plan:
+    """Return a plan of xc1 ... xc4 as a motion of the joints, finely sampled; one of the joints as it is."""
+    if tuple(plan.coordinates) != robots.cft.CARTESIAN:
+        return plan
     motion = plan.motion(max(plan.rate, FINE))
     return robots.cft.cartesian_reference(motion.t, motion.q, motion.v, motion.a)
 
@@ -132,17 +138,26 @@ def _cft_reference(plan: Plan) -> di.Motion:
 cft_published = replace(_robot("cft", added_inertia=0.0), mechanism=partial(_chain, "cft"))
 cft = replace(
     _robot("cft"),
+    friction=dict.fromkeys(("q1", "q2", "q4", "q5"), "viscous + tanh + tanh"),  # (13)
+    possible=False,
+    reference=_cft_reference,
     notes=(
         "0.2 kg m^2 are added to q4 and q5: the published mass matrix is indefinite on a third of the workspace; the robot "
         "cft_published is without them",
     ),
 )
-cft_cartesian = replace(cft, mechanism=_cft_cartesian, reference=_cft_reference)
+cft_cartesian = replace(cft, mechanism=_cft_cartesian)
 dualv = _closed("dualv")
 er3a_c60 = _robot("er3a_c60")
-five_bar = replace(_closed("five_bar"), compare=_five_bar_tests)
+five_bar = replace(_closed("five_bar"), compare=_five_bar_tests, friction=dict.fromkeys(("alpha1", "alpha4"), "viscous + tanh"))
 mast = replace(_closed("mast"), response=_mast_response)
 prr2 = _closed("prr2")
-prs3 = _closed("prs3")
+prs3 = replace(
+    _closed("prs3"),
+    notes=(
+        "position loop every 1 ms with velocity feed-forward; with the 5 ms of [Ruiz2016] friction holds the sliders for a "
+        "fifth of the time",
+    ),
+)
 replalink = _closed("replalink")
-rrr = _robot("rrr")
+rrr = replace(_robot("rrr"), friction=dict.fromkeys(("waist", "shoulder", "elbow"), "sigmoid"))  # (9)

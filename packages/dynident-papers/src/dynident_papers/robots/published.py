@@ -130,7 +130,7 @@ ASSUMED: dict[str, tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]
         "[Roldan2016] prints a stroke of 0.3 m, tilts up to 20 degrees and a bandwidth of 4 Hz",
     ),
     "prs3": (
-        (2e-3, 3.49e-3, 3.49e-3), (0.02, 0.03, 0.03), (0.4, 0.6, 0.6), 5.0,
+        (2e-3, 3.49e-3, 3.49e-3), (0.08, 0.16, 0.16), (4.0, 8.0, 8.0), 1.0,
         "[Ruiz2016] prints z +- 2 mm and tilts of +- 0.2 degrees",
     ),
 }  # fmt: skip

@@ -39,7 +39,7 @@ class ActuatorFit(Result):
 
     names: tuple[str, ...]  # ``inertia`` and the parameters of the friction law, linear ones before shapes
     values: Array  # J [kg m^2] and the friction's numbers
-    covariance: Array  # Of the values
+    covariance: Array  # Covariance of the values
     law: FrictionLaw  # The law of friction
     error: float  # RMS of the torque that is not explained [N m]
     relative_error: float  # The same over the RMS of the torque
@@ -50,7 +50,7 @@ class ActuatorFit(Result):
 
     @property
     def standard_deviation(self) -> Array:
-        """Of the values, (p,)."""
+        """Standard deviations of the values, (p,)."""
         return np.sqrt(np.diag(self.covariance))
 
     @property
@@ -112,10 +112,10 @@ def fit_actuator(
     torque_constant : float, optional
         K_t [N m/A].
     cutoff : float, optional
-        Of the zero-phase low-pass [Hz]; needed unless velocity and acceleration are given. Several times the highest
+        Cut-off of the zero-phase low-pass [Hz]; needed unless velocity and acceleration are given. Several times the highest
         frequency of the motion: [Roldan2017] takes 3 Hz for sines of up to 0.5 Hz.
     law : FrictionLaw, optional
-        Of the friction; ``Coulomb() + Viscous()`` if not given. ``Tanh() + Viscous()`` is equation 4.10.
+        Friction law; ``Coulomb() + Viscous()`` if not given. ``Tanh() + Viscous()`` is equation 4.10.
     velocity, acceleration : array_like, (N,), optional
         Known motion [rad/s, rad/s^2], in place of derivatives of the position.
 
@@ -257,5 +257,5 @@ def _check_rank(Phi: Array, norm: Array, names: tuple[str, ...]) -> None:
     if values[-1] < BLIND * values[0]:
         mixed = [name for name, share in zip(names, np.abs(vectors[-1]), strict=True) if share > 0.1]
         raise IdentificationError(
-            f"the motion cannot tell {', '.join(mixed)} apart; vary speed and acceleration, or use a simpler law"
+            f"the motion does not separate {', '.join(mixed)} apart; vary speed and acceleration, or use a simpler law"
         )

@@ -42,7 +42,7 @@ class ModalFit(Result):
 
     names: tuple[str, ...]  # ``f_1, ..., xi_1, ..., residue_1, ..., rigid, upper``
     values: Array
-    covariance: Array  # Of the values; noise is estimated from the residual
+    covariance: Array  # Covariance of the values; noise is estimated from the residual
     modes: int  # Number of modes
     error: float  # RMS of the residual, relative to the weights (to the measured magnitude by default)
 
@@ -84,7 +84,7 @@ class ModalFit(Result):
 
     @property
     def standard_deviation(self) -> Array:
-        """Of the values, (p,)."""
+        """Standard deviations of the values, (p,)."""
         return np.sqrt(np.diag(self.covariance))
 
     @property

@@ -175,7 +175,7 @@ def zone_tuning(
         scale = kp / max(duration, 1e-12)
         aim = 0.5 * (least + most)
         ki, met = tuner.largest(lambda x: tuner(Gains(kp, x, kd), "integral"), scale, aim, tolerance)
-        note += "" if met else "; ki stopped after 40 doublings below the wanted overshoot"
+        note += "" if met else "; ki stopped after 40 doublings below the required overshoot"
     last = tuner(Gains(kp, ki, kd), "integral" if integral else "proportional")
     return ZoneTuning(last.gains, last.overshoot, last.rise_time, tuple(tuner.history), note)
 

@@ -96,7 +96,7 @@ class TwoPole(ThermalModel):
 
     @staticmethod
     def read(y: Sequence[Any], ambient: Any) -> Any:
-        """Temperature of the rubbing parts: both poles above the surroundings."""
+        """Temperature of the friction surfaces: both poles above the surroundings."""
         return y[0] + y[1] + ambient
 
     def _rest(self, ambient: float) -> Array:

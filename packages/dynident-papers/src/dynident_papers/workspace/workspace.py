@@ -49,7 +49,7 @@ class Singularity(Result):
     type2 : ndarray, (N,)
         Parallel: near 0 the platform moves while the motors rest.
     constraint : ndarray, (N,)
-        Of the closure equations, smallest over largest singular value: near 0 the loops gain a freedom. 1 without loops.
+        Ratio of smallest to largest singular value of the closure equations: near 0 the loops gain a freedom. 1 without loops.
     dexterity : ndarray, (N,)
         Inverse condition number of the velocities of the platform per velocity of the motors.
     """
@@ -161,7 +161,7 @@ class WorkspaceMap(Result):
     first: Array  # Their values
     second: Array  # Their values
     held: Mapping[str, float]  # The coordinates that stay
-    units: tuple[str, str]  # Of the two coordinates
+    units: tuple[str, str]  # Units of the two coordinates
     position: Array  # Origin of the frame [m]
     type1: Array  # As in `Singularity`
     type2: Array  # As in `Singularity`

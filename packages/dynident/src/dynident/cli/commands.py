@@ -27,7 +27,7 @@ OWN: dict[str, tuple[Group, str]] = {
         "Identify a robot from its logs: writes fit.json, the identified description, report.html and verdict.json.",
     ),
     "validate": (START, "Compare an identified model with logs it was not fitted to."),
-    "report": (START, "Write the HTML report of a fit, or, given two fits, the page that compares them."),
+    "report": (START, "Write the HTML report of a fit."),
     "compare": (
         START,
         "Fit every estimator to the same logs: errors, coverage, time, and whether least squares is biased.",
@@ -51,7 +51,7 @@ OWN: dict[str, tuple[Group, str]] = {
     "ik": (MODEL, "Solve inverse kinematics: all branches in closed form, or one solution numerically."),
     "partitions": (
         MODEL,
-        "Rank the motors on which torques of a robot with more motors than freedoms can be projected, along a motion.",
+        "Rank the choices of motors on which torques of an over-actuated robot can be projected, along a motion.",
     ),
     "monitor": (
         MODEL,
@@ -81,9 +81,13 @@ OTHERS: dict[str, tuple[Group, str]] = {
         MODEL,
         "Check properties that every robot's dynamics have: M > 0, skew-symmetry, energy, Jacobians; bounds of M, C and g.",
     ),
+    "compare-fits": (
+        EXPERIMENTS,
+        "Write a page that compares two fits of a robot: errors, parameters that changed, predictions on the same logs.",
+    ),
     "controller": (
         EXPERIMENTS,
-        "Serve a virtual robot as a controller: motion task, feedback, limits, alarms and a thermal state that goes on.",
+        "Serve a virtual robot as a controller: motion task, feedback, limits, alarms and a persistent thermal state.",
     ),
     "cycles": (
         EXPERIMENTS,
@@ -104,7 +108,7 @@ OTHERS: dict[str, tuple[Group, str]] = {
     ),
     "record": (
         EXPERIMENTS,
-        "Run a plan on a controller and record it; a crash loses nothing, and --resume goes on where it was.",
+        "Run a plan on a controller and record it; a crash loses nothing, and --resume continues.",
     ),
     "reduction": (MODEL, "Show which parameters the torque of each joint depends on, by QR and SVD of its regressor."),
     "repeatability": (
@@ -124,10 +128,19 @@ OTHERS: dict[str, tuple[Group, str]] = {
         CONTROL,
         "Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one.",
     ),
+    "workbench": (
+        START,
+        "Open a page in the browser that leads from a robot description to a verdict, in six stages.",
+    ),
     "workspace": (
         MODEL,
         "Map where a robot can go over two coordinates, with its singularities of type 1 (serial) and 2 (parallel).",
     ),
+    "acceleration": (
+        MODEL,
+        "Find the largest acceleration of a known machine's tool from rest at home, within the torques of its motors.",
+    ),
+    "write": (CONTROL, "Write a text with the tool of a robot in a vertical plane: a demanding motion for simulate."),
 }
 _CAMPAIGN = "did you mean 'dynident simulate-campaign'?"
 _XACRO = "files are evaluated safely; leave it out, or expand the file with ROS's xacro first"

@@ -44,7 +44,7 @@ out = _Plain(highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
 def note(text: str) -> None:
-    """Tell something on standard error."""
+    """Print a note on standard error."""
     notes.print(f"note: {in_options(text)}", style="yellow")
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 estimation: Any = import_module("dynident.identify")  # the package, not the function di.identify
 OF_FACTORS = ("map", "wls", "ols", "entropic")  # triangles are enough for these; the others look at single rows
-OF_ROWS = ("gls", "huber", "tukey", "tls", "ml", "iv", "rls", "didim", "output-error")
+OF_ROWS = ("gls", "huber", "tukey", "tls", "ml", "iv", "didim", "output-error")
 RULES = ("auto", "physical", "prior", "minimum_norm")
 
 EstimatorName = Annotated[
@@ -55,9 +55,9 @@ class FilterOptions:
     filter_order: int = 4
     """Order of the Butterworth low-pass in one direction, 1 to 10."""
     causal: bool = False
-    """Filter forward only, as a controller does on line: all signals are late alike."""
+    """Filter forward only, as a controller does on line: all signals have the same delay."""
     decimation: str = "auto"
-    """Samples per row: regressor and efforts are low-passed alike, then thinned; or auto."""
+    """Samples per row: regressor and efforts pass the same low-pass, then are decimated; or auto."""
     standstill: float = 0.0
     """Leave out speeds below this share of a joint's RMS speed, where it may stick (0.1 is usual)."""
 
@@ -125,7 +125,7 @@ class LoopOptions:
 @Parameter(name="*", group=KNOWN)
 @dataclass(frozen=True)
 class KnownOptions:
-    """What is known beside the description."""
+    """Knowledge in addition to the description."""
 
     mass: tuple[str, ...] = ()
     """Weighed mass of a body, as forearm=3.2 or forearm=3.2+-0.05 [kg]; several times."""
@@ -139,7 +139,7 @@ class KnownOptions:
     """population_TYPE.json of a fleet: what robots of the type have in common."""
 
     def knowledge(self, sidecar: Path | None) -> di.Knowledge | None:
-        """Return what the sidecar and the options tell, the options last; None when they tell nothing."""
+        """Return the knowledge of the sidecar and the options, the options last; None if there is none."""
         told = di.Knowledge() if sidecar is None else di.Knowledge.from_sidecar(sidecar)
         masses = {**told.masses, **{body: _value(text, "mass") for body, text in _pairs(self.mass, "mass").items()}}
         centres = {**told.centres, **{body: _list(text, "centre") for body, text in _pairs(self.centre, "centre").items()}}
@@ -186,7 +186,6 @@ def estimator_of(
         "tls": lambda: estimation.TLS(recovery=rule),
         "ml": lambda: estimation.ML(recovery=rule),
         "iv": lambda: estimation.IV(recovery=rule, **instruments),
-        "rls": lambda: estimation.RLS(recovery=rule),
         "didim": lambda: estimation.DIDIM(loop=loop, recovery=rule),
         "output-error": lambda: estimation.OutputError(loop=loop, recovery=rule),
     }
@@ -218,7 +217,7 @@ def _list(text: str, option: str) -> list[float]:
 
 
 def without_efforts(mechanism: di.Mechanism, logs: Sequence[di.Log], solver: Any, options: dict[str, Any]) -> di.Regression:
-    """Return the evidence of commands and positions alone, after saying what they can show."""
+    """Return the regression data of commands and positions alone, after reporting what they determine."""
     if not isinstance(solver, estimation.OutputError):
         raise DynidentError(
             f"log '{logs[0].name}' has no efforts: its commands and positions are fitted by --estimator output-error, with the "

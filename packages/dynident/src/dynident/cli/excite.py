@@ -25,7 +25,7 @@ from dynident.cli.options import (
     check_output,
     typed,
 )
-from dynident.cli.progress import shown
+from dynident.cli.progress import for_programs, print_progress, shown
 from dynident.cli.published import published_limits
 from dynident.cli.robots import is_known
 from dynident.errors import DynidentError
@@ -35,6 +35,7 @@ from dynident.report.plan_page import write_plan_page
 from dynident.trajectory.curves import Fourier
 from dynident.trajectory.export import REPETITIONS
 
+BEYOND = 1e9  # stands for a relative deviation without bound, which JSON cannot hold
 AS_RECORDED = RecordedOptions()
 
 
@@ -214,6 +215,18 @@ class _Clock(ProgressColumn):
 @contextmanager
 def searching(budget: float | None, quiet: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Yield a function that shows the best value and the tightest limit so far; a bar on a terminal, nothing elsewhere."""
+    if for_programs():
+        print_progress({"step": 0, "of": budget, "text": "looking for motions inside the limits"})
+
+        def line(state: dict[str, Any]) -> None:
+            value = ", ".join(f"{name} {number:.5g}" for name, number in state["values"].items())
+            text = f"best {value}; tightest limit: {state['limit']}, {state['margin']:.1%} left"
+            relative = [min(float(x), BEYOND) for x in state["relative"]]
+            known = {"names": state["names"], "relative": relative}
+            print_progress({"step": state["seconds"], "of": budget, "text": text, **known})
+
+        yield line
+        return
     with shown((_Clock(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False)), quiet) as bar:
         task = bar.add_task("looking for motions inside the limits", total=budget)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +15,7 @@ import dynident as di
 from dynident.cli.consoles import note, out, print_json
 from dynident.cli.options import AS_WRITTEN, AsJson, Folder, Robot, RobotOptions, check_output, fit_in
 from dynident.errors import DynidentError
-from dynident.export.robot import export_robot
+from dynident.export.robot import export_robot, read_back
 from dynident.mechanism.files import is_mjcf, is_patched, save_robot
 from dynident.plugins import EXPORTERS, PluginError, entries, not_installed, require
 
@@ -137,7 +138,9 @@ def export(
             files = model.write_description(robot, output, described.search, described.arguments(), described.sidecar)
         else:
             files = save_robot(identified, output)
-        data, text = {"written": [str(path) for path in files]}, f"written: {', '.join(map(str, files))}"
+        difference = read_back(identified, files)
+        data = {"written": [str(path) for path in files], "difference": None if math.isnan(difference) else difference}
+        text = f"written: {', '.join(map(str, files))}"
     if as_json:
         print_json(data | {"impossible": impossible})
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -49,8 +49,10 @@ from dynident.cli.options import (
     friction_laws,
     projection_of,
     typed,
+    understood,
 )
 from dynident.cli.progress import progress
+from dynident.cli.robots import KnownRobot, find_robot, is_known
 from dynident.cli.words import COMMAND, in_options
 from dynident.errors import DynidentError
 from dynident.identify.regression.logs import match
@@ -94,7 +96,7 @@ def identify(
     logs
         Logs to fit, all of the same robot.
     validate
-        Log that is not fitted, to judge the model on; several times.
+        Log to judge the model on, not fitted; several times.
     hold_out
         Share to hold out where no log or stage of a plan validates; 0 for none.
     refit
@@ -115,20 +117,28 @@ def identify(
     looped.check(estimator)
     _check_columns(order, rank_tolerance, friction)
     _check_linear(estimator, friction, essential, contributing)
+    if is_known(robot):
+        linear = estimator not in ("map", "wls", "ols") or (essential, contributing, order) != (None, None, None)
+        friction, recovery = _as_known(find_robot(str(robot)), friction, recovery, linear or rank_tolerance != RANK_TOLERANCE)
     check_output(output, folder=True)
     share = _share(hold_out)
     read = logged.reader() if plan is None else _plan_reader(logged.reader(), plan)
     # A model from positions alone is judged by logs with efforts.
     judging = replace(logged, effort=None).reader() if logged.effort == "none" else read
-    with progress(2 * len(logs) + 2 * len(validate or []) + 3, quiet) as step:
+    linear = estimator in ("map", "wls", "ols") and looped.loop is None and friction is None
+    stream = logged.stream(logs[0]) if linear and len(logs) == 1 and plan is None and not refit else None
+    with progress((2 if stream is None else stream.pieces) * len(logs) + 2 * len(validate or []) + 3, quiet) as step:
         step("reading the robot")
         described.robot(robot)  # what is wrong with it is said before long logs are read
         runs: list[di.Log] = []
         others: list[di.Log] = []
-        for paths, found, reader in ((logs, runs, read), (validate or [], others, judging)):
+        for paths, found, reader in ((logs if stream is None else [], runs, read), (validate or [], others, judging)):
             for path in paths:
                 step(f"reading {path.name}")
                 found.append(reader(path))
+        if stream is not None:
+            runs = [next(iter(stream))]
+            understood(logs[0], runs[0])
         mechanism = described.robot_of_log(robot, runs[0])
         blind = any(run.effort_kind == "none" for run in runs)
         solver = estimator_of(estimator, recovery, told, looped.closed(mechanism, runs, blind), looped.period)
@@ -137,7 +147,7 @@ def identify(
             base = di.base_parameters(match(mechanism, runs[0]).mechanism, column_order(order), tolerance=rank_tolerance)
         done = di.identify(
             mechanism,
-            runs,
+            runs if stream is None else stream,
             others or share,
             refit=refit,
             laws=friction_laws(mechanism, friction),
@@ -154,6 +164,9 @@ def identify(
         step("writing the results")
         source = robot if robot.is_file() else None
         written = done.write(output, source, described.search, described.arguments(), described.sidecar, COMMAND.get())
+    for each in done.fit.notes:
+        if each.kind == "channels_left_out":
+            note(each.sentence)
     if as_json:
         print_json(done.verdict.to_dict())
     elif quiet:  # the summary, which has them too, is not printed
@@ -165,10 +178,20 @@ def identify(
             out.print(in_options("\n\n".join([*parts, done.verdict.summary()])) + "\n")
         out.print(in_options(done.summary()))
         out.print(f"\nFiles: {'  '.join(map(str, written))}")
-        print_next(
-            *_next_step(output / "fit.json", done.verdict, logged, [str(logs[0]), "--robot", str(robot), *typed(described)])
-        )
+        inspected = [str(logs[0]), "--robot", str(robot), *typed(described)]
+        print_next(*_next_step(output / "fit.json", done, logged, inspected))
     return NOT_OK if strict and not done.verdict.ok else 0
+
+
+def _as_known(robot: KnownRobot, friction: list[str] | None, recovery: str, linear: bool) -> tuple[list[str] | None, str]:
+    """Return friction laws and recovery of a known robot where none are given; say so."""
+    if friction is None and robot.friction and not linear:
+        friction = [f"{joint}={law}" for joint, law in robot.friction.items()]
+        note(f"friction laws of the robot's source: {', '.join(friction)}; --friction chooses others")
+    if recovery == "auto" and not robot.possible:
+        recovery = "prior"
+        note("bodies of the robot's source cannot exist, so they are not made possible; --recovery physical does")
+    return friction, recovery
 
 
 def _share(text: str) -> float:
@@ -194,13 +217,15 @@ def _plan_reader(read: Callable[[Path], di.Log], plan: Path) -> Callable[[Path],
     return lambda path: refer(read(path), wanted)
 
 
-def _next_step(fit: Path, verdict: Any, logged: LogOptions, inspected: list[str]) -> list[str]:
+def _next_step(fit: Path, done: di.report.Identification, logged: LogOptions, inspected: list[str]) -> list[str]:
     """Return the command that comes next: judge the model, look for faults of the log, or use the model."""
-    options = [] if logged.effort == "none" else typed(logged)
+    verdict, options = done.verdict, [] if logged.effort == "none" else typed(logged)
     if any(not check.ok and check.name != "new_motion" for check in verdict.checks):
         return ["inspect", *inspected, *options]
     if not verdict.validated:
         return ["validate", str(fit), "OTHER_LOG", *options]
+    if done.robot.loops:
+        return ["derive", str(fit), "--c", "-o", str(fit.parent / "controller")]
     return ["export", str(fit), "--for", "mujoco", "-o", str(fit.parent / "mujoco")]
 
 

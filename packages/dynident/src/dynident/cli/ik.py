@@ -44,7 +44,7 @@ def ik(
     numeric
         Use the numeric solver (damped least squares).
     start
-        Start of the numeric solver, joint positions by commas.
+        Start of the numeric solver: comma-separated joint positions.
     """
     mechanism = described.robot(robot)
     target = _numbers(position, 3, "--position")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import dynident as di
 from dynident.cli.consoles import out, print_json, print_next
@@ -42,7 +43,7 @@ def inspect(
     mechanism = None if robot is None else described.robot_of_log(robot, read)
     found = di.inspect(read, mechanism, **filtered.options())
     if as_json:
-        print_json(found.to_dict())
+        print_json({**found.to_dict(), "log": _reading(read)})
     else:
         signals_alone = mechanism is None or mechanism.loops or read.effort_kind == "none"
         looked = SIGNALS if signals_alone else f"{SIGNALS}, {EQUATIONS}"
@@ -60,3 +61,10 @@ def inspect(
                 f"{log.name.split('.')[0]}_out",
             )
     return 0 if found.usable else NOT_OK
+
+
+def _reading(log: di.Log) -> dict[str, Any]:
+    """Return how a log was understood: channels, kind of effort, and the column and unit of every signal."""
+    keys = ("time_column", "columns", "units", "conversions")
+    known = {"joints": list(log.joints), "effort_kind": log.effort_kind, "position_side": log.position_side}
+    return {**known, "samples": len(log), "rate": log.rate, **{key: log.provenance.get(key) for key in keys}}

@@ -35,7 +35,7 @@ DrivesFile = Annotated[
         name="--drives", help="TOML file with motors, gears, encoders and friction of your robot's drives; ideal when absent."
     ),
 ]
-CONTROLLERS = ("computed_torque", "feedforward", "pd", "cascade")
+CONTROLLERS = ("computed_torque", "feedforward", "pd", "p", "cascade")
 Controller = Annotated[str, Parameter(help="Controller of a robot without drives of its own.", choices=CONTROLLERS)]
 Bandwidth = Annotated[float, Parameter(help="Bandwidth of that controller [Hz].")]
 Seed = Annotated[int, Parameter(help="Seed of all noise.", group=RARE)]

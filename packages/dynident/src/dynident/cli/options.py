@@ -19,8 +19,11 @@ from dynident.errors import DynidentError
 from dynident.files import check_replaceable
 from dynident.mechanism.files import read_robot
 from dynident.mechanism.sidecar import apply_sidecar
+from dynident.signals.reading import RULES
+from dynident.signals.stream import LogStream, is_long
 
 NOT_OK = 3
+PIECE = 100_000  # samples of a long file that are in memory at a time
 EFFORTS = ("joint_torque", "joint_force", "motor_torque", "motor_current", "voltage", "none")
 
 Robot = Annotated[
@@ -37,13 +40,13 @@ OptionalFolder = Annotated[Path | None, Parameter(alias="-o", group=OUTPUT)]
 Order = Annotated[
     str | None,
     Parameter(
-        help="Parameters that should lead base parameters, by commas, most wanted first; symmetric: equal legs alike.",
+        help="Comma-separated parameters that should name base parameters, by preference; symmetric: equal legs equally.",
         group=COLUMNS,
     ),
 ]
 Projection = Annotated[
     str,
-    Parameter(help="Robots with loops: gls (least variance), independent, or names of motors by commas.", group=COLUMNS),
+    Parameter(help="Robots with loops: gls (least variance), independent, or a comma-separated list of motors.", group=COLUMNS),
 ]
 RANK_TOLERANCE = 3e-5
 RankTolerance = Annotated[
@@ -55,7 +58,7 @@ RankTolerance = Annotated[
 FrictionLaws = Annotated[
     list[str] | None,
     Parameter(
-        help="Friction law to fit, as 'stribeck + viscous' or joint2=tanh; auto chooses by held-out blocks. Several times."
+        help="Friction law to fit, as 'stribeck + viscous' or joint2=tanh; auto chooses. Several times."
     ),
 ]
 Essential = Annotated[
@@ -90,7 +93,7 @@ class RobotOptions:
     lock: Annotated[tuple[str, ...], Parameter(group=ROBOT)] = ()
     """Hold a joint still, as name or name=position."""
     keep: str | None = None
-    """Hold all joints but these, by commas, at zero."""
+    """Comma-separated joints that move; the others are fixed at zero."""
     floating: bool = False
     """The base is free to move (legged, flying robots)."""
     gravity: str | None = None
@@ -100,13 +103,13 @@ class RobotOptions:
     arg: tuple[str, ...] = ()
     """Value of an argument of a .xacro, as name:=value; several times."""
     terms: tuple[str, ...] = ()
-    """Joint terms by commas, as ia,fv,fc,off; '' for none; joint2=ia,fv,k for one joint; several times."""
+    """Comma-separated joint terms, as ia,fv,fc,off; '' for none; joint2=ia,fv,k for one joint; several times."""
 
     def robot(self, file: Path) -> di.Mechanism:
         """Return the robot of a file, or the known one of that name."""
         for folder in self.search:
             if not folder.is_dir():
-                raise DynidentError(f"--search is '{folder}', which is no folder; give one that holds packages of robots")
+                raise DynidentError(f"--search is '{folder}', which is not a folder; give one that holds packages of robots")
         if not file.suffix and (is_known(file) or not file.exists()):  # a folder of results may have the name of its robot
             mechanism = find_robot(str(file)).mechanism()
             mechanism = mechanism if self.sidecar is None else apply_sidecar(mechanism, self.sidecar)
@@ -184,10 +187,9 @@ class RecordedOptions:
         """Return other options of `Log.read`."""
         return {}
 
-    def reader(self) -> Callable[[Path], di.Log]:
-        """Return a function that reads logs with these options and says once what it understood."""
-        named = _named_gains(self.gain)
-        gains, more = None if named else _numbers(self.gain, "--gain"), self.more()
+    def given(self) -> dict[str, Any]:
+        """Return the arguments of `Log.read` that were given."""
+        gains = None if _named_gains(self.gain) else _numbers(self.gain, "--gain")
         names = None if self.joints is None else [name.strip() for name in self.joints.split(",")]
         units: dict[str, object] = {}
         for entry in self.unit:
@@ -195,30 +197,32 @@ class RecordedOptions:
             if not equals or not name.strip():
                 raise DynidentError(f"--unit is '{entry}'; give a quantity and its unit, such as position=deg")
             units[quantity.strip()] = name.strip()
+        found = {"effort": self.effort, "schema": self.schema, "joints": names, "gain": gains, "units": units or None}
+        every = {**found, "topic": list(self.topic) or None, **self.more()}
+        return {name: value for name, value in every.items() if value is not None}
+
+    def reader(self) -> Callable[[Path], di.Log]:
+        """Return a function that reads logs with these options and says once what it understood."""
+        named, given = _named_gains(self.gain), self.given()
         said: set[Path] = set()
 
         def read(path: Path) -> di.Log:
-            log = di.Log.read(
-                path,
-                effort=self.effort,
-                schema=self.schema,
-                joints=names,
-                gain=gains,
-                topic=list(self.topic) or None,
-                units=units or None,
-                **more,
-            )
+            log = di.Log.read(path, **given)
             if named:
                 log = _with_gains(log, named)
-            understood = log.provenance.get("conversions")
-            # A file that dynident wrote carries the notes of the file it came from; those were told then.
-            here = path.name in str(log.provenance.get("files"))
-            if path not in said and isinstance(understood, list) and understood and here:
-                note(f"{path.name}: {'; '.join(map(str, understood))}")
+            if path not in said:
+                understood(path, log)
             said.add(path)
             return log
 
         return read
+
+
+def understood(path: Path, log: di.Log) -> None:
+    """Say what was understood of a file, unless dynident wrote it: that was told when its notes were made."""
+    notes = log.provenance.get("conversions")
+    if isinstance(notes, list) and notes and path.name in str(log.provenance.get("files")):
+        note(f"{path.name}: {'; '.join(map(str, notes))}")
 
 
 @Parameter(name="*", group=RARE_LOGS)
@@ -239,6 +243,13 @@ class LogOptions(RecordedOptions):
         """Return other options of `Log.read`."""
         counts, delay = _numbers(self.counts_per_unit, "--counts-per-unit"), _numbers(self.delay, "--delay")
         return {"episode": self.episode, "rate": self.rate, "delay": delay, "counts_per_unit": counts}
+
+    def stream(self, path: Path) -> LogStream | None:
+        """Return a long file to be read piece by piece; None for others, and where options need it whole."""
+        if not is_long(path) or self.episode is not None or self.effort == "none" or _named_gains(self.gain):
+            return None
+        given = self.given()
+        return LogStream(path, PIECE, given.pop("schema", None), {RULES.get(name, name): x for name, x in given.items()})
 
 
 AS_WRITTEN, AS_LOGGED = RobotOptions(), LogOptions()
@@ -354,7 +365,7 @@ def check_output(path: Path, folder: bool = False) -> None:
 
 
 def _has_legs(robot: di.Mechanism) -> bool:
-    """Tell whether several chains begin at a base that has a mass and is held still, as of a legged robot."""
+    """Return whether several chains begin at a base that has a mass and is held still, as of a legged robot."""
     if robot.loops:
         return False
     held = {robot.root}

@@ -36,7 +36,7 @@ from dynident.identify import (
     read_wrench,
     with_gain_uncertainty,
 )
-from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
+from dynident.mechanism.parameters import SYMBOLS as INERTIA_SYMBOLS
 
 
 def payload(
@@ -90,9 +90,9 @@ def payload(
     gains
         File of `dynident gains -o`: corrects the logs, and its deviations go into the load's.
     reach
-        Largest distance of the load's centre that is believed [m]; the robot's size when omitted.
+        Largest plausible distance of the load's centre [m]; the robot's size when omitted.
     heaviest
-        Largest mass that is believed [kg]; twice the described mass when omitted.
+        Largest plausible mass [kg]; twice the described mass when omitted.
     output
         Write the load to this JSON file.
     franka_desk

@@ -1,9 +1,14 @@
-"""The progress of long work, on standard error."""
+"""The progress of long work, on standard error: a bar on a terminal, lines of JSON for programs that ask for them.
+
+With ``DYNIDENT_PROGRESS=json`` in the environment every step is a line ``{"progress": {"step": 2, "of": 7, "text": "..."}}``.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -14,7 +19,7 @@ from dynident.files import visible
 
 
 class Step(Protocol):
-    """What announces the next step of long work, or tells how far the present one is (advance=0)."""
+    """Callback that announces the next step of long work, or its progress (advance=0)."""
 
     def __call__(self, text: str, advance: int = 1) -> None:
         """Show a text."""
@@ -23,6 +28,16 @@ class Step(Protocol):
 @contextmanager
 def progress(steps: int, quiet: bool = False) -> Iterator[Step]:
     """Yield a function that announces the next of `steps`; a bar on a terminal, nothing elsewhere."""
+    if for_programs():
+        done = -1
+
+        def line(text: str, advance: int = 1) -> None:
+            nonlocal done
+            done += advance
+            print_progress({"step": done, "of": steps, "text": text})
+
+        yield line
+        return
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with shown(columns, quiet) as bar:
         task = bar.add_task("starting", total=steps, completed=-1)
@@ -33,9 +48,19 @@ def progress(steps: int, quiet: bool = False) -> Iterator[Step]:
         yield step
 
 
+def for_programs() -> bool:
+    """Return whether a program asked for progress as JSON."""
+    return os.environ.get("DYNIDENT_PROGRESS") == "json"
+
+
+def print_progress(state: Mapping[str, object]) -> None:
+    """Print a state of long work as one line of JSON."""
+    notes.print(json.dumps({"progress": state}, allow_nan=False))
+
+
 @contextmanager
 def shown(columns: Sequence[ProgressColumn], quiet: bool) -> Iterator[Progress]:
-    """Yield a bar on a terminal, above which compilations of more than a second are told; elsewhere nothing is shown."""
+    """Yield a bar on a terminal, and messages about compilations of more than a second; elsewhere nothing is shown."""
     hidden = quiet or not notes.is_terminal or notes.is_dumb_terminal
     compiler, teller = logging.getLogger("dynident.graph"), _Teller()
     level = compiler.level

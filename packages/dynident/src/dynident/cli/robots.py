@@ -37,7 +37,7 @@ class PublishedResponse:
     points: Mapping[float, tuple[float, float]]  # Frequency [Hz] to ratio and phase [deg], measured on the machine
     bandwidths: Mapping[str, float]  # Printed bandwidths [Hz] by what they are of
     notes: tuple[str, ...] = ()  # Why ours differ
-    amplitude: float | None = None  # Of the first coordinate [rad or m]
+    amplitude: float | None = None  # Amplitude of the first coordinate [rad or m]
     unloaded: Callable[[], VirtualRobot] | None = None  # The machine with the friction of its drives without their load
 
 
@@ -64,6 +64,10 @@ class KnownRobot:
     branches : callable, optional
         Closed-form inverse kinematics of a robot with loops: takes position and roll, pitch, yaw of its platform, returns the
         positions of the actuated joints by branch, NaN where there is none.
+    friction : mapping of str to str, optional
+        Friction laws by joint that ``dynident identify`` fits unless others are chosen.
+    possible : bool
+        Whether the robot's bodies can exist; published numbers are fits that need not. Those of others are not made possible.
     notes : tuple of str, optional
         Where the machine differs from its source; said when a command uses the machine.
     """
@@ -74,8 +78,10 @@ class KnownRobot:
     proof_case: Callable[[int], Any] | None = None
     compare: Callable[[], list[Mapping[str, Any]]] | None = None
     response: Callable[[str], PublishedResponse] | None = None
-    reference: Callable[[Plan], di.Motion] | None = None
+    reference: Callable[[Plan], di.Motion | Plan] | None = None
     branches: Callable[[Array, Array], Mapping[str, Array]] | None = None
+    friction: Mapping[str, str] | None = None
+    possible: bool = True
     notes: tuple[str, ...] = ()
 
 
@@ -85,7 +91,7 @@ def known_robots() -> tuple[str, ...]:
 
 
 def is_known(robot: Path | str) -> bool:
-    """Tell whether an argument names a known robot, and no file."""
+    """Return whether an argument names a known robot, and no file."""
     return not Path(robot).is_file() and str(robot) in entries(ROBOTS)
 
 

@@ -1,4 +1,4 @@
-"""Sentences of the library in the words of the shell: who typed ``--cutoff`` is told of ``--cutoff``, not of ``cutoff=``."""
+"""Messages of the library in terms of the command line: ``--cutoff`` instead of ``cutoff=``."""
 
 from __future__ import annotations
 

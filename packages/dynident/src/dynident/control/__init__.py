@@ -1,4 +1,4 @@
-"""How the robot is made to follow: cascades, PID, computed torque, feed-forward, distribution over actuators, tuning."""
+"""Control laws: cascades, PID, computed torque, feed-forward, torque distribution and tuning."""
 
 from dynident.lazy import attach
 

@@ -135,7 +135,7 @@ def _loops(bandwidth: float, level: float, *, damping: float, cycle: float) -> C
 
 
 def keeps_margins(loops: Cascade, rate: float, exact: bool = True, reserve: float = 1.0) -> bool:
-    """Tell whether the sampled loops of one direction keep the margins of this module.
+    """Return whether the sampled loops of one direction keep the margins of this module.
 
     A gain margin is stability at that gain, a phase margin p stability at the gain exp(-i p).
     """

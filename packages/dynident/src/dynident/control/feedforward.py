@@ -176,7 +176,7 @@ def feedforward_torques(
     reference = as_motion(reference)
     samples, k, n = len(reference), len(model.actuators), model.dof
     if k < n:
-        raise DynidentError(f"robot '{model.name}' has {k} actuators for {n} freedoms; feed-forward needs one for each")
+        raise DynidentError(f"robot '{model.name}' has {k} actuators for {n} degrees of freedom; feed-forward needs as many")
     laws = friction_laws(friction, model)
     push = None if preload is None else internal_torques(preload, samples, k, n)
     arrays = entering(model, reference) | feedforward_numbers(model, laws)

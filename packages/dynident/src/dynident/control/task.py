@@ -31,11 +31,10 @@ from numpy.typing import ArrayLike
 from dynident.checks import gain, number
 from dynident.control.laws import Cascade, check_gains, optional_model
 from dynident.errors import DynidentError, require
-from dynident.graph.algebra import arctan2, both, dot, sqrt, times, where
+from dynident.graph.algebra import NodeRows, arctan2, both, dot, sqrt, times, where
 from dynident.graph.expression import Node
 from dynident.mechanics.dynamics import end_frame
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.solving import NodeRows
 from dynident.mechanism.mechanism import Mechanism
 
 ROWS = ("x", "y", "z", "rx", "ry", "rz")

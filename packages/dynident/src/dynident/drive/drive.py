@@ -45,7 +45,7 @@ class Motor:
     resistance: float = 0.0  #: R of the winding [ohm]; zero where the current loop hides it
     inductance: float = 0.0  #: L of the winding [H]; zero likewise
     back_emf: float | None = None  #: K_E [V s/rad]; in SI it equals the torque constant, which is taken when it is not given
-    inertia: float = 0.0  #: Of the rotor and all that is rigid with it [kg m^2]
+    inertia: float = 0.0  #: Inertia of the rotor and everything rigidly attached to it [kg m^2]
     current_limit: float = math.inf  #: Largest absolute current [A]
     #: Largest absolute voltage [V]. With it the motor cannot push itself beyond its no-load speed V / K_E; a load that
     #: drives it beyond makes it generate.
@@ -167,8 +167,8 @@ class Transmission:
     ratio: float = 1.0  #: Motor angle per unit of rho [rad/rad, or rad/m of a slide]; negative when it reverses
     efficiency: float = 1.0  #: In (0, 1]
     inertias: tuple[float, ...] = ()  #: Behind the rotor, seen at the motor [kg m^2]
-    stiffness: tuple[float, ...] = ()  #: Of the shafts, one per inertia [N m/rad]; empty is rigid
-    damping: tuple[float, ...] = ()  #: Of the shafts, one per inertia [N m s/rad]; zero if not given
+    stiffness: tuple[float, ...] = ()  #: Stiffness of the shafts, one per inertia [N m/rad]; empty is rigid
+    damping: tuple[float, ...] = ()  #: Damping of the shafts, one per inertia [N m s/rad]; zero if not given
     backlash: float = 0.0  #: Play of the last shaft, from stop to stop [rad at the motor]
 
     def __post_init__(self) -> None:

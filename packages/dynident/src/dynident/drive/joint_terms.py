@@ -107,11 +107,11 @@ def identified_model(
             gain = motor.torque_constant / motor.resistance
             terms["fv"] = terms.get("fv", 0.0) + gain * motor.emf_constant
         if not exact:
-            notes.append(f"friction of drive '{drive.actuator}' is more than viscous and Coulomb terms")
+            notes.append(f"friction of drive '{drive.actuator}' is not only viscous and Coulomb")
         if drive.transmission.efficiency < 1.0:
-            notes.append(f"drive '{drive.actuator}' has an efficiency below 1: friction that grows with the load")
+            notes.append(f"drive '{drive.actuator}' has an efficiency below 1: load-dependent friction")
         if not drive.rigid:
-            notes.append(f"drive '{drive.actuator}' is elastic; the model moves its masses together")
+            notes.append(f"drive '{drive.actuator}' is elastic; the model treats it as rigid")
         if len(actuator.coupling) == 1:
             coordinate, c = next(iter(actuator.coupling.items()))
             _add(added.setdefault(coordinate, {}), seen_from(terms, ratio * c))
@@ -125,7 +125,7 @@ def identified_model(
         terms, exact = terms_of(law)
         _add(added.setdefault(coordinate, {}), terms)
         if not exact:
-            notes.append(f"friction of joint '{coordinate}' is more than viscous and Coulomb terms")
+            notes.append(f"friction of joint '{coordinate}' is not only viscous and Coulomb")
     joints = []
     for joint in mechanism.joints:
         terms = dict(joint.terms)

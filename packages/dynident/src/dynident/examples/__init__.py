@@ -1,4 +1,4 @@
-"""Examples that come with the package: robots with their logs, to try everything without files of one's own."""
+"""Examples that come with the package: robots with their logs, to try everything without your own files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which motion to choose: criteria with exact gradients, limits, optimisers, and the plan of the experiment."""
+"""Excitation: criteria with exact gradients, limits, the optimiser and the plan of an experiment."""
 
 from dynident.lazy import attach
 

@@ -373,12 +373,23 @@ def design(
     )
     home = mechanism.closure.home[mechanism.closure.independent] if mechanism.loops else None
     problem = Problem(objective, whole_limits, home)
-    found = optimise(problem, starts, time_budget, seed, workers, start, progress, iterations, client)
+
+    def made(found: Optimum) -> Design:
+        motion = Trajectory.from_vector(chosen, found.x)
+        return Design(motion, problem, found, exact, rate, np.array(sizes), mechanism)
+
+    def told(state: dict[str, Any]) -> None:
+        """Add the best design so far to what the search reports."""
+        assert progress is not None
+        progress({**state, "design": made(Optimum(state["x"], state["cost"], state["x"], state["done"], state["seconds"]))})
+
+    tell = None if progress is None else told
+    found = optimise(problem, starts, time_budget, seed, workers, start, tell, iterations, client)
     if start is not None:  # the search smooths the signs of friction; with true signs, too, it may not end worse than it began
         given, true = np.array(start, dtype=np.float64), replace(objective, equations=exact)
         if true.cost(given) < true.cost(found.x):
             found = replace(found, x=given, cost=objective.cost(given), start=given)
-    return Design(Trajectory.from_vector(chosen, found.x), problem, found, exact, rate, np.array(sizes), mechanism)
+    return made(found)
 
 
 def relative_sizes(base: BaseParameters, floor: float = 1e-3) -> Array:

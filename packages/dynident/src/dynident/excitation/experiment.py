@@ -21,6 +21,8 @@ from dynident.files import read_json, to_json
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.estimators.least_squares import WLS
 from dynident.identify.regression.regression import Regression
+from dynident.mechanics.actuation import actuator_torques
+from dynident.mechanics.dynamics import inverse_dynamics
 from dynident.mechanism.files import read_robot
 from dynident.mechanism.mechanism import Mechanism
 from dynident.outputs import output_set
@@ -39,6 +41,7 @@ SPEED = 0.5  # share of the limits of speed and acceleration, where nobody says 
 ASIDE = 0.05  # of the range of positions that stays free at both ends
 GRIPPER = re.compile(r"gripp|finger|jaw|knuckle|thumb", re.IGNORECASE)  # names of joints that hold things
 ABOVE = 0.05  # of random postures that must be above a floor that nobody asked for
+NOISE = 0.01  # of the largest torque: what is assumed where no log shows it
 KNOWN_TO, MOST_RUNS = 0.1, 10  # relative deviation of a known parameter, and the most repetitions that are recommended
 ROS_RATE = 100.0  # points per second of a trajectory message; the controller interpolates
 MOST_STAGES = 2  # of a plan whose table of the motion holds the training motion alone; of others it holds the whole cycle
@@ -71,7 +74,9 @@ class Experiment(Result):
         """Return criteria, margins, deviations and plans."""
         assert self.design.mechanism is not None, "an experiment has a robot"
         data: dict[str, Any] = {"robot": self.design.mechanism.name, "limits": self.source, "assumed": list(self.notes)}
-        data |= self.design.numbers()
+        data |= {**self.design.numbers(), "sentence": self.sentence(), "repetitions": self.repetitions}
+        for entry, relative in zip(data["parameters"], self.relative_deviations(), strict=True):
+            entry["relative"] = float(relative) if np.isfinite(relative) else None
         reached = next(iter(self.plans.values())).notes.get("complete")
         if reached is not None:
             data["complete"] = reached
@@ -83,9 +88,7 @@ class Experiment(Result):
 
     def relative_deviations(self) -> Array:
         """Return the expected deviation of every base parameter after one run, over its described value; inf without one."""
-        sizes = np.abs(self.design.exact.base.values(self.design.exact.mechanism.parameters.values))
-        with np.errstate(divide="ignore"):
-            return np.where(sizes > 0.0, self.design.deviations() / np.where(sizes > 0.0, sizes, 1.0), np.inf)
+        return _relative(self.design)
 
     @property
     def repetitions(self) -> int:
@@ -100,7 +103,8 @@ class Experiment(Result):
         name, total = data["criterion"], relative.size
         once, often = (int(np.sum(relative / n**0.5 <= KNOWN_TO)) for n in (1, runs))
         values = f" ({data['before'][name]:.4g} -> {data['after'][name]:.4g})" if name in data["after"] else ""
-        noise = ", ".join(f"{x:.3g}" for x in dict.fromkeys(np.round(self.design.noise, 6).tolist()))
+        low, high = float(np.min(self.design.noise)), float(np.max(self.design.noise))
+        noise = f"{low:.2g} to {high:.2g}" if high > 1.05 * low else f"{high:.2g}"
         more = f"; {runs} repetitions are recommended ({often} of {total})" if runs > 1 else ""
         return (
             f"optimised criterion {name}{values}: one run makes {once} of {total} base parameters known to "
@@ -236,9 +240,44 @@ def excite(
         options |= {"goal": (PAYLOAD,), "base": base_parameters(mechanism, removable=(PAYLOAD,)) if recorded else None}
     if recorded:
         options |= _known(mechanism, recorded, options.get("base"), payload is not None)
-    result = design(mechanism, progress=progress, **options)
+
+    def told(state: dict[str, Any]) -> None:
+        """Add the expected relative deviations of the best design so far to what the search reports."""
+        best: Design = state["design"]
+        best = best if "noise" in options else replace(best, noise=_assumed_noise(best))
+        assert progress is not None
+        progress({**state, "names": list(best.exact.names), "relative": _relative(best)})
+
+    result = design(mechanism, progress=None if progress is None else told, **options)
+    if "noise" not in options:
+        result = replace(result, noise=_assumed_noise(result))
+        notes = (
+            *notes,
+            f"noise of {100 * NOISE:.0f} % of the largest torques is assumed; recorded= (--recorded) shows that of logs",
+        )
     plans = _plans(result, planned, repetitions, payload is not None)
     return Experiment(result, plans, source or origin, notes)
+
+
+def _relative(found: Design) -> Array:
+    """Return the expected deviations of base parameters after one run over their described values; inf without one."""
+    size = np.abs(found.exact.base.values(found.exact.mechanism.parameters.values))
+    with np.errstate(divide="ignore"):
+        return np.where(size > 0.0, found.deviations() / np.where(size > 0.0, size, 1.0), np.inf)
+
+
+def _assumed_noise(found: Design) -> Array:
+    """Return a share of the largest torque of every equation along the motion, of a robot with loops of its largest motor."""
+    assert found.mechanism is not None, "an experiment has a robot"
+    motion = found.motion()
+    torques = inverse_dynamics(found.mechanism, motion)
+    if found.mechanism.loops:
+        torques = np.full((1, found.noise.size), np.max(np.abs(actuator_torques(found.mechanism, motion.q, torques))))
+    largest = np.max(np.abs(torques), axis=0)
+    least = NOISE * float(np.max(largest))
+    if found.noise.shape != largest.shape or not 0.0 < least < np.inf:  # a robot whose description has no masses
+        return found.noise
+    return np.asarray(np.maximum(NOISE * largest, NOISE * least))
 
 
 def plan_of_experiment(name: str) -> Callable[..., Plan]:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.checks import number, numbers, shown
+from dynident.checks import number, numbers
 from dynident.errors import DynidentError
 from dynident.excitation.objective import inputs_of, per_coordinate, text
 from dynident.graph.algebra import Vector, dot, either, maximum, minimum, plus, scale, sqrt, times, vector, where
@@ -75,10 +75,6 @@ class Box(Limit):
     coordinates: tuple[str, ...]  #: Names
 
     def __post_init__(self) -> None:
-        if not isinstance(self.order, int) or self.order not in range(len(KINDS)) or not isinstance(self.coordinates, tuple):
-            raise DynidentError(
-                f"order is {shown(self.order)} and coordinates {shown(self.coordinates)}; give 0 to 3 and a tuple"
-            )
         for label in ("lower", "upper"):
             object.__setattr__(self, label, per_coordinate(getattr(self, label), len(self.coordinates), f"{label} limits"))
         for name, low, high in zip(self.coordinates, self.lower, self.upper, strict=True):
@@ -348,7 +344,7 @@ class Floor(Limit):
 
     mechanism: Mechanism  #: Robot
     capsules: Sequence[Capsule]  #: Links that move
-    height: float  #: Of the plane along the opposite of gravity, in the base frame [m]
+    height: float  #: Height of the plane against gravity, in the base frame [m]
 
     def __post_init__(self) -> None:
         number("floor", self.height)

@@ -29,8 +29,8 @@ from dynident.excitation.limits import POSTURES, Box, Capsule, Collision, Effort
 from dynident.excitation.objective import LARGEST, per_coordinate, text
 from dynident.files import read_toml, read_yaml
 from dynident.mechanism.elements import Limits
-from dynident.mechanism.inertia import principal
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import principal
 
 #: Assumed limits of joints: turning [rad, rad/s], sliding [m, m/s]. 0.25 m/s is the usual reduced speed beside people.
 TURNING, SLIDING = {"reach": np.pi, "velocity": 1.0}, {"reach": 0.1, "velocity": 0.25}
@@ -441,7 +441,7 @@ def _entry(table: Mapping[str, Any], key: str, where: str) -> Any:
 
 
 def _list(table: Mapping[str, Any], key: str, where: str, count: int | None = None) -> Any:
-    """Return a list that a table must have, of so many entries."""
+    """Return a list of given length that a table must have."""
     found = _entry(table, key, where)
     if not isinstance(found, list | tuple | np.ndarray) or (count is not None and len(found) != count):
         raise DynidentError(f"limits: {key} of {where} is {shown(found)}; give a list{'' if count is None else f' of {count}'}")

@@ -45,14 +45,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
 from dynident.checks import choice, number, numbers, shown, whole
-from dynident.errors import DynidentError, require
+from dynident.errors import DynidentError
 from dynident.graph.algebra import absolute
 from dynident.graph.compiled import Compiled, Products
 from dynident.graph.expression import reverse
 from dynident.identify.base import BaseParameters
 from dynident.identify.regression.factor import triangle
 from dynident.identify.regression.regression import Regression
-from dynident.identify.regression.rows import Projection, Rows, check_projection, projected
+from dynident.identify.regression.rows import Projection, Rows, projected
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.equations import Equations as Expressions
 from dynident.mechanics.equations import opaque_columns
@@ -122,9 +122,6 @@ class RobotEquations:
     seen: NDArray[np.bool_] = field(init=False)  # (rows, b), entries of W that are not zero by structure
 
     def __post_init__(self) -> None:
-        require(self.base, BaseParameters, "base")
-        number("eps", self.eps, least=0.0, unit="rad/s, m/s")
-        check_projection(self.projection)
         seen = np.asarray(Rows(self.mechanism, self.projection).seen(self.base.seen))
         for name, value in (("dof", self.mechanism.dof), ("names", self.base.names), ("seen", seen)):
             object.__setattr__(self, name, value)
@@ -291,8 +288,6 @@ class Criterion:
     power: float = np.inf  # Smoothing of "cond"; infinity is the condition number itself
 
     def __post_init__(self) -> None:
-        if not isinstance(self.weights, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in self.weights):
-            raise DynidentError(f"weights are {shown(self.weights)}; give pairs of a criterion and its weight")
         for name, weight in self.weights:
             choice("criterion", name, NAMES)
             number(f"weight of criterion '{name}'", weight, above=0.0)
@@ -315,8 +310,6 @@ class Criterion:
             raise DynidentError(
                 f"criterion is {shown(text)}; give a name, weights such as 'cond:1,d:0.5', or a mapping of weights"
             )
-        if not isinstance(goal, Sequence) or isinstance(goal, str):
-            raise DynidentError(f"goal is {shown(goal)}; give the numbers of parameters")
         sizes = scale if scale is None or isinstance(scale, str) else tuple(np.atleast_1d(numbers(scale, "scale")).tolist())
         which = tuple(whole("goal", i) for i in goal)
         if isinstance(text, Mapping):
@@ -344,8 +337,6 @@ class Criterion:
 
     def differentiate(self, R: Array) -> tuple[dict[str, float], float, Slope]:
         """Return what `evaluate` does, Gamma by its factors."""
-        if np.ndim(R) != 2:
-            raise DynidentError(f"R has the shape {np.shape(R)}; give a factor, rows by parameters")
         found = [(name, weight, *self._one(name, R)) for name, weight in self.weights]
         slope = Slope(
             np.hstack([own.vectors for *_, own in found]),
@@ -507,7 +498,6 @@ def information(equations: RobotEquations, motion: Motion, noise: Array, prior: 
 
 def prior_factor(evidence: Regression, noise: ArrayLike) -> Array:
     """Return the factor of recorded data, for a design that completes it (sequential design)."""
-    require(evidence, Regression, "evidence")
     sizes = per_coordinate(noise, len(evidence.groups), "noise")
     parts = []
     for group, size in zip(evidence.groups, sizes, strict=True):
@@ -529,12 +519,6 @@ class Objective:
     prior: Array | None = None  # Factor of recorded data in units of the noise, see `prior_factor`
 
     def __post_init__(self) -> None:
-        require(self.equations, RobotEquations, "equations")
-        motion_family(self.family, "family")
-        require(self.criterion, Criterion, "criterion")
-        object.__setattr__(self, "t", np.array(numbers(self.t, "t")))
-        if self.t.ndim != 1 or self.t.size < 2 or not np.all(np.diff(self.t) > 0.0):
-            raise DynidentError(f"t has shape {self.t.shape}; give at least two times that rise")
         rows = self.equations.seen.shape[0]
         noise = np.ones(rows) if self.noise is None else np.atleast_1d(numbers(self.noise, "noise"))
         if noise.shape != (rows,) or not np.all(np.isfinite(noise) & (noise > 0.0)):
@@ -590,7 +574,6 @@ class Objective:
 
 def expected_deviations(equations: RobotEquations, motion: MotionLike, noise: ArrayLike, prior: Array | None = None) -> Array:
     """Return the standard deviation that each parameter will have after a motion, sqrt(diag (W^T W)^-1), rows over noise."""
-    require(equations, RobotEquations, "equations")
     motion = as_motion(motion)
     _check_prior(prior, equations)
     sizes = per_coordinate(noise, equations.seen.shape[0], "noise")

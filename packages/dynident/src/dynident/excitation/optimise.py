@@ -2,7 +2,7 @@
 
 The limits hold at every instant (a semi-infinite program). Every step solves a quadratic program: the cost to second order
 (damped BFGS, kept from step to step), the limits to first order at the peaks that the motion has at this moment. Peaks are
-found anew at every step, so none is forgotten. A merit function, cost + mu * (sum over limits of the worst excess), decides
+found again at every step, so none is missed. A merit function, cost + mu * (sum over limits of the worst excess), decides
 how far to go along the step.
 
 Starts are explored with a smoothed cost, the better ones refined with a sharper one. The result is checked on a dense grid and
@@ -26,8 +26,8 @@ import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
-from dynident.checks import number, numbers, shown, whole
-from dynident.errors import DynidentError, require
+from dynident.checks import number, numbers, whole
+from dynident.errors import DynidentError
 from dynident.excitation.limits import Box, Limit, State, all_excess, all_names, least_margins
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.objective import Objective
@@ -50,8 +50,6 @@ class Problem:
     home: Array | None = None  # Position from which postures are tried first; the middle of the ranges when omitted
 
     def __post_init__(self) -> None:
-        require(self.objective, Objective, "objective")
-        require(self.limits, MotionLimits, "limits")
         n = self.objective.equations.dof
         if len(self.limits.coordinates) != n:
             raise DynidentError(f"there are limits of {len(self.limits.coordinates)} coordinates but the robot has {n}")
@@ -201,8 +199,6 @@ def posture(problem: Problem, generator: np.random.Generator, centred: bool = Tr
 
 def feasible_start(problem: Problem, generator: np.random.Generator) -> Array:
     """Return the parameters (n * size,) of a random motion inside all limits."""
-    require(problem, Problem, "problem")
-    require(generator, np.random.Generator, "generator")
     size = typical(problem)
     for k in range(POSTURES):
         rest = problem.still(posture(problem, generator, k < CENTRED))
@@ -218,7 +214,7 @@ def feasible_start(problem: Problem, generator: np.random.Generator) -> Array:
     excess = problem.excess(rest + 0.01 * move)
     worst = problem.names[int(np.argmax(excess))]
     raise DynidentError(
-        f"no feasible motion: limit '{worst}' leaves no room to move around any position tried; relax it, "
+        f"no feasible motion: limit '{worst}' permits no motion around any position tried; relax it, "
         "or hold the joint (lock, --lock)"
     )
 
@@ -738,9 +734,6 @@ def optimise(
     Results are reproducible by seed when `iterations` limits the search, and otherwise as long as the time budget is not what
     ends it.
     """
-    require(problem, Problem, "problem")
-    if progress is not None and not callable(progress):
-        raise DynidentError(f"progress is {shown(progress)}; give a function, or nothing")
     whole("starts", starts, least=1, most=STARTS)
     number("time_budget", time_budget, above=0.0, unit="s")
     if iterations is not None:
@@ -763,7 +756,12 @@ def optimise(
         if progress is not None:
             excess = problem.excess(best[0].x)
             worst = int(np.argmax(excess))
-            told = {"cost": best[0].cost, "values": problem.objective.value(best[0].x), "margin": -float(excess[worst])}
+            told = {
+                "x": best[0].x,
+                "cost": best[0].cost,
+                "values": problem.objective.value(best[0].x),
+                "margin": -float(excess[worst]),
+            }
             progress({"done": done, **told, "limit": problem.names[worst], "seconds": monotonic() - began})
 
     none = np.zeros(0)

@@ -16,8 +16,7 @@ import numpy as np
 
 from dynident.errors import DescriptionError
 from dynident.graph.expression import Function, Graph, reachable
-from dynident.graph.print_python import numpy_function, numpy_helpers
-from dynident.graph.printing import comment, identifier
+from dynident.graph.printing import comment, identifier, numpy_function, numpy_helpers
 from dynident.mechanics.equations import Equations
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
@@ -32,11 +31,6 @@ NATIVE: dict[str, tuple[str, ...]] = {
 
 IGNORED: dict[str, tuple[str, ...]] = {"drake": ("fc",), "mujoco": ("off",)}
 """Joint terms that are zero in the file: the program only warns of them, or they are in the remainder already."""
-
-
-def open_tree(mechanism: Mechanism) -> Mechanism:
-    """Return the spanning tree, every coordinate of which is independent: other programs give the torques of that."""
-    return replace(mechanism, loops=(), couplings=(), independent=(), home={})
 
 
 @dataclass(frozen=True)
@@ -86,7 +80,7 @@ class Split:
 
 def split(mechanism: Mechanism, target: str) -> Split:
     """Divide the parameters of an identified robot between a program and the remainder."""
-    tree = open_tree(mechanism)
+    tree = replace(mechanism, loops=(), couplings=(), independent=(), home={})
     for joint in tree.joints:
         if len(joint.coordinates) > 1 and not (joint.kind == "free" and joint.parent == tree.root):
             raise DescriptionError(
@@ -108,7 +102,9 @@ def split(mechanism: Mechanism, target: str) -> Split:
     nodes = equations.tree_torques()
     for node in reachable(nodes):
         if node.op == "symbol" and not node.name.startswith(("q[", "v[", "a[")):
-            raise DescriptionError(f"the friction of robot '{tree.name}' depends on '{node.name}', which no program gives")
+            raise DescriptionError(
+                f"the friction of robot '{tree.name}' depends on '{node.name}', which the target program does not have"
+            )
     n = len(tree.tree.coordinates)
     function = Function("remainder", {"q": n, "v": n, "a": n}, {"tau": nodes})
     return Split(tree, parameters.replace(native), tuple(sorted(own.intersection(parameters.names))), function)

@@ -34,6 +34,7 @@ from dynident.mechanism.urdf_writer import drake_rotors, gazebo_base, gazebo_spr
 from dynident.results import Result
 
 TARGETS = ("pinocchio", "mujoco", "gazebo", "drake")
+NEAR = 0.02  # of home, where robots with loops are compared [rad, m]
 SAMPLES = 20
 _MODULES = {"pinocchio": "pinocchio", "mujoco": "mujoco", "drake": "pydrake"}
 _TITLES = {"pinocchio": "Pinocchio", "mujoco": "MuJoCo", "gazebo": "Gazebo", "drake": "Drake"}
@@ -114,12 +115,12 @@ def export_robot(
             f"{_TITLES[target]} reads no loops from this file: it holds the spanning tree; export for mujoco keeps them"
         )
     if any(c.function is not None for c in mechanism.couplings):
-        notes.append("coupling functions stay behind: torques are those of the spanning tree")
+        notes.append("coupling functions are not exported: torques are those of the spanning tree")
     _write_description(mechanism, parts, path, target, source, search, arguments, notes)
     remark(path, remarks)
     held = _held(parts, path)
     module = loader_name(mechanism.name)
-    notes += [f"joint '{name}' was held still; {module}.py holds it at {x:.6g}" for name, x in held.items()]
+    notes += [f"joint '{name}' was locked; {module}.py locks it at {x:.6g}" for name, x in held.items()]
     loader = write_atomic(Path(folder) / f"{module}.py", loader_text(target, parts, path.name, held))
     if parts.others:
         missing = _listed(parts.others, mechanism)
@@ -161,7 +162,7 @@ def _write_description(
         told = [0.0 if name.startswith("off_") else x for name, x in zip(known.names, parts.native.values, strict=True)]
         robot = mechanism.with_parameters(known.replace(np.array(told) if target == "mujoco" else parts.native.values))
         write_atomic(path, mjcf_text(robot) if target == "mujoco" else urdf_text(_on_the_ground(robot)))
-        notes.append("the description is written anew, without pictures and collision shapes")
+        notes.append("a new description is written, without meshes and collision shapes")
     if target == "drake":
         rotors = {name: x for name, x in zip(parts.joints, parts.term("ia"), strict=True) if x}
         write_atomic(path, drake_rotors(path.read_bytes(), rotors))
@@ -234,6 +235,25 @@ def _compare(parts: Split, path: Path, loader: Path, target: str, notes: list[st
             raise DescriptionError(f"{_TITLES[target]} does not accept '{path}' as written: {error}") from error
     version = getattr(sys.modules[_MODULES[target]], "__version__", "")
     return f"{_TITLES[target]} {version}".strip(), float(np.max(np.abs(theirs - ours)))
+
+
+def read_back(robot: Mechanism, files: Sequence[Path]) -> float:
+    """Return the largest difference of torques of a robot and the description, with its sidecar, that was written of it.
+
+    States are random; near home with loops. NaN where the files have other coordinates, which is said when they are written.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DescriptionWarning)
+        again = read_robot(files[0], files[1] if len(files) > 1 else None)
+    if set(again.coordinate_names) != set(robot.coordinate_names):
+        return float("nan")
+    rng, n = np.random.default_rng(0), robot.dof
+    q, v, a = rng.uniform(-1.0, 1.0, (3, SAMPLES, n))
+    if robot.loops:
+        q = robot.closure.home[robot.closure.independent] + NEAR * q
+    order = [robot.coordinate_names.index(name) for name in again.coordinate_names]
+    theirs = inverse_dynamics(again, Motion(np.arange(float(SAMPLES)), q[:, order], v[:, order], a[:, order]))
+    return float(np.max(np.abs(theirs - inverse_dynamics(robot, Motion(np.arange(float(SAMPLES)), q, v, a))[:, order])))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What resists: static, dynamic and thermal laws of joint friction, and the joint terms that are linear columns."""
+"""Friction: static, dynamic and temperature-dependent laws, and linear joint terms."""
 
 from dynident.lazy import attach
 

@@ -1,6 +1,4 @@
-from .dynamic import Dahl as Dahl
 from .dynamic import DynamicLaw as DynamicLaw
-from .dynamic import GeneralisedMaxwellSlip as GeneralisedMaxwellSlip
 from .dynamic import LuGre as LuGre
 from .law import Friction as Friction
 from .law import FrictionLaw as FrictionLaw

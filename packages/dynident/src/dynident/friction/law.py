@@ -41,7 +41,7 @@ class State:
     v: Array  # Velocity of the joint [rad/s or m/s]
     q: Array | None = None  # Position of the joint [rad or m]
     tau: Array | None = None  # Load: torque or force that the joint transmits [N m or N]
-    T: Array | None = None  # Temperature of the rubbing parts [degree Celsius]
+    T: Array | None = None  # Temperature of the friction surfaces [degree Celsius]
 
     def __post_init__(self) -> None:
         count = np.shape(self.v)

@@ -210,10 +210,6 @@ class Sigmoid(FrictionLaw):
         return np.concatenate([rho[:1], (rho[1:] * np.where(w < 0.0, -1.0, 1.0))[order], np.abs(w)[order]])
 
 
-def _coulomb_and_viscous() -> FrictionLaw:
-    return Coulomb() + Viscous()
-
-
 @dataclass(frozen=True)
 class Asymmetric(FrictionLaw):
     """Two sets of parameters, one per direction: ``f = [v > 0] Phi(eta_p) rho_p + [v < 0] Phi(eta_n) rho_n``.
@@ -222,7 +218,7 @@ class Asymmetric(FrictionLaw):
     terms ``fcp, fcn, fvp, fvn`` of `TERMS`; [Pagani2022, section 4.1.1] allows the same for its polynomial.
     """
 
-    law: FrictionLaw = field(default_factory=_coulomb_and_viscous)  #: The law of each direction
+    law: FrictionLaw = field(default_factory=lambda: Coulomb() + Viscous())  #: The law of each direction
 
     name = "asymmetric"
 

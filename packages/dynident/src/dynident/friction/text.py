@@ -16,8 +16,7 @@ from dynident.friction import laws
 from dynident.friction.law import CHANNELS, FrictionLaw, Point, Sum
 from dynident.graph.expression import Function, Graph
 from dynident.graph.print_c import c_files
-from dynident.graph.print_latex import latex_equations, latex_text
-from dynident.graph.printing import identifier
+from dynident.graph.printing import identifier, latex_equations, latex_text
 from dynident.plugins import FRICTION, entries, load
 from dynident.results import stored_fields
 
@@ -44,7 +43,7 @@ def _class(name: str) -> type[FrictionLaw] | None:
     if found is None and name in entries(FRICTION):
         found = load(FRICTION, name)
         if found is not None and not (isinstance(found, type) and issubclass(found, FrictionLaw) and is_dataclass(found)):
-            raise DescriptionError(f"plug-in '{name}' is no friction law; it must be a dataclass derived from FrictionLaw")
+            raise DescriptionError(f"plug-in '{name}' is not a friction law; it must be a dataclass derived from FrictionLaw")
     return found
 
 
@@ -68,7 +67,7 @@ def law_of(text: str | FrictionLaw) -> FrictionLaw:
 
 
 def _no_law(text: str, why: str) -> DescriptionError:
-    return DescriptionError(f"'{text}' is no friction law ({why}); write it as in 'stribeck + viscous'")
+    return DescriptionError(f"'{text}' is not a friction law ({why}); write it as in 'stribeck + viscous'")
 
 
 def _law(part: ast.expr, text: str) -> FrictionLaw:
@@ -92,7 +91,7 @@ def _law(part: ast.expr, text: str) -> FrictionLaw:
                 raise _no_law(text, str(error).partition(";")[0]) from None
             return law(**options)
     names = sorted({str(law.name) for law in _known().values() if isinstance(law.name, str)} | set(entries(FRICTION)))
-    raise DescriptionError(f"'{ast.unparse(part)[:60]}' in '{text}' is no friction law; known laws are {', '.join(names)}")
+    raise DescriptionError(f"'{ast.unparse(part)[:60]}' in '{text}' is not a friction law; known laws are {', '.join(names)}")
 
 
 def _option(part: ast.expr, text: str) -> Any:
@@ -111,7 +110,7 @@ def law_text(law: FrictionLaw) -> str:
     if isinstance(law, Sum):
         return " + ".join(law_text(member) for member in law.members)
     if not is_dataclass(law):
-        raise DescriptionError(f"the law '{law.name}' is no dataclass, so it has no text; make it a frozen dataclass")
+        raise DescriptionError(f"the law '{law.name}' is not a dataclass, so it has no text; make it a frozen dataclass")
     options = []
     for option in fields(law):
         value = getattr(law, option.name)

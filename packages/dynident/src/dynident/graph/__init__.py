@@ -1,4 +1,4 @@
-"""Expressions, their derivatives, printers for people, and one compiler: what must be fast is written once and printed."""
+"""Expression graphs: derivatives, printers and the compiler."""
 
 from dynident.lazy import attach
 

@@ -124,9 +124,13 @@ class Compiled:
                 own[:] = given.reshape(-1)[: own.size]
                 continue
             if name in function.inputs or name in self._partial:
-                given = given.T if name in function.rows else given.reshape(len(given), -1)  # the sample is the first axis
-                width = own.shape[1]
-                own[:count], own[count:] = given[first:last, :width], given[last - 1, :width]
+                if name in function.rows:
+                    given = given.T
+                elif given.ndim != 2:
+                    given = given.reshape(len(given), -1)  # the sample is the first axis
+                own[:] = given[last - 1, : own.shape[1]]
+                if count > 1:
+                    own[:count] = given[first:last, : own.shape[1]]
         self.call(0, 1, place)
         for name in function.outputs:
             made, given = padded[name][:count], arrays[name]

@@ -108,9 +108,7 @@ class Node:
         return self.graph.compare("le", self.graph.node(other), self)
 
     def __bool__(self) -> bool:
-        raise TypeError(
-            "an expression is neither true nor false before it has numbers; use dynident.graph.where(condition, x, y)"
-        )
+        raise TypeError("an expression has no truth value; use dynident.graph.where(condition, x, y)")
 
     # NumPy calls these for arrays of expressions: np.sin(x) becomes x.sin().
 

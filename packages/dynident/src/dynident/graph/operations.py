@@ -80,7 +80,7 @@ def _choice(x: Node) -> tuple[Node, ...]:
 
 
 def _no_second(x: Node) -> tuple[Node, ...]:
-    raise TypeError("a rotation vector cannot be differentiated twice; nothing here needs it")
+    raise TypeError("second derivatives of a rotation vector are not supported")
 
 
 OPERATIONS: dict[str, Operation] = {

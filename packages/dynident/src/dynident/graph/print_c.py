@@ -289,3 +289,34 @@ def c_files(name: str, parts: Sequence[Function | Routine], about: str = "") -> 
     header = [head, f"#ifndef {upper}_H", f"#define {upper}_H", "", *prototypes, "", f"#endif /* {upper}_H */", ""]
     includes = [f'#include "{name}.h"', "", "#include <math.h>", "#include <stdint.h>", ""]
     return {f"{name}.h": "\n".join(header), f"{name}.c": "\n".join([head, *includes, *c_helpers(name, body), body])}
+
+
+_COMPARE = """static double worst = 0.0;
+
+static double compare(const double *wanted, const double *made, const int size)
+{
+    double largest = 0.0;
+    int i;
+    for (i = 0; i < size; i++)
+    {
+        /* infinite numbers, and what is not a number on both sides, are the same */
+        const int same = (made[i] == wanted[i]) || ((made[i] != made[i]) && (wanted[i] != wanted[i]));
+        const double error = same ? 0.0 : (fabs(made[i] - wanted[i]) / fmax(1.0, fabs(wanted[i])));
+        largest = (error <= largest) ? largest : error; /* also when it is not a number */
+    }
+    worst = (largest <= worst) ? worst : largest;
+    return largest;
+}
+"""
+
+
+def c_self_test(name: str, about: str, tables: Sequence[str], declared: Sequence[str], body: Sequence[str]) -> str:
+    """Return a program that runs functions of ``name.c``; its body calls ``compare(wanted, made, size)`` for every result."""
+    lines = [
+        f"/* Checks {name}.c {about}: prints the largest relative error, returns 0 below 1e-9 (float: 1e-2). */",
+        *(f'#include "{name}.h"', "", "#include <math.h>", "#include <stddef.h>", "#include <stdio.h>", ""),
+        *(*tables, _COMPARE, "int main(void)", "{", *declared, "    int failed = 0;", *body),
+        '    (void)printf("largest relative error %.3e\\n", (double)worst);',
+        "    return ((failed == 0) && (worst <= ((sizeof(worst) < 8U) ? 1.0e-2 : 1.0e-9))) ? 0 : 1;",
+    ]
+    return "\n".join([*lines, "}", ""])

@@ -58,7 +58,7 @@ def splat(value: float, width: int) -> str:
 
 
 def of_width(kind: str, width: int) -> str:
-    """Return the type of so many numbers, truths or integers."""
+    """Return the type of a vector of numbers, truths or integers."""
     return kind if width == 1 else f"<{width} x {kind}>"
 
 

@@ -48,7 +48,7 @@ def _parsed(text: str) -> ast.expr:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         reason = getattr(error, "msg", None) or "too long or too deep"
-        raise DescriptionError(f"'{text[:200]}' is no expression ({reason}); write it as in '0.5 * (q - 0.3)**2'") from None
+        raise DescriptionError(f"'{text[:200]}' is not an expression ({reason}); write it as in '0.5 * (q - 0.3)**2'") from None
 
 
 def parse(graph: Graph, text: str, lookup: Lookup) -> Node:

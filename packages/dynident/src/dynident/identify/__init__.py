@@ -1,4 +1,4 @@
-"""What can be known: evidence, base parameters, estimators, fits and their scores."""
+"""Identification: regression data, base parameters, estimators, fits and their scores."""
 
 from dynident.lazy import attach
 

@@ -14,7 +14,6 @@ from .estimators.least_squares import WLS as WLS
 from .estimators.likelihood import ML as ML
 from .estimators.map import MAP as MAP
 from .estimators.output_error import OutputError as OutputError
-from .estimators.recursive import RLS as RLS
 from .estimators.robust import IRLS as IRLS
 from .estimators.total import TLS as TLS
 from .figures import Observability as Observability

@@ -316,7 +316,7 @@ def base_parameters(
         ranking = [*dict.fromkeys([*wanted, *ranking])]
     n = mechanism.dof
     if n == 0:
-        raise IdentificationError(f"robot '{mechanism.name}' has no moving joint, so it has nothing to identify")
+        raise IdentificationError(f"robot '{mechanism.name}' has no moving joint, so there is nothing to identify")
     if mechanism.own_regressor:  # a regressor of one's own has base parameters, by its maker's word
         p = len(mechanism.parameters)
         every = np.arange(p, dtype=np.int64)
@@ -422,8 +422,7 @@ def _checked_rank(mechanism: Mechanism, scaled: Array, rank: int, tolerance: flo
     if by_svd != rank:
         warn(
             f"the rank of robot '{mechanism.name}' is not clear-cut: {rank} by QR, {by_svd} by singular values at tolerance "
-            f"{tolerance:g}; check for joint axes that are almost, but not quite, parallel or concurrent, "
-            "or choose the tolerance (tolerance=, --rank-tolerance)",
+            f"{tolerance:g}; check for almost parallel or concurrent axes, or choose tolerance= (--rank-tolerance)",
             ConditionWarning,
         )
     return _gap(singular, rank)

@@ -106,8 +106,8 @@ def summary_of(fit: Fit) -> str:
     lines.append(f"verdicts: {counts}")
     if blind:
         lines.append(
-            "no efforts: the deviations are those of proportions; all masses, inertias and friction have the scale of the "
-            "gains of drives and controller, and an error of a gain comes on top"
+            "no efforts: masses, inertias and friction have the scale of the gains of drives and controller; standard "
+            "deviations do not contain gain errors"
         )
     elif fit.free is not None:
         lines.append(
@@ -124,8 +124,8 @@ def summary_of(fit: Fit) -> str:
     rests = [name for name in fit.groups if shares(fit.sources, name)[0] < 1.0 - MOSTLY]
     if rests and not fit.options.get("standstill"):
         lines.append(
-            f"most of the residual of {', '.join(rests)} is made near standstill, where friction may be anything "
-            "within its limits; standstill=0.1 (--standstill 0.1) leaves that out of the fit and of its errors"
+            f"most of the residual of {', '.join(rests)} is near standstill, where friction is undetermined; "
+            "standstill=0.1 (--standstill 0.1) excludes these samples from the fit and its errors"
         )
     lines += dict.fromkeys(note.sentence for note in fit.notes if note.kind in SHOWN)
     if impossible:

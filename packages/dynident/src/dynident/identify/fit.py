@@ -26,9 +26,8 @@ from dynident.identify.regression.rows import Projection, Rows
 from dynident.identify.score import evaluate, score_fit
 from dynident.mechanics.functions import MotionLike, as_motion
 from dynident.mechanism.files import completed, write_robot
-from dynident.mechanism.inertia import Consistency
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.parameters import Consistency, Parameters
 from dynident.results import Result, Tabular
 from dynident.signals.quality import Finding
 

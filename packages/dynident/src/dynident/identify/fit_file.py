@@ -1,4 +1,4 @@
-"""A fit as JSON: every number exact, and checked before it is believed when it comes back (files are cut, edited, mixed up)."""
+"""A fit as JSON: every number exact, and checked when it is read (files are cut, edited, mixed up)."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def stored_parts(data: Mapping[str, Any], mechanism: Mechanism | None) -> tuple[
     groups, p = tuple(given["sigma"]), len(moving.parameters)
     missing = [name for name in moving.parameters.names if name not in given["standard_parameters"]]
     if missing:
-        raise IdentificationError(f"this is not a whole fit: standard parameter '{missing[0]}' is missing; identify again")
+        raise IdentificationError(f"this fit is incomplete: standard parameter '{missing[0]}' is missing; identify again")
 
     def numbers(key: str, *shape: int) -> Array | None:
         return None if belief.get(key) is None else _stored_numbers(belief[key], shape, key)
@@ -197,7 +197,7 @@ def _stored_numbers(values: Any, shape: tuple[int, ...], what: str) -> Array:
     array: Array = array_of(values, what)
     if array.shape != shape or not np.all(np.abs(array) < LARGEST):  # NaN is not smaller either
         raise IdentificationError(
-            f"this is not a whole fit: '{what}' needs {' x '.join(map(str, shape))} finite numbers; identify again"
+            f"this fit is incomplete: '{what}' needs {' x '.join(map(str, shape))} finite numbers; identify again"
         )
     return array
 
@@ -212,7 +212,7 @@ def _stored_factors(data: Mapping[str, Any], joints: Sequence[str], rank: int) -
             RowGroup(joint, columns, np.zeros((0, rank + 1)), count) for joint, count in zip(joints, counts, strict=True)
         )
     if len(data["factors"]) != len(joints):
-        raise IdentificationError(f"this is not a whole fit: it has {len(data['factors'])} factors; identify again")
+        raise IdentificationError(f"this fit is incomplete: it has {len(data['factors'])} factors; identify again")
     found = []
     for joint, table in zip(joints, data["factors"], strict=True):
         columns = array_of(stored(table, "columns", Any, "factor"), "factors", np.int64)
@@ -220,10 +220,10 @@ def _stored_factors(data: Mapping[str, Any], joints: Sequence[str], rank: int) -
         count, independence = stored(table, "count", int, "factor"), stored(table, "independence", float, "factor")
         known = columns.ndim == 1 and np.all((columns >= 0) & (columns < rank)) and R.shape[1:] == (columns.size + 1,)
         if table.get("joint") != joint or not known or not np.all(np.abs(R) < LARGEST):
-            raise IdentificationError(f"this is not a whole fit: the factor of joint '{joint}' is damaged; identify again")
+            raise IdentificationError(f"this fit is incomplete: the factor of joint '{joint}' is damaged; identify again")
         found.append(RowGroup(joint, columns, R, count, independence))
     if data["rows"] != sum(group.count for group in found):
-        raise IdentificationError("this is not a whole fit: 'rows' is not the number of its equations; identify again")
+        raise IdentificationError("this fit is incomplete: 'rows' is not the number of its equations; identify again")
     return tuple(found)
 
 
@@ -239,7 +239,7 @@ def _stored_flags(values: list[bool] | None, size: int, what: str) -> NDArray[np
     if values is None:
         return None
     if len(values) != size:
-        raise IdentificationError(f"this is not a whole fit: '{what}' needs {size} values, true or false; identify again")
+        raise IdentificationError(f"this fit is incomplete: '{what}' needs {size} values, true or false; identify again")
     return np.array(values, dtype=bool)
 
 
@@ -249,16 +249,14 @@ def _stored_source(record: dict[str, Any]) -> dict[str, Any]:
         value = record.get(key)
         number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST
         if not isinstance(value, str) if key == "sha256" else not number:
-            raise IdentificationError(f"this is not a whole fit: '{key}' of one of its sources is {value!r}; identify again")
+            raise IdentificationError(f"this fit is incomplete: '{key}' of one of its sources is {value!r}; identify again")
     for joint, sums in stored({"resting": {}} | record, "resting", dict[str, Any], "source").items():
         _stored_numbers(sums, (5,), f"resting of {joint}")
     if "motion" in record and not is_whole(record["motion"]):
-        raise IdentificationError("this is not a whole fit: the fingerprint of one of its sources is damaged; identify again")
+        raise IdentificationError("this fit is incomplete: the fingerprint of one of its sources is damaged; identify again")
     for key in ("cutoff", "bandwidth"):
         if record[key] <= 0.0:
-            raise IdentificationError(
-                f"this is not a whole fit: '{key}' of one of its sources is {record[key]}; identify again"
-            )
+            raise IdentificationError(f"this fit is incomplete: '{key}' of one of its sources is {record[key]}; identify again")
     return record
 
 

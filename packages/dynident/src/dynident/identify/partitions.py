@@ -122,8 +122,7 @@ def warn_of_projection(mechanism: Mechanism, motion: Motion, motors: tuple[str, 
         best = ranked.best
         other = f" or {', '.join(best.motors)} (by {best.typical:.2g})" if best.typical < 0.5 * own.typical else ""
         warn(
-            f"the projection on {', '.join(motors)} is badly conditioned: it amplifies the noise of the motors by "
-            f"{own.typical:.2g} along this motion and by {own.worst:.2g} at t = {own.time:.4g} s, and the parameters are less "
-            f"certain for it; use projection='gls'{other}",
+            f"the projection on {', '.join(motors)} is badly conditioned: it amplifies motor noise by "
+            f"{own.typical:.2g} along this motion and by {own.worst:.2g} at t = {own.time:.4g} s; use projection='gls'{other}",
             SignalWarning,
         )

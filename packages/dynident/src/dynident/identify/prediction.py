@@ -1,9 +1,19 @@
-"""Efforts that a fit predicts, with their deviations; `Fit.predict` says by which rule."""
+"""Efforts that a fit predicts, with their deviations.
+
+    std^2 = q^2 (min(h, h0) + s^2) + max(q, 1)^2 (max(h - h0, 0) + max(e^2 - s^2, 0) / 2) + r^2
+
+h = w cov w^T is the leverage and h0 its mean in training, s^2 the variance of left-out stretches that the parameters do not
+explain, e^2 what it becomes if the error grows with the terms of the model (`model_errors`), r^2 the friction near standstill.
+q makes two deviations hold 95 % of the stretches that were left out of the fit (`calibration`, split conformal prediction):
+another motion in the same regime is like one of these. Beyond the regime the second part widens the band, without a guarantee,
+and it is never narrowed. Nor do the stretches of one run show what changes from run to run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import erf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +22,8 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.figures import BLUE, SKY, finish, label, new_figure
 from dynident.friction.law import State
-from dynident.identify.regression.factor import SLOW, nearness, shares
+from dynident.identify.posterior.posterior import ENOUGH_ROWS, MapEstimate, squares
+from dynident.identify.regression.factor import FEWEST_BLOCKS, SLOW, nearness, shares
 from dynident.identify.regression.rows import law_signals
 from dynident.mechanics.closure import closure_starts
 from dynident.mechanics.dynamics import joint_loads
@@ -26,6 +37,8 @@ if TYPE_CHECKING:
 
 
 ROWS = 1024  # samples at a time
+WITHIN_TWO = 0.9545  # of a normal distribution within two deviations
+BISECTIONS = 20
 TINY = np.finfo(float).tiny
 
 
@@ -71,10 +84,11 @@ def predicted(fit: Fit, motion: Motion, betas: Array, temperature: Array | None)
     """Return efforts, deviations and the parameters' share of them; see `Fit.evaluate`."""
     shape = (len(motion), fit.mechanism.dof)
     effort, std, share = np.empty((len(betas), *shape)), np.empty(shape), np.empty(shape)
-    told = [shares(fit.sources if fit.posterior.speeds else (), name) for name in fit.equations.names]
-    moving, resting = (np.array(x) * _of_groups(fit, fit.sigma) ** 2 for x in zip(*told, strict=True))
+    moving, resting = _variances(fit)
     errors = model_errors(fit, moving)
     factor = np.ones(shape[1]) if fit.posterior.calibration is None else _of_groups(fit, fit.posterior.calibration)
+    trained = fit.posterior.training_std
+    seen = np.full(shape[1], np.inf) if trained is None else _of_groups(fit, trained) ** 2  # by the parameters, in training
     L = _root(fit.covariance)
     load = joint_loads(fit.mechanism, motion, fit.standard) if "load" in law_signals(fit.mechanism) else None
     signals = fit.equations.signals(temperature, load, motion) or {}
@@ -89,9 +103,63 @@ def predicted(fit: Fit, motion: Motion, betas: Array, temperature: Array | None)
         spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
         share[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread))
         beyond = np.einsum("nbt,nb->tn", W**2, errors)
-        residual = factor**2 * (share[piece] ** 2 + np.maximum(moving, 0.5 * (moving + beyond)))
+        inside = np.minimum(share[piece] ** 2, seen) + moving
+        outside = share[piece] ** 2 - np.minimum(share[piece] ** 2, seen) + np.maximum(0.5 * (beyond - moving), 0.0)
+        residual = factor**2 * inside + np.maximum(factor, 1.0) ** 2 * outside
         std[piece] = np.sqrt(residual + _resting(fit, motion.v[piece], limits, resting))
     return effort, std, share
+
+
+def calibration(fit: Fit, found: MapEstimate, misfit: Array) -> Array:
+    """Return the factor q for the deviations of every joint with which two of them hold 95 % of the left-out rows.
+
+        sum_b n_b erf(sqrt(2) q s_b / e_b) = 0.9545 sum_b n_b
+
+    e_b is the root mean square error of a stretch that was left out of the fit, with the `misfit` of physical consistency, s_b
+    the deviation that the fit without it states. Rows of a stretch are taken as normal; stretches may differ. The factor of a
+    joint is at least that of all joints together, since the stretches of one are few.
+    """
+    moving, _ = _variances(fit)
+    errors, names = model_errors(fit, moving), fit.equations.names
+    K = fit.base.regrouping
+    before = np.einsum("bi,ij,bj->b", K, found.covariance(), K)
+    scale = np.sqrt(np.diag(fit.covariance) / np.where(before > 0.0, before, np.inf))
+    stretches: list[Array | None] = []
+    for group, sigma, more in zip(fit.data.groups, fit.sigma, misfit, strict=True):
+        counts = np.array(group.counts)
+        used, own, j = np.flatnonzero(counts), group.columns, names.index(group.name)
+        if counts.size < FEWEST_BLOCKS or group.count < ENOUGH_ROWS:
+            stretches.append(None)
+            continue
+        rows = counts[used]
+        square = squares(group, found.left_out[: counts.size])[used] / rows + more
+        G = group.products[used, :-1, :-1] / rows[:, None, None]
+        spread = found.left_out_covariance[used][:, own][:, :, own] * np.outer(scale[own], scale[own])
+        beyond = np.einsum("bii,i->b", G, errors[j, own])
+        stated = np.einsum("bij,bij->b", G, spread) + sigma**2 + np.maximum(0.5 * (beyond - moving[j]), 0.0)
+        stretches.append(np.array([rows, np.sqrt(square / np.maximum(stated, TINY))]))
+    known = [each for each in stretches if each is not None]
+    least = _held(np.hstack(known)) if known else 1.0
+    return np.array([1.0 if each is None else max(_held(each), least) for each in stretches])
+
+
+def _held(stretches: Array) -> float:
+    """Return q of stretches (2, K): numbers of rows, and errors over stated deviations."""
+    counts, errors = stretches
+    low, high = 0.0, float(errors.max())
+    for _ in range(BISECTIONS):
+        q = 0.5 * (low + high)
+        held = [erf(2.0**0.5 * q / error) if error > 0.0 else 1.0 for error in errors.tolist()]
+        low, high = (low, q) if np.average(held, weights=counts) >= WITHIN_TWO else (q, high)
+    return high
+
+
+def _variances(fit: Fit) -> tuple[Array, Array]:
+    """Return the variances of residuals in motion, and what they are more at rest, (n,) each."""
+    told = [shares(fit.sources if fit.posterior.speeds else (), name) for name in fit.equations.names]
+    square = _of_groups(fit, fit.sigma) ** 2
+    moving, resting = (np.array(x) * square for x in zip(*told, strict=True))
+    return moving, resting
 
 
 def _of_groups(fit: Fit, values: Array) -> Array:
@@ -100,7 +168,7 @@ def _of_groups(fit: Fit, values: Array) -> Array:
 
 
 def model_errors(fit: Fit, variance: Array) -> Array:
-    """Return the variance (n, b) of each base parameter that stands for the model error of a joint, zero without a belief.
+    """Return the variance (n, b) of each base parameter that stands for the model error of a joint, zero without a prior.
 
         eta_k^2 = sigma^2 / (a_k sum_l a_l) <= 1,      a_k: root mean square of w_k beta_k in training
 

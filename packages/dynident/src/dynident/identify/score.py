@@ -68,7 +68,7 @@ class Score(Tabular, Result):
         How much larger the parameters' share of the uncertainty is than on the training data, per joint; much more than 1 says
         that this motion leaves what was trained.
     open_share : float
-        Root mean square of that share over that of the efforts: what the training data leave open.
+        Root mean square of that share over that of the efforts: the share that the training data do not determine.
     motors : Score, optional
         The same comparison for each motor of a robot with loops: least torques, measured and predicted, the preload left out.
     preload : float
@@ -141,8 +141,8 @@ class Score(Tabular, Result):
         if self.leverage is not None and np.nanmax(self.leverage) > LEAVES:
             worst = int(np.nanargmax(self.leverage))
             lines.append(
-                f"this motion leaves what was trained: what the parameters leave open is {self.leverage[worst]:.1f} times as "
-                f"large as on the training data ({self.joints[worst]})"
+                f"this motion leaves the range of the training: parameter uncertainty contributes "
+                f"{self.leverage[worst]:.1f} times as much as on the training data ({self.joints[worst]})"
             )
         if self.motors is not None:
             inside = (
@@ -247,7 +247,7 @@ def _no_validation(log: Log, shared: Overlap) -> str:
             f"of {shared.where}"
         )
     return (
-        f"{found}, so its error is no validation; give another log, or ask for it by name: allow_training=True in Python, "
+        f"{found}, so its error does not validate the model; give another log, or allow it: allow_training=True in Python, "
         "--allow-training in validate and report"
     )
 

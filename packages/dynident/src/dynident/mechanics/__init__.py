@@ -1,4 +1,4 @@
-"""How a robot moves: kinematics, dynamics and regressors, batched over samples, for trees and robots with loops."""
+"""Kinematics, dynamics and regressors, batched over samples, for trees and robots with loops."""
 
 from dynident.lazy import attach
 

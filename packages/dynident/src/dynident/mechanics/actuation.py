@@ -14,12 +14,11 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.graph.algebra import absolute, dot, minimum
+from dynident.graph.algebra import NodeRows, absolute, dot, minimum, solve_general, solve_symmetric
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Function, Graph, Node, total
 from dynident.mechanics.closure import close_positions, projector
 from dynident.mechanics.functions import coordinates
-from dynident.mechanics.solving import NodeRows, solve_general, solve_symmetric
 from dynident.mechanism.mechanism import Mechanism
 
 TINY = 1e-13  # relative size of a pivot that is made of rounding errors

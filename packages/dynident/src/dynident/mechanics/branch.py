@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.graph.algebra import absolute, both, dot, maximum, minimum, opposite, where
+from dynident.graph.algebra import absolute, both, dot, eliminate, maximum, minimum, opposite, where
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Function, Graph, Node, total
 from dynident.graph.print_llvm import compile_routines
@@ -25,7 +25,6 @@ from dynident.graph.routine import Routine
 from dynident.mechanics.actuation import TINY, least_squares
 from dynident.mechanics.functions import cached
 from dynident.mechanics.newton_euler import MovingTree
-from dynident.mechanics.solving import eliminate
 from dynident.mechanism.loops import REACH
 from dynident.mechanism.mechanism import Mechanism
 

@@ -44,7 +44,7 @@ def close_positions(
     from dynident.mechanics.branch import Branch  # noqa: PLC0415 - only robots with loops need it
 
     if not mechanism.loops:
-        raise DynidentError(f"robot '{mechanism.name}' has no loops; its coordinates are independent as they are")
+        raise DynidentError(f"robot '{mechanism.name}' has no loops; its coordinates are independent already")
     closure = mechanism.closure
     names = mechanism.coordinate_names if given is None else tuple(given)
     x = np.ascontiguousarray(q, dtype=np.float64)
@@ -57,14 +57,14 @@ def close_positions(
         where = ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, x[bad], strict=True))
         raise DynidentError(
             f"robot '{mechanism.name}' cannot follow the motion at sample {first + bad} ({where}): out of reach, or "
-            "through a singularity where the branch is lost; shrink the motion or move it away from there"
+            "through a singularity where the branch is lost; use a smaller motion or another region"
         )
     rows = sorted({0, x.shape[0] // 2, x.shape[0] - 1}) if x.shape[0] else []
     gaps = branch.gaps(out[rows])
     if rows and np.max(gaps) > OPEN:
         worst = int(np.argmax(gaps))
         raise DynidentError(
-            f"robot '{mechanism.name}': the loops stay open by {gaps[worst]:.3g} at sample {first + rows[worst]}; they "
+            f"robot '{mechanism.name}': the loops do not close by {gaps[worst]:.3g} at sample {first + rows[worst]}; they "
             "contradict each other"
         )
     return out
@@ -97,7 +97,7 @@ def close_motion(mechanism: Mechanism, motion: MotionLike) -> ClosedMotion:
 def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLike) -> ClosedMotion:
     """Return tree motion and projector at closed positions (N, n_tree), from independent rates v and a (N, n)."""
     if not (mechanism.loops or mechanism.couplings):
-        raise DynidentError(f"robot '{mechanism.name}' has no loops; its coordinates are independent as they are")
+        raise DynidentError(f"robot '{mechanism.name}' has no loops; its coordinates are independent already")
     nu, nu_dot = (np.ascontiguousarray(y, dtype=np.float64) for y in (v, a))
     samples, width, n = positions.shape[0], positions.shape[1], mechanism.closure.dof
 
@@ -113,7 +113,7 @@ def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLi
         bad = int(np.argmin(pivot))
         raise DynidentError(
             f"robot '{mechanism.name}' is singular at sample {bad}: {', '.join(mechanism.coordinate_names)} do not "
-            "determine the other joints there; keep away from it or choose other independent coordinates"
+            "determine the other joints there; avoid it or choose other independent coordinates"
         )
     return ClosedMotion(positions, out["vt"], out["at"], out["G"], pivot[:, 0])
 

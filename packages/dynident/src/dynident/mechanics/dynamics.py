@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.graph.algebra import dot, minimum
+from dynident.graph.algebra import NodeRows, dot, minimum, reciprocal, solve_symmetric
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Function, Node, substitute
 from dynident.mechanics.equations import Equations
@@ -31,7 +31,6 @@ from dynident.mechanics.functions import (
     values_of,
 )
 from dynident.mechanics.newton_euler import mass_matrix as bodies_matrix
-from dynident.mechanics.solving import NodeRows, reciprocal, solve_symmetric
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 
@@ -47,16 +46,22 @@ def forward_kinematics(mechanism: Mechanism, q: ArrayLike, frame: str) -> tuple[
     return R[:, node] @ placement.rotation, p[:, node] + R[:, node] @ placement.translation
 
 
+def link_poses(mechanism: Mechanism, positions: Array) -> dict[str, tuple[Array, Array]]:
+    """Return R (N, 3, 3) and p (N, 3) [m] of every link at closed positions of the tree (N, n_tree); at q without loops."""
+    still = at_rest(mechanism, np.zeros((len(positions), mechanism.dof)) if mechanism.loops else positions)
+    R, p = _poses(mechanism, entering(mechanism, still, positions))
+    base = np.tile(np.eye(3), (len(positions), 1, 1)), np.zeros((len(positions), 3))
+    found = {}
+    for name, (node, placement) in mechanism.tree.frames.items():
+        turned, moved = base if node < 0 else (R[:, node], p[:, node])
+        found[name] = (turned @ placement.rotation, moved + turned @ placement.translation)
+    return found
+
+
 def positions_of_frame(mechanism: Mechanism, positions: Array, frame: str) -> Array:
     """Return the origin (N, 3) of a link at closed positions of the tree."""
-    node, placement = mechanism.frame(frame)
-    if node < 0:
-        return np.tile(placement.translation, (len(positions), 1))
-    still = Motion(np.arange(float(len(positions))), *np.zeros((3, len(positions), mechanism.dof)))
-    loops = mechanism.loops
-    arrays = entering(mechanism, still, positions) if loops else entering(mechanism, at_rest(mechanism, positions))
-    R, p = _poses(mechanism, arrays)
-    return p[:, node] + R[:, node] @ placement.translation
+    mechanism.frame(frame)
+    return link_poses(mechanism, positions)[frame][1]
 
 
 def _poses(mechanism: Mechanism, arrays: dict[str, Array]) -> tuple[Array, Array]:
@@ -268,8 +273,8 @@ def forward_dynamics(
     function = cached(mechanism, "forward_dynamics", lambda: Compiled(forward_dynamics_function(mechanism)))
     a, ratio = np.empty(x.shape), np.empty((x.shape[0], 1))
     function(x.shape[0], {**arrays, "tau": torques, "phi": values, "acceleration": a, "ratio": ratio})
-    odd = np.flatnonzero(~(ratio[:, 0] > SINGULAR))
-    if odd.size:  # without row exchanges only definite matrices are safe
+    if not (len(x) == 0 or ratio.min() > SINGULAR):  # without row exchanges only definite matrices are safe
+        odd = np.flatnonzero(~(ratio[:, 0] > SINGULAR))
         some = {name: array if name == "law" else array[odd] for name, array in arrays.items()}
         M, force = _mass_matrix(mechanism, some, values), torques[odd] - _torques(mechanism, some, values)
         _check_regular(mechanism, M, odd)

@@ -12,13 +12,12 @@ from functools import cached_property
 
 from dynident.errors import DescriptionError
 from dynident.friction.terms import TERMS
-from dynident.graph.algebra import absolute, dot, where
+from dynident.graph.algebra import NodeRows, absolute, dot, where
 from dynident.graph.expression import Graph, Node, derivative, derivative_matrix, forward, substitute, total
 from dynident.mechanics.newton_euler import MovingTree, coriolis_matrix, energies, inverse_dynamics, mass_matrix, regressor
-from dynident.mechanics.solving import NodeRows
 from dynident.mechanism.force import Force
-from dynident.mechanism.inertia import Inertia, moved
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import Inertia, moved
 from dynident.mechanism.tree import FREE, NODE_DOF, SPHERICAL, Geometry
 
 
@@ -247,7 +246,7 @@ class Equations(MovingTree):
         heavy = [force.name for force in self.mechanism.forces if isinstance(force, Force) and "a" in force.looks_at]
         if heavy:
             raise DescriptionError(
-                f"force '{heavy[0]}' depends on accelerations, so the mass matrix does not know it; describe it as a rotor "
+                f"force '{heavy[0]}' depends on accelerations, which the mass matrix does not include; describe it as a rotor "
                 "inertia ('ia') or as a body"
             )
         M = mass_matrix(self.state, self.bodies(self.phi))

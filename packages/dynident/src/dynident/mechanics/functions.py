@@ -25,9 +25,8 @@ from dynident.graph.expression import Function, Node, reachable, reverse
 from dynident.mechanics.equations import Equations, opaque_columns
 from dynident.mechanics.newton_euler import positions_of
 from dynident.mechanism.force import Columns, Force
-from dynident.mechanism.inertia import transform_matrix
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.parameters import Parameters, transform_matrix
 from dynident.mechanism.tree import FIXED, PRISMATIC, REVOLUTE, SPHERICAL
 
 if TYPE_CHECKING:
@@ -361,7 +360,7 @@ def lumping(mechanism: Mechanism) -> Array:
 
 
 def _alike(kind: int, axis: Array) -> Array:
-    """Return what takes from ten parameters the part that a parent sees alike at all positions of a joint."""
+    """Return the projector onto the inertial parameters that a parent link cannot distinguish at any position of a joint."""
     if kind == FIXED:
         return np.eye(10)
     part = np.zeros((10, 10))

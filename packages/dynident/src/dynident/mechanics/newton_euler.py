@@ -18,14 +18,13 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
-from dynident.graph.algebra import Vector, back, cross, dot, matrix, plus, scale, times, vector
+from dynident.graph.algebra import NodeRows, Vector, back, cross, dot, eliminate, matrix, plus, scale, times, vector
 from dynident.graph.expression import Function, Graph, Node, derivative_matrix, forward, total
-from dynident.graph.print_python import numpy_callable
-from dynident.mechanics.solving import NodeRows, eliminate
+from dynident.graph.printing import numpy_callable
 from dynident.mechanism.elements import Coupling
-from dynident.mechanism.inertia import Inertia, moved, tensor
 from dynident.mechanism.loops import LoopArrays, LoopEquations
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import Inertia, moved, tensor
 from dynident.mechanism.tree import NODE_DOF, Geometry, Pose, TreeState, Twist, compose, numeric_geometry, spin
 
 

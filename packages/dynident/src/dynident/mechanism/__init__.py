@@ -1,4 +1,4 @@
-"""What a robot is: bodies, joints, loops, couplings, actuators and parameters, with readers and writers."""
+"""Robots: bodies, joints, loops, couplings, actuators and parameters, with readers and writers."""
 
 from dynident.lazy import attach
 

@@ -10,12 +10,12 @@ from .files import read_robot as read_robot
 from .files import write_robot as write_robot
 from .force import Columns as Columns
 from .force import Force as Force
-from .inertia import check_consistency as check_consistency
-from .inertia import from_com as from_com
-from .inertia import from_principal as from_principal
 from .mechanism import Mechanism as Mechanism
 from .mjcf_writer import write_mjcf as write_mjcf
 from .parameters import Parameters as Parameters
+from .parameters import check_consistency as check_consistency
+from .parameters import from_com as from_com
+from .parameters import from_principal as from_principal
 from .sidecar import apply_sidecar as apply_sidecar
 from .sidecar import write_sidecar as write_sidecar
 from .urdf_writer import write_urdf as write_urdf

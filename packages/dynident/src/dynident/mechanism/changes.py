@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.errors import DescriptionError, require
 from dynident.friction.terms import TERMS, check_terms
-from dynident.mechanism import inertia as inertial
+from dynident.mechanism import parameters as inertial
 from dynident.mechanism.elements import Body, Joint, frozen
 from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.parameters import Parameters
@@ -199,7 +199,7 @@ def with_payload(
         ends = _ends(self)
         if len(ends) != 1:
             raise DescriptionError(
-                f"robot '{self.name}' has {len(ends)} ends ({', '.join(ends)}); say which body carries the payload"
+                f"robot '{self.name}' has {len(ends)} ends ({', '.join(ends)}); name the body that carries the payload"
             )
         body = ends[0]
     phi = inertial.from_com(
@@ -215,7 +215,7 @@ def without(self: Mechanism, body: str) -> Mechanism:
     """Return a copy without a leaf body, such as a payload."""
     if body not in {b.name for b in self.bodies} or any(j.parent == body for j in self.joints):
         raise DescriptionError(
-            f"body '{body}' cannot be removed from robot '{self.name}': it does not exist or other bodies hang on it"
+            f"body '{body}' cannot be removed from robot '{self.name}': it does not exist or carries other bodies"
         )
     return replace(
         self,

@@ -39,6 +39,7 @@ def description(mechanism: Mechanism) -> dict[str, Any]:
         joint terms, friction, forces, and parameters by name (SI).
     """
     follows = {c.joint: _followed(c) for c in mechanism.couplings}
+    own = [*mechanism.joint_terms.values(), *(joint.terms for joint in mechanism.joints)]
     return {
         "name": mechanism.name,
         "source": mechanism.source,
@@ -67,7 +68,7 @@ def description(mechanism: Mechanism) -> dict[str, Any]:
         "actuators": [{"name": a.name, "ratio": a.ratio, "coupling": dict(a.coupling)} for a in mechanism.actuators],
         **own_parts(mechanism),
         "masses": {body: mechanism.parameters[f"m_{body}"] for body in mechanism.tree.bodies},
-        "term_symbols": _symbols(mechanism),
+        "term_symbols": list(dict.fromkeys([*mechanism.terms, *(term for terms in own for term in terms)])),
         "parameters": mechanism.parameters.to_dict(),
         **_bodies(mechanism),
     }
@@ -80,12 +81,6 @@ def _bodies(mechanism: Mechanism) -> dict[str, Any]:
     empty = [c.name for c, numbers in zip(checked, phi, strict=True) if np.abs(numbers).max() < ROUND_OFF]
     wrong = [c.sentence for c in checked if not c.ok and c.name not in empty]
     return {"possible": not wrong, "consistency": wrong, "empty": empty}
-
-
-def _symbols(mechanism: Mechanism) -> list[str]:
-    """Return the joint terms that any joint has."""
-    own = [*mechanism.joint_terms.values(), *(joint.terms for joint in mechanism.joints)]
-    return list(dict.fromkeys([*mechanism.terms, *(term for terms in own for term in terms)]))
 
 
 def _followed(coupling: Coupling) -> str:

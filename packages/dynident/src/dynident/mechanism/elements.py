@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.terms import check_terms
-from dynident.mechanism.inertia import skew
+from dynident.mechanism.parameters import skew
 from dynident.results import Frozen
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)  # of a robot that stands upright [m/s^2]
@@ -257,6 +257,12 @@ class Actuator(Frozen):
         object.__setattr__(self, "coupling", MappingProxyType({k: float(v) for k, v in self.coupling.items()}))
         object.__setattr__(self, "terms", _frozen_terms(self.terms, f"actuator '{self.name}'"))
 
+    @property
+    def direct(self) -> bool:
+        """Whether it is a direct drive with the name of its joint, as a robot without actuators has."""
+        plain = (self.ratio, self.offset, self.gain) == (1.0, 0.0, None) and not self.terms
+        return plain and dict(self.coupling) == {self.name: 1.0}
+
 
 @dataclass(frozen=True, eq=False)
 class Coupling(Frozen):
@@ -318,7 +324,7 @@ def linear_map(couplings: Sequence[Coupling], tree: Sequence[str]) -> tuple[Arra
     while waiting:
         ready = [name for name, coupling in waiting.items() if all(other in rows for other in coupling.of)]
         if not ready:
-            raise DescriptionError(f"couplings of {', '.join(waiting)} follow each other in a circle; break it")
+            raise DescriptionError(f"couplings of {', '.join(waiting)} form a cycle; remove one")
         for name in ready:
             coupling = waiting.pop(name)
             row, offset = np.zeros(len(free)), coupling.offset

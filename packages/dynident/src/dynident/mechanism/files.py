@@ -158,7 +158,7 @@ def completed(mechanism: Mechanism, file: Path, sidecar: str | os.PathLike[str] 
     """
     from dynident.mechanism.sidecar import write_sidecar  # noqa: PLC0415 - it imports Mechanism
 
-    # The coordinates are named: they would be chosen anew where motors or the order of joints differ.
+    # The coordinates are named: they would be chosen differently if motors or the order of joints differ.
     whole = mechanism.altered(independent=mechanism.coordinate_names) if mechanism.loops else mechanism
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DescriptionWarning)

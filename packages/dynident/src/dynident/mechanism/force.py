@@ -21,7 +21,7 @@ from dynident.errors import DescriptionError, DynidentError
 from dynident.friction.terms import TERMS
 from dynident.graph.expression import Graph, Node, derivative, reachable, substitute
 from dynident.graph.text import parse, write_text
-from dynident.mechanism.inertia import SYMBOLS
+from dynident.mechanism.parameters import SYMBOLS
 from dynident.results import Frozen
 
 Written = str | Callable[[Any, Any, Any], Any]

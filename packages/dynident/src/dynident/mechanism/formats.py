@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
-from dynident.mechanism.elements import STANDARD_GRAVITY, Actuator, Body, Joint, Loop
+from dynident.mechanism.elements import STANDARD_GRAVITY, Actuator, Body, Coupling, Joint, Loop
 from dynident.mechanism.force import Columns
 
 if TYPE_CHECKING:
@@ -94,14 +94,15 @@ def from_dh(
     loops: Sequence[Loop] = (),
     actuators: Sequence[Actuator] = (),
     home: Mapping[str, float] | None = None,
+    couplings: Sequence[Coupling] = (),
 ) -> Mechanism:
     """Make a robot from a Denavit-Hartenberg table."""
     from dynident.mechanism.dh import read_dh  # noqa: PLC0415 - readers import Mechanism
 
     tree = read_dh(rows, convention=convention, name=name, gravity=gravity)
-    if not (loops or actuators or home):
+    if not (loops or actuators or home or couplings):
         return tree
-    return replace(tree, loops=tuple(loops), actuators=tuple(actuators), home=dict(home or {}))
+    return replace(tree, loops=tuple(loops), couplings=tuple(couplings), actuators=tuple(actuators), home=dict(home or {}))
 
 
 def from_regressor(

@@ -9,8 +9,8 @@ import numpy as np
 
 from dynident.errors import DescriptionError, DynidentError
 from dynident.mechanism.elements import Body, Joint, Limits, Placement, quaternion_matrix, rotation_exp
-from dynident.mechanism.inertia import from_com, transform
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import from_com, transform
 from dynident.mechanism.text_writers import mjcf_text, urdf_text
 from dynident.mechanism.xml import unique_name
 

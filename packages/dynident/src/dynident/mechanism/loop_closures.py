@@ -43,7 +43,7 @@ def sidecar_of_closures(mechanism: Mechanism, path: str | os.PathLike[str]) -> d
     for key, names in named.items():
         if not isinstance(names, list) or (unknown := [name for name in names if name not in free]):
             shown = unknown[0] if isinstance(names, list) else names
-            raise DescriptionError(f"{key}: {shown!r} is no moving joint of the description; they are {', '.join(free)}")
+            raise DescriptionError(f"{key}: {shown!r} is not a moving joint of the description; they are {', '.join(free)}")
     driven = named["independent"] or [name for name in free if name not in named["dependent"]]
     return {"loop": loops, "actuator": [{"name": name, "coupling": {name: 1.0}} for name in driven]}
 

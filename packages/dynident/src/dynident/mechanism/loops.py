@@ -24,7 +24,7 @@ from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.graph.algebra import Vector, cross, dot, plus, scale, snapped, times, vector
 from dynident.graph.expression import Function, Graph, Node, derivative_matrix
-from dynident.graph.print_python import numpy_callable
+from dynident.graph.printing import numpy_callable
 from dynident.mechanism.elements import Loop, Placement, perpendicular
 from dynident.mechanism.tree import FREE, NODE_DOF, SNAP, SPHERICAL, Pose, Tree, TreeState, Twist, compose, numeric_geometry
 
@@ -337,7 +337,7 @@ def find_closure(mechanism: Mechanism, independent: Sequence[str]) -> Closure:
         listed = ", ".join(tree.coordinates[i] for i in wanted)
         if any(_spans(other[:, dependent], rank) for other in stack):
             raise DescriptionError(
-                f"robot '{mechanism.name}' stands on a singularity at home (a dead point of {listed}), where they do not "
+                f"robot '{mechanism.name}' is singular at home (a dead point of {listed}), where they do not "
                 "determine the other joints; give a home away from it, or choose other independent coordinates"
             )
         raise DescriptionError(

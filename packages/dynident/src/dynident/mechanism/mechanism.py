@@ -17,7 +17,7 @@ from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.terms import SYMMETRIC, TERMS, check_terms
 from dynident.mechanism import changes, formats
-from dynident.mechanism import inertia as inertial
+from dynident.mechanism import parameters as inertial
 from dynident.mechanism.elements import STANDARD_GRAVITY, Actuator, Body, Coupling, Joint, Loop, Placement, frozen, linear_map
 from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.loops import Closure, find_closure
@@ -60,8 +60,9 @@ class Mechanism(Result):
     couplings: tuple[Coupling, ...] = ()  #: Joints that follow others
     actuators: tuple[Actuator, ...] = ()  #: Motors; one direct drive per independent single-axis joint when empty
     #: Joint terms that every joint has as parameters (see `dynident.friction.TERMS`); a joint also has those it has a prior
-    #: value for. A motor that turns with several joints has them too, but for the offset.
-    terms: tuple[str, ...] = SYMMETRIC
+    #: value for. A motor that turns with several joints has them too, but for the offset. "auto" stands for `SYMMETRIC`, and
+    #: for none on the joints without a motor of a robot with loops and named motors.
+    terms: tuple[str, ...] = ("auto",)
     gravity: Array = field(default_factory=lambda: np.array(STANDARD_GRAVITY))  #: (3,), gravity in the root frame [m/s^2]
     #: With loops: tree coordinates that serve as the robot's coordinates q; chosen (actuated ones first) when empty
     independent: tuple[str, ...] = ()
@@ -79,8 +80,10 @@ class Mechanism(Result):
         for label in ("bodies", "joints", "loops", "couplings", "actuators", "independent", "forces"):
             object.__setattr__(self, label, tuple(getattr(self, label)))
         object.__setattr__(self, "home", MappingProxyType({name: float(x) for name, x in self.home.items()}))
-        object.__setattr__(self, "terms", check_terms(self.terms))
         own = {name: check_terms(terms) for name, terms in self.joint_terms.items()}
+        automatic = tuple(self.terms) == ("auto",)
+        object.__setattr__(self, "terms", SYMMETRIC if automatic else check_terms(self.terms))
+        own = {**passive_terms(self), **own} if automatic else own
         object.__setattr__(self, "joint_terms", MappingProxyType(own))
         object.__setattr__(self, "friction", MappingProxyType(dict(self.friction)))
         object.__setattr__(self, "gravity", frozen(self.gravity, (3,), "gravity"))
@@ -90,6 +93,9 @@ class Mechanism(Result):
             plain = [c for c in self.coordinate_names if c in self._joint] if not self.loops else []
             object.__setattr__(self, "actuators", tuple(Actuator(c, {c: 1.0}) for c in plain))
         following = {c.joint for c in self.couplings}
+        # Direct drives that were put in for want of others, before a copy got couplings: a follower needs none.
+        drives = tuple(a for a in self.actuators if not (a.name in following and a.direct))
+        object.__setattr__(self, "actuators", drives)
         driveable = [name for name in self.tree.coordinates if name not in following]
         for actuator in self.actuators:
             for coordinate in actuator.coupling:
@@ -381,6 +387,15 @@ def on_same_tree(
     other = object.__new__(Mechanism)
     vars(other).update(own, tree=mechanism.tree, joints=joints, actuators=actuators, terms=check_terms(terms), source=source)
     return other
+
+
+def passive_terms(mechanism: Mechanism) -> dict[str, tuple[str, ...]]:
+    """Return no terms for every joint without a motor, values or terms of its own, of a robot with loops and named motors."""
+    driven = {name for actuator in mechanism.actuators for name in actuator.coupling}
+    if not mechanism.loops or not driven:
+        return {}
+    passive = [joint for joint in mechanism.joints if joint.kind != "fixed" and not driven.intersection(joint.coordinates)]
+    return {joint.name: () for joint in passive if joint.name not in mechanism.joint_terms and not joint.terms}
 
 
 def check_structure(mechanism: Mechanism) -> None:

@@ -32,8 +32,8 @@ from dynident.mechanism.elements import (
     rotation_exp,
     unit_vector,
 )
-from dynident.mechanism.inertia import from_com, transform
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import from_com, transform
 from dynident.mechanism.sidecar import without_passive_terms
 from dynident.mechanism.tree import joint_transform
 from dynident.mechanism.xml import (
@@ -345,7 +345,7 @@ def _warn_of_ignored(tree: MjcfTree, source: str) -> None:
     file = tree.file
     for key in ("balanceinertia", "boundmass", "boundinertia"):
         if file.compiler.get(key, "0") not in ("0", "false"):
-            warn_description(f"{source}: <compiler {key}> is ignored; inertias are taken as they stand")
+            warn_description(f"{source}: <compiler {key}> is ignored; inertias are used as given")
     options = [o for o in file.root.findall("option") if any(np.any(_given(o, key)) for key in ("density", "viscosity"))]
     if options:
         warn_description(f"{source}: <option density, viscosity>: the forces of the fluid around the robot are ignored")
@@ -744,7 +744,7 @@ def _polynomial(first: str, second: str, c: Array, ref1: float, ref2: float) -> 
 def read_actuators(tree: MjcfTree, mechanism: Mechanism, source: str) -> list[Actuator]:
     """Read <actuator>: q_motor = gear (sum_j c_j q_j), where c comes from a joint or a fixed tendon."""
     tendons = {e.get("name", ""): e for e in tree.file.sections("tendon") if e.tag == "fixed"}
-    single = {name for name in mechanism.tree.coordinates if _one_axis(mechanism, name)}
+    single = {j.name for j in mechanism.joints if j.coordinates == (j.name,)} & set(mechanism.tree.coordinates)
     matrix, constant = mechanism.coupling_map
     row_of = {name: i for i, name in enumerate(mechanism.tree.coordinates)}
     actuators: list[Actuator] = []
@@ -777,11 +777,6 @@ def read_actuators(tree: MjcfTree, mechanism: Mechanism, source: str) -> list[Ac
         driven[key] = name
         actuators.append(Actuator(name, coupling, gear, offset))
     return actuators
-
-
-def _one_axis(mechanism: Mechanism, coordinate: str) -> bool:
-    joint: Joint | None = next((j for j in mechanism.joints if j.name == coordinate), None)
-    return joint is not None and joint.coordinates == (coordinate,)
 
 
 def _actuated(attributes: Mapping[str, str], joint: str | None, tendons: Mapping[str, Element], where: str) -> dict[str, float]:

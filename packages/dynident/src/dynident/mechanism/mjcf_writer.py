@@ -15,10 +15,9 @@ from dynident.arrays import Array
 from dynident.errors import DescriptionError, DescriptionWarning
 from dynident.files import write_atomic
 from dynident.mechanism.elements import Joint
-from dynident.mechanism.inertia import to_com
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.mjcf import ORIENTATIONS, custom_keys, read_mjcf, read_tree
-from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.parameters import Parameters, to_com
 from dynident.mechanism.urdf_writer import bodies_to_write
 from dynident.mechanism.xml import Folders, XmlPatch, exact, naming_file, read_bytes
 

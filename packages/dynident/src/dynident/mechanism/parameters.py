@@ -1,9 +1,19 @@
-"""`Parameters`: a vector of numbers that knows the name, unit and owner of each of them."""
+"""`Parameters`, the named values of a robot, and the ten inertial parameters of a body.
+
+    phi = [m, mx, my, mz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz]     (10,), SI, all in the LINK FRAME
+
+with first moment h = m c and rotational inertia about the link frame's ORIGIN, I = I_c - m [c]x [c]x.
+The pseudo-inertia is the 4x4 moment matrix
+
+    P = [[Sigma, h], [h^T, m]],    Sigma = tr(I)/2 1 - I,
+
+and a body is physically possible when P is positive semi-definite [Wensing2018].
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +22,8 @@ from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
+from dynident.graph.algebra import S, Square, Triple, plus, product, scale, times, transposed
+from dynident.graph.expression import Node
 from dynident.results import Tabular
 
 
@@ -104,3 +116,168 @@ def _numbers(values: ArrayLike) -> Array:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DescriptionError(f"parameters: values are not numbers ({error}); give one number per name") from error
+
+
+Inertia = tuple[Node, ...]
+"""The ten parameters as expressions."""
+
+SYMBOLS: tuple[str, ...] = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+UNITS: tuple[str, ...] = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
+
+
+def skew(x: ArrayLike) -> Array:
+    """Return [x]x, the matrix with [x]x y = x cross y."""
+    a, b, c = np.asarray(x, dtype=np.float64)
+    return np.array([[0.0, -c, b], [c, 0.0, -a], [-b, a, 0.0]])
+
+
+def _check(phi: ArrayLike) -> Array:
+    values = np.asarray(phi, dtype=np.float64)
+    if values.shape != (10,):
+        raise DescriptionError(f"inertial parameters have shape {values.shape}; give the 10 numbers {', '.join(SYMBOLS)}")
+    return values
+
+
+def inertia_matrix(phi: ArrayLike) -> Array:
+    """Return the rotational inertia about the link origin."""
+    xx, xy, xz, yy, yz, zz = _check(phi)[4:]
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def _pack(mass: float, first_moment: Array, inertia: Array) -> Array:
+    upper = inertia[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
+    return np.concatenate([[mass], first_moment, upper])
+
+
+def from_com(mass: float, com: ArrayLike, inertia: ArrayLike) -> Array:
+    """Return phi (10,) of `mass` [kg], `com` c (3,) [m] and `inertia` I_c (3, 3) about it [kg m^2]: I = I_c - m [c]x [c]x."""
+    c = np.asarray(com, dtype=np.float64)
+    cx = skew(c)
+    return _pack(float(mass), mass * c, np.asarray(inertia, dtype=np.float64) - mass * (cx @ cx))
+
+
+def to_com(phi: ArrayLike) -> tuple[float, Array, Array]:
+    """Return mass, centre of mass and inertia about it, the inverse of `from_com`."""
+    values = _check(phi)
+    mass, h = float(values[0]), values[1:4]
+    if mass == 0.0 and np.any(h != 0.0):
+        raise DescriptionError(f"a body has zero mass but a first moment of {h.tolist()} kg m")
+    c = h / mass if mass != 0.0 else np.zeros(3)
+    cx = skew(c)
+    return mass, c, inertia_matrix(values) + mass * (cx @ cx)
+
+
+def principal(phi: ArrayLike) -> tuple[float, Array, Array, Array]:
+    """Return what a person would measure of a body."""
+    mass, com, inertia = to_com(phi)
+    moments, axes = np.linalg.eigh(inertia)
+    if np.linalg.det(axes) < 0.0:
+        axes = axes * np.array([1.0, 1.0, -1.0])
+    return mass, com, moments, axes
+
+
+def from_principal(mass: float, com: ArrayLike, moments: ArrayLike, axes: ArrayLike) -> Array:
+    """Return phi (10,) of `mass` [kg], `com` (3,) [m], principal `moments` (3,) about it [kg m^2] and `axes` (3, 3)."""
+    R = np.asarray(axes, dtype=np.float64)
+    return from_com(mass, com, R @ np.diag(np.asarray(moments, dtype=np.float64)) @ R.T)
+
+
+def pseudo_inertia(phi: ArrayLike) -> Array:
+    """Return P = [[Sigma, h], [h^T, m]] with Sigma = tr(I)/2 1 - I [Wensing2018]."""
+    values = _check(phi)
+    inertia = inertia_matrix(values)
+    P = np.empty((4, 4))
+    P[:3, :3] = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    P[:3, 3] = P[3, :3] = values[1:4]
+    P[3, 3] = values[0]
+    return P
+
+
+def moved(phi: Sequence[S], R: Square[S], r: Triple[S]) -> tuple[S, ...]:
+    """Return inertial parameters seen from another frame, x' = R x + r, as expressions or numbers.
+
+    h' = R h + m r,   I' = R I R^T + (2 r.Rh + m r.r) 1 - r (Rh)^T - (Rh) r^T - m r r^T
+    """
+    m, h = phi[0], times(R, (phi[1], phi[2], phi[3]))
+    turned = product(product(R, tensor(phi)), transposed(R))
+    first = plus(h, scale(r, m))
+    # With b = Rh + h': r.b and r b^T hold all three shifts at once.
+    b = plus(h, first)
+    x, y, z = r[0] * b[0], r[1] * b[1], r[2] * b[2]
+    xy = turned[0][1] - (r[0] * first[1] + h[0] * r[1])
+    xz = turned[0][2] - (r[0] * first[2] + h[0] * r[2])
+    yz = turned[1][2] - (r[1] * first[2] + h[1] * r[2])
+    return m, first[0], first[1], first[2], turned[0][0] + (y + z), xy, xz, turned[1][1] + (x + z), yz, turned[2][2] + (x + y)
+
+
+def tensor(phi: Sequence[S]) -> Square[S]:
+    """Return the inertia tensor of ten parameters."""
+    return (phi[4], phi[5], phi[6]), (phi[5], phi[7], phi[8]), (phi[6], phi[8], phi[9])
+
+
+def transform(phi: ArrayLike, rotation: ArrayLike, translation: ArrayLike) -> Array:
+    """Return phi of the same body in another frame A, given in frame B, with the pose (R, p) of B in A."""
+    x, y, z = np.asarray(rotation, dtype=np.float64).tolist()
+    return np.array(moved(_check(phi).tolist(), (x, y, z), np.asarray(translation, dtype=np.float64).tolist()))
+
+
+def transform_matrix(rotation: ArrayLike, translation: ArrayLike) -> Array:
+    """Return the matrix (10, 10) of `transform`; of many poses (..., 3, 3) and (..., 3) one matrix each."""
+    R: Any = np.moveaxis(np.asarray(rotation, dtype=np.float64), (-2, -1), (0, 1))[..., None]
+    r: Any = np.moveaxis(np.asarray(translation, dtype=np.float64), -1, 0)[..., None]
+    units: Any = np.eye(10)
+    return np.stack(np.broadcast_arrays(*moved(units, R, r)), axis=-2)
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """Is a body physically possible, and by how much not."""
+
+    name: str  #: Body
+    ok: bool  #: True when mass > 0 and the pseudo-inertia is positive semi-definite (relative tolerance 1e-9)
+    mass: float  #: Mass [kg]
+    smallest_eigenvalue: float  #: Smallest eigenvalue of the pseudo-inertia over its trace; negative if impossible
+    #: Smallest of I1 + I2 - I3 over the principal moments about the centre of mass, relative to their sum
+    triangle_slack: float
+    sentence: str  #: The finding in words
+
+
+def check_consistency(phi: ArrayLike, name: str = "body", tolerance: float = 1e-9) -> Consistency:
+    """Check that a body can exist: m > 0 and P >= 0.
+
+    Parameters
+    ----------
+    phi : array_like, (10,)
+        Inertial parameters.
+    name : str
+        Name used in the sentence.
+    tolerance : float
+        How far the smallest eigenvalue of P / tr(P) may be below zero (round-off).
+
+    Returns
+    -------
+    Consistency
+        Verdict with numbers and a sentence.
+    """
+    values = _check(phi)
+    P = pseudo_inertia(values)
+    trace = float(np.trace(P))
+    smallest = float(np.linalg.eigvalsh(P)[0] / trace) if trace > 0.0 else -1.0
+    mass = float(values[0])
+    slack = float("nan")
+    if mass > 0.0:
+        moments = principal(values)[2]
+        total = float(np.sum(np.abs(moments)))
+        slack = float((np.sum(moments) - 2.0 * np.max(moments)) / total) if total > 0.0 else 0.0
+    reasons = []
+    if not mass > 0.0:
+        reasons.append(f"its mass is {mass:.6g} kg")
+    elif np.min(principal(values)[2]) < 0.0 and smallest < -tolerance:
+        reasons.append(f"a principal moment of inertia is negative ({np.min(principal(values)[2]):.4g} kg m^2)")
+    elif smallest < -tolerance:
+        reasons.append(f"its principal moments break the triangle inequality by {-slack:.3g} of their sum")
+    if reasons:
+        sentence = f"body '{name}' is physically impossible: {' and '.join(reasons)}"
+    else:
+        sentence = f"body '{name}' is physically possible (smallest eigenvalue {smallest:.3g} of the trace)"
+    return Consistency(name, not reasons, mass, smallest, slack, sentence)

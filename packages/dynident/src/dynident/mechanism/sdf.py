@@ -18,8 +18,8 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.mechanism.elements import Actuator, Body, Coupling, Joint, Limits, Loop, Placement, quaternion_matrix
-from dynident.mechanism.inertia import from_com, transform
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import from_com, transform
 from dynident.mechanism.sidecar import apply_sidecar
 from dynident.mechanism.xml import (
     naming_file,
@@ -206,13 +206,13 @@ class _Model:
             ready = [name for name in waiting if self._end(name, "parent") in parts.reached]
             if not ready:
                 raise DescriptionError(
-                    f"joints {quoted(waiting)} hang on links that nothing ties to '{WORLD if tied else first}'; add a joint"
+                    f"joints {quoted(waiting)} are not connected to '{WORLD if tied else first}'; add a joint"
                 )
             waiting.remove(ready[0])
             self._join(ready[0], parts)
         lost = [name for name in self.links if name not in parts.reached]
         if lost:
-            raise DescriptionError(f"links {quoted(lost)} are tied to nothing; add a joint of type fixed")
+            raise DescriptionError(f"links {quoted(lost)} are not connected; add a joint of type fixed")
         every = (*((Body(WORLD),) if tied else ()), *bodies.values(), *parts.frames)
         gravity = self.gravity if tied else self.place(first).rotation.T @ self.place(WORLD).rotation @ self.gravity
         return Mechanism(

@@ -20,7 +20,7 @@ from dynident.friction.text import law_of, law_text
 from dynident.mechanism.elements import Actuator, Coupling, Loop, Placement, frozen
 from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.loop_closures import is_loop_closures, sidecar_of_closures
-from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.mechanism import Mechanism, passive_terms
 from dynident.mechanism.xml import LARGEST, naming_file
 
 _TOP = (
@@ -121,11 +121,7 @@ def without_passive_terms(mechanism: Mechanism) -> Mechanism:
 
     Joints whose terms or values are given keep them. Without named motors nothing changes: any joint may have one.
     """
-    driven = {name for actuator in mechanism.actuators for name in actuator.coupling}
-    if not mechanism.loops or not driven:
-        return mechanism
-    passive = [joint for joint in mechanism.joints if joint.kind != "fixed" and not driven.intersection(joint.coordinates)]
-    own = {joint.name: () for joint in passive if joint.name not in mechanism.joint_terms and not joint.terms}
+    own = passive_terms(mechanism)
     return mechanism.altered(joint_terms={**mechanism.joint_terms, **own}) if own else mechanism
 
 

@@ -10,10 +10,10 @@ from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.files import xml_text
 from dynident.mechanism.elements import Joint, Loop, Placement
-from dynident.mechanism.inertia import from_com, to_com, transform
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.mjcf import custom_keys
 from dynident.mechanism.mjcf_writer import ATTRIBUTES
+from dynident.mechanism.parameters import from_com, to_com, transform
 from dynident.mechanism.sidecar import rpy_of
 from dynident.mechanism.urdf import FAR, KINDS, dynamics_attributes
 from dynident.mechanism.xml import exact

@@ -33,7 +33,7 @@ from dynident.graph.algebra import (
 )
 from dynident.graph.expression import Graph, Node
 from dynident.mechanism.elements import Joint, Placement, frozen
-from dynident.mechanism.inertia import transform, transform_matrix
+from dynident.mechanism.parameters import transform, transform_matrix
 
 if TYPE_CHECKING:
     from dynident.mechanism.mechanism import Mechanism

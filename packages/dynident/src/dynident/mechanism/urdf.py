@@ -14,8 +14,8 @@ from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.terms import TERMS
 from dynident.mechanism.elements import COORDINATES, Actuator, Body, Coupling, Joint, Limits, Placement
-from dynident.mechanism.inertia import from_com, transform
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import from_com, transform
 from dynident.mechanism.sidecar import apply_sidecar
 from dynident.mechanism.xacro.expand import expand
 from dynident.mechanism.xml import (
@@ -92,11 +92,13 @@ def read_urdf(
         name = robot.get("name") or Path(path).stem
         mechanism = Mechanism(name, tuple(bodies), tuple(joints), couplings=tuple(couplings), source=Path(path).name)
         mechanism = mechanism.with_free_base() if floating else mechanism
-        _check_inertias(mechanism)
         drives = _drives(robot, mechanism)
         driven = {name: drives.get(name, direct) for direct in mechanism.actuators for name in direct.coupling}
         mechanism = replace(mechanism, actuators=tuple(driven.values()))
-    return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar, tuple(drives.values()))
+    mechanism = mechanism if sidecar is None else apply_sidecar(mechanism, sidecar, tuple(drives.values()))
+    with naming_file(path):
+        _check_inertias(mechanism)  # a sidecar may say that links have no mass
+    return mechanism
 
 
 def load_urdf(

@@ -19,9 +19,8 @@ from dynident.arrays import Array
 from dynident.errors import DescriptionError, DescriptionWarning
 from dynident.files import write_atomic
 from dynident.mechanism.elements import COORDINATES, Joint
-from dynident.mechanism.inertia import to_com, transform
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.parameters import Parameters, to_com, transform
 from dynident.mechanism.urdf import KINDS, dynamics_attributes, load_urdf, read_urdf
 from dynident.mechanism.xml import XmlPatch, exact, naming_file, read_bytes
 
@@ -136,15 +135,11 @@ def _patch_inertial(patch: XmlPatch, link: Element, name: str, phi: Array) -> No
         patch.insert(inertial, f'<origin xyz="{exact(*com)}" rpy="0 0 0"/>')
     else:
         patch.set(origin, "xyz", exact(*com))
-        if not _is_zero(origin.get("rpy", "0 0 0")):
+        if any(float(word) for word in origin.get("rpy", "0 0 0").split()):
             patch.set(origin, "rpy", "0 0 0")
     patch.set(mass_element, "value", exact(mass))
     for key, value in tensor.items():
         patch.set(tensor_element, key, value)
-
-
-def _is_zero(text: str) -> bool:
-    return all(float(word) == 0.0 for word in text.split())
 
 
 def _patch_dynamics(patch: XmlPatch, element: Element, joint: Joint) -> None:

@@ -21,7 +21,7 @@ from defusedxml.common import DefusedXmlException
 from dynident.arrays import Array
 from dynident.errors import DescriptionError, DescriptionWarning, warn
 from dynident.files import read_regular
-from dynident.mechanism.inertia import check_consistency
+from dynident.mechanism.parameters import check_consistency
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -95,7 +95,7 @@ def check_encoding(data: bytes) -> None:
     try:
         defusedxml.ElementTree.XMLParser().feed(data[:400])
     except (ParseError, DefusedXmlException):
-        return  # whoever reads all of it says so
+        return  # reported when all of it is read
     except (LookupError, ValueError) as error:
         raise DescriptionError(f"the file is not well-formed XML ({error}); correct or re-export it") from error
 
@@ -201,7 +201,7 @@ def warn_of_impossible(bodies: Iterable[Body], source: str) -> None:
     found = [check_consistency(b.inertia, b.name) for b in bodies if b.inertia is not None and np.any(b.inertia)]
     wrong = [verdict.sentence for verdict in found if not verdict.ok]
     if wrong:
-        warn_description(f"{source}: {'; '.join(wrong)}; the numbers are used as a prior all the same")
+        warn_description(f"{source}: {'; '.join(wrong)}; the numbers are used as a prior anyway")
 
 
 _ATTRIBUTE = re.compile(rb"""([^\s=/>"']+)\s*=\s*("[^"]*"|'[^']*')""")
@@ -392,7 +392,7 @@ class Folders:
     def package(self, name: str) -> Path | None:
         """Return the folder of a ROS package, found by its name without running anything; it may then be read from."""
         if not re.fullmatch(r"[A-Za-z0-9][\w-]{0,200}", name):
-            raise DescriptionError(f"'{name[:60]}' is no name of a package; give letters, digits, _ and -")
+            raise DescriptionError(f"'{name[:60]}' is not a name of a package; give letters, digits, _ and -")
         if name not in self.found:
             self.found[name] = next((folder for folder in self._candidates(name) if _is_folder(folder)), None)
             if (folder := self.found[name]) is not None:
@@ -429,7 +429,7 @@ def _listed(search: Sequence[str | os.PathLike[str]]) -> list[str | os.PathLike[
 def _folder(path: str | os.PathLike[str]) -> Path:
     folder = Path(path).absolute()
     if not _is_folder(folder):
-        raise DescriptionError(f"search path '{path}' is no folder; give a folder that exists")
+        raise DescriptionError(f"search path '{path}' is not a folder; give a folder that exists")
     return folder
 
 

@@ -1,4 +1,4 @@
-"""The identified model at work: virtual force sensor, residual monitor and collision flag, on line, on logs and as C."""
+"""Monitoring with an identified model: external torques, thresholds and collision flag, on line, on logs and as C."""
 
 from dynident.lazy import attach
 

@@ -10,7 +10,7 @@ of its spectrum 1 / (1 + (w / K)^6) is K^2 / 2 of the zeroth. Sampling only make
 It works with parameters, the directions in which they are uncertain, and the error of its terms:
 
     cov = sum_j d_j d_j^T          d_j in the order of how much torque they make along unrelated states
-    e^2 = max(sigma^2, sum_k eta_k^2 (w_k beta_k)^2)       model error of a fit with a belief, as in `Fit.predict`
+    e^2 = max(sigma^2, sum_k eta_k^2 (w_k beta_k)^2)       model error of a fit with a prior, as in `Fit.predict`
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ from dynident.signals.log import Log
 if TYPE_CHECKING:
     from dynident.signals.log import Log
 
+EXACT = 1e-3  # of the effort of the training: smaller noise is not believed
 RISEN = 3.0  # of their median: so far thresholds rise at rest before it is said
 SAMPLES = 2.4  # per period of the cut-off: with fewer, what the low-pass makes of a motion is not what the robot did
 BLIND = 0.05  # part of a log without a result from which on it is said
@@ -86,7 +87,7 @@ class MonitorRecord(Result):
     t: Array  #: (N,), time [s]
     q: Array  #: (N, n), positions of its coordinates
     torque: Array  #: (N, n), external torques [N m, N]; NaN where nothing can be said (`Reading`)
-    threshold: Array  #: (N, n), what the model may explain [N m, N]; NaN alike
+    threshold: Array  #: (N, n), what the model cannot exclude [N m, N]; NaN likewise
     flag: NDArray[np.bool_]  #: (N,), whether the flag stood
     level: float  #: Thresholds in standard deviations
     false_alarms: float  #: Rate [1/h] that was stated for them
@@ -100,11 +101,11 @@ class MonitorRecord(Result):
 
     @property
     def numbers(self) -> dict[str, dict[str, float]]:
-        """What is told of every joint, by joint: `rms`, `largest`, `threshold`, `largest_share` and `within_two_sigma`."""
+        """Summary of every joint, by joint: `rms`, `largest`, `threshold`, `largest_share` and `within_two_sigma`."""
         return {name: self._numbers(i) for i, name in enumerate(self.joints)}
 
     def _numbers(self, i: int) -> dict[str, float]:
-        """Return what is told of one joint."""
+        """Return the summary of one joint."""
         return {
             "rms": float(np.sqrt(np.nanmean(self.torque[:, i] ** 2))),
             "largest": float(np.nanmax(np.abs(self.torque[:, i]))),
@@ -295,6 +296,8 @@ def model_of(fit: Fit, friction: Mapping[str, Friction] | None, absent: Sequence
     unknown = ~np.isfinite(np.diag(covariance))
     covariance[unknown], covariance[:, unknown] = 0.0, 0.0
     rows = Rows(robot, fit.projection)
+    for group in fit.data.groups:  # a fit of a simulation has hardly any noise, and would raise alarms at rounding errors
+        noise[group.name] = max(noise.get(group.name, np.inf), EXACT * (group.effort_square / max(group.count, 1)) ** 0.5)
     sigma = np.array([noise.get(name, np.inf) for name in rows.names])
     values = np.zeros((1 + b, phi.size))
     values[0], values[1:, fit.base.columns] = phi, _directions(rows, fit.base, covariance, sigma)
@@ -348,7 +351,7 @@ def _terms(rows: Rows, fit: Fit, sigma: Array) -> tuple[Array, Array]:
     """Return terms w_k beta_k of the model, (e, p), and the share eta_k^2 of each that may be wrong in every joint, (e, n).
 
     Terms that no joint sees together, such as the friction of all joints, are watched as one. Those that make little of the
-    error wherever the robot is are left out. Errors of projected equations are not told apart.
+    error wherever the robot is are left out. Errors of projected equations are not distinguished.
     """
     base, robot = fit.base, rows.mechanism
     if robot.loops or fit.posterior.training_columns is None:
@@ -417,9 +420,9 @@ class Reading(NamedTuple):
     #: where nothing can be said: a sample that is not a number, and the first ones after a start, until the low-pass has
     #: settled.
     torque: Array
-    threshold: Array  #: (n,), what the model and friction at rest may explain [N m, N]; NaN alike
+    threshold: Array  #: (n,), what the model and friction at rest may explain [N m, N]; NaN likewise
     flag: bool  #: Whether something touches the robot, or it has changed
-    share: float  #: Largest ratio of torque to threshold; NaN alike
+    share: float  #: Largest ratio of torque to threshold; NaN likewise
 
 
 @dataclass(frozen=True)
@@ -454,9 +457,9 @@ class Monitor:
     fit : Fit
         Identified model.
     bandwidth : float or array_like (n,), optional
-        Of the observer [Hz], K = 2 pi bandwidth; the band of the fit when omitted.
+        Bandwidth of the observer [Hz], K = 2 pi bandwidth; the band of the fit when omitted.
     cutoff : float, optional
-        Of the low-pass that positions and efforts pass alike [Hz]; ten times the bandwidth, at most a tenth of the fit's
+        Cut-off of the common low-pass of positions and efforts [Hz]; ten times the bandwidth, at most a tenth of the fit's
         sampling rate, when omitted.
     false_alarms : float
         Stated rate [1/h] at which noise like that of the fit raises the flag.
@@ -467,7 +470,7 @@ class Monitor:
     rest : float
         Speed below which a joint counts as standing [rad/s, m/s].
     gap : float, optional
-        Longest step between samples that are numbers; the observer starts anew after a longer one [s]. When omitted, one period
+        Longest step between samples that are numbers; the observer restarts after a longer one [s]. When omitted, one period
         of the cut-off, after which the low-pass no longer knows how the robot moved (0.1 s where the fit does not say at what
         rate it was sampled).
     friction : mapping of str to Friction, optional

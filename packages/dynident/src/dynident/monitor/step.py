@@ -12,11 +12,11 @@ holds what is carried from sample to sample: four counters, b, the filters, and 
 which it is uncertain and of every term whose error is told apart.
 
 A sample with something that is not a number is passed over, as if it had not come. After a step that is too long, or goes back,
-the observer starts anew and has no result until the low-pass has settled.
+the observer restarts and has no result until the low-pass has settled.
 
-Of a robot with loops motors are measured. Behind the low-pass its loops are closed from where they were at the sample before,
+For mechanisms with loops only motors are measured. After the low-pass the loops are closed from the previous sample,
 or from home at the first, by Newton's method with bounded steps; where that fails, or ends on another branch, there is no
-result and the observer starts anew. c is 1, or what a healthy run asked for.
+result and the observer restarts. c is 1, or the factor of a calibration run.
 
 What the observer computes from one sample:
 
@@ -47,7 +47,7 @@ from dynident.friction.law import Friction, Point
 from dynident.friction.terms import TERMS
 from dynident.graph.algebra import absolute, either, maximum, opposite, sqrt, where
 from dynident.graph.expression import Function, Graph, Node, reachable, reverse, total
-from dynident.graph.print_c import c_files, c_table
+from dynident.graph.print_c import c_files, c_self_test, c_table
 from dynident.graph.print_llvm import compile_routines
 from dynident.graph.printing import comment, identifier
 from dynident.graph.routine import Place, Routine
@@ -126,7 +126,7 @@ def _friction(rows: Rows, laws: Mapping[str, Friction], rest: float) -> tuple[Fu
     f, limit = [zero] * n, [zero] * n
     warm: dict[str, int] = {}
     for joint, friction in laws.items():
-        v, q, row, c = _rubbing(x, rows, joint)
+        v, q, row, c = _friction_state(x, rows, joint)
         stands = absolute(v) < rest
         at = Point(v, q, *((zero, zero) if c is None else (tau[c], T[c])))
         torque = where(stands, zero, friction.expression(graph, at))
@@ -158,7 +158,7 @@ def _friction(rows: Rows, laws: Mapping[str, Friction], rest: float) -> tuple[Fu
     return Function("friction", inputs, {"f": f, "limit": limit}, {"phi": len(mechanism.parameters)}), warm
 
 
-def _rubbing(x: Equations, rows: Rows, joint: str) -> tuple[Node, Node, list[Node], int | None]:
+def _friction_state(x: Equations, rows: Rows, joint: str) -> tuple[Node, Node, list[Node], int | None]:
     """Return velocity and position of a joint, how it moves with the coordinates, and its channel, if it has one."""
     robot = x.mechanism
     if not robot.loops:
@@ -196,7 +196,7 @@ LEVEL, CONFIRM, HOLD, GAP, FILTER, SETTINGS = 0, 1, 2, 3, 4, 5
 HUGE = 1e300
 FLAT = 0.7071067811865476  # damping of a filter of second order that is flat as long as possible
 THIRD = 0.5  # and of the second-order part of one of third order
-WORST = 1.5  # the response of r to a push is at most so many times that of three equal poles, at any time after it
+WORST = 1.5  # the response of r to a push is at most this factor times that of three equal poles, at any time after it
 TINY = 1e-300  # age after the first sample
 SETTLED = 20.0  # times 1/w until the filter has forgotten that it did not know the velocity
 
@@ -429,7 +429,7 @@ class Machine:
 
 
 SAMPLES = 60  # of the self-test ...
-STEP = 0.15  # ... each so many periods of the cut-off long: the low-pass settles in a third of the time
+STEP = 0.15  # ... each this number of periods of the cut-off long: the low-pass settles in a third of the time
 
 
 def write_c(monitor: Monitor, folder: str | os.PathLike[str], name: str) -> list[Path]:
@@ -515,39 +515,13 @@ def _test(monitor: Monitor, prefix: str) -> str:
     now, at = _samples(monitor), monitor.layout
     expected, state = np.empty((SAMPLES, at.result_size)), np.zeros(at.state_size)
     monitor.machine.run(now, monitor.setting, monitor.model.values, state, expected)
-    return "\n".join(
-        [
-            f"/* Checks {prefix}.c on {SAMPLES} samples: prints the largest relative error, returns 0 below 1e-9. */",
-            f'#include "{prefix}.h"',
-            "",
-            "#include <math.h>",
-            "#include <stdio.h>",
-            "",
-            c_table("now", now),
-            c_table("expected", expected),
-            "int main(void)",
-            "{",
-            f"    static double state[{at.state_size}];",
-            f"    double result[{at.result_size}];",
-            "    double worst = 0.0;",
-            "    int k;",
-            "    int i;",
-            f"    for (k = 0; k < {SAMPLES}; k++)",
-            "    {",
-            f"        {prefix}_step(&now[k * {at.now_size}], state, result);",
-            f"        for (i = 0; i < {at.result_size}; i++)",
-            "        {",
-            f"            const double wanted = expected[(k * {at.result_size}) + i];",
-            "            /* infinite for a joint that the fit did not use, NaN before the low-pass has settled */",
-            "            const double size = fmax(1.0, fabs(wanted));",
-            "            const int same = (result[i] == wanted) || ((result[i] != result[i]) && (wanted != wanted));",
-            "            const double error = same ? 0.0 : (fabs(result[i] - wanted) / size);",
-            "            worst = (error <= worst) ? worst : error;",
-            "        }",
-            "    }",
-            '    (void)printf("largest relative error %.3e\\n", worst);',
-            "    return (worst <= 1.0e-9) ? 0 : 1;",
-            "}",
-            "",
-        ]
-    )
+    declared = [f"    static double state[{at.state_size}];", f"    double result[{at.result_size}];", "    int k;"]
+    body = [
+        f"    for (k = 0; k < {SAMPLES}; k++)",
+        "    {",
+        f"        {prefix}_step(&now[k * {at.now_size}], state, result);",
+        f"        (void)compare(&expected[k * {at.result_size}], result, {at.result_size});",
+        "    }",
+    ]
+    tables = [c_table("now", now), c_table("expected", expected)]
+    return c_self_test(prefix, f"on {SAMPLES} samples", tables, declared, body)

@@ -1,4 +1,4 @@
-"""Reports: self-contained HTML pages for people."""
+"""Reports: self-contained HTML pages."""
 
 from dynident.lazy import attach
 

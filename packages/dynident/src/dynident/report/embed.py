@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.identify.fit import Fit
 from dynident.identify.score import Score
-from dynident.mechanics.dynamics import forward_kinematics
+from dynident.mechanics.closure import close_positions
+from dynident.mechanics.dynamics import link_poses
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.pages import Html, escape, percent, printable, tag
@@ -161,8 +162,8 @@ def motion(fit: Fit, score: Score) -> dict[str, Any] | None:
 
 def scene_points(robot: Mechanism, standard: Parameters, q: Array, others: Sequence[tuple[str, Array]] = ()) -> Array:
     """Return where links, centres of mass and `others` (body and place in its frame) are at positions q, (N, points, 3)."""
-    poses = {body.name: forward_kinematics(robot, q, body.name) for body in robot.bodies}
-    points = [position for _, position in poses.values()]
+    poses = link_poses(robot, close_positions(robot, q) if robot.loops else q)
+    points = [poses[body.name][1] for body in robot.bodies]
     points += [poses[body][1] + poses[body][0] @ place for body, place in (*_centres(robot, standard), *others)]
     return np.stack(points, axis=1)
 

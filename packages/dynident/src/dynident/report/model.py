@@ -225,7 +225,7 @@ def observability(fit: Fit) -> Html:
     counts = {kind: sum(s == kind for s in state.values()) for kind in SIGNS}
     shown = [kind for kind in SIGNS if counts[kind] or kind != "known"]
     texts = [f"{SIGNS[k]} {counts[k]} {SEEN[k]}" for k in shown]
-    ground = "the deeper the ground, the better these data show it (its best base parameter: 100 % to 0.1 %)"
+    ground = "darker background: determined better by these data (relative standard deviation from 100 % to 0.1 %)"
     legend = tag("p", *(tag("span", text) for text in (*texts, ground)), class_="legend")
     sentence = (
         f"The robot has {len(p)} standard parameters, of which efforts can show {fit.base.rank} combinations, the base "
@@ -321,7 +321,7 @@ def conditioning(fit: Fit) -> Html:
         names = ", ".join(
             f"{fit.base.names[solved[i]]} ({percent(float(weakest[i] ** 2), 0)})" for i in largest if weakest[i] ** 2 >= 0.01
         )
-        parts.append(tag("p", f"What the data show least is a combination of {names}."))
+        parts.append(tag("p", f"The data determine least a combination of {names}."))
         parts.append(
             tag("p", "Singular values of the scaled, weighted regression; an even fall means even excitation.", class_="note")
         )
@@ -329,7 +329,7 @@ def conditioning(fit: Fit) -> Html:
     if covariance_data(fit) is not None:
         text = (
             "Correlations of the estimated base parameters: orange +1, blue \N{MINUS SIGN}1. Strong ones off the diagonal are "
-            "parameters that these data hardly tell apart."
+            "parameters that these data hardly distinguish."
         )
         parts += [tag("h3", "Covariance"), tag("p", text, class_="note"), plot("covariance", "Correlations of base parameters")]
     return section("conditioning", "Conditioning", *parts)

@@ -38,12 +38,13 @@ def write_plan_page(path: str | os.PathLike[str], experiment: Experiment) -> Pat
     robot, plan = experiment.design.mechanism, next(iter(experiment.plans.values()))
     assert robot is not None, "an experiment has a robot"
     limits = experiment.design.problem.limits
-    floor = next((limit.height for limit in limits.others if isinstance(limit, Floor)), 0.0)
-    drawing, motion = _animation(robot, plan, floor)
+    floor = next((limit.height for limit in limits.others if isinstance(limit, Floor)), None)
+    drawing, motion = _animation(robot, plan, floor or 0.0)
     series, titles, units = _curves(experiment, plan)
     data = {"logs": [{"joints": titles, "units": units, "series": series, "motion": motion}], "scene": drawing}
     picture = plot("robot", f"{robot.name} moving along the plan", 0)
-    hint = "Drag to turn; ctrl and wheel to come closer. Shaded: capsules that stand for the links. Grid: the floor."
+    grid = "the floor" if floor is not None else "the height of the base, no floor is kept"
+    hint = f"Drag to turn; ctrl and wheel to zoom. Shaded: capsules that stand for the links. Grid: {grid}."
     curves = [plot("limits", title, 0, j) for j, title in enumerate(titles)]
     parts = [
         *(

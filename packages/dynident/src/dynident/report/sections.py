@@ -51,7 +51,7 @@ def quality(scores: Sequence[Score]) -> Html:
 
 def preparation(fit: Fit, scores: Sequence[Score]) -> Html:
     """Return every decision of the preparation, in words."""
-    nothing = "No notes: the evidence came from a motion, not from a log."
+    nothing = "No notes: the regression data came from a motion, not from a log."
     parts: list[object] = [
         tag("h3", "Training data"),
         bullets([note.sentence for note in fit.notes]) if fit.notes else tag("p", nothing),
@@ -81,9 +81,7 @@ def provenance(fit: Fit, scores: Sequence[Score]) -> Html:
         for use, source in entries
     ]
     heads = ("Log", "Use", "Time [s]", "Samples", "Rate [Hz]", "Cut-off [Hz]", "Band [Hz]", "Effort", "SHA-256")
-    logs = (
-        table(heads, rows, numeric=(3, 4, 5, 6), short=(1, 2, 7)) if rows else tag("p", "The evidence did not come from logs.")
-    )
+    logs = table(heads, rows, numeric=(3, 4, 5, 6), short=(1, 2, 7)) if rows else tag("p", "These data did not come from logs.")
     facts = [
         ("Robot description", fit.mechanism.source or "made in memory"),
         ("Joint terms", ", ".join(fit.mechanism.terms) or "none"),
@@ -130,15 +128,9 @@ LAYERS = (("raw", "muted"), ("measured", "measured"), ("predicted", "blue"), ("o
 HINT = "Drag to zoom in on the raw samples, double-click to see all, shift-drag to move; the time axes of a log move together."
 
 
-def held_out_errors(verdict: Verdict) -> list[float]:
-    """Return the relative error of every held-out log of the verdict."""
-    values = [entry["relative"] for entry in verdict.scores if not entry["training"]]
-    return [float(v) for v in values if v is not None]
-
-
 def headline(fit: Fit, verdict: Verdict, command: str = "") -> Html:
     """Return the title, what it was made of, the verdict in one sentence and the key numbers."""
-    errors = held_out_errors(verdict)
+    errors = [float(e["relative"]) for e in verdict.scores if not e["training"] and e["relative"] is not None]
     worst = max(errors, default=float("nan"))
     failed = [check.name.replace("_", " ") for check in verdict.checks if not check.ok]
     logs = several(len(errors), "held-out log")
@@ -259,13 +251,13 @@ def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
         )
         if np.isfinite(score.description):
             sentence += (
-                f" Before: the untouched description makes {percent(score.description)}; least squares alone, without belief "
+                f" Before: the description has {percent(score.description)}; least squares alone, without prior "
                 f"and physical consistency, {percent(score.free)}."
             )
         if score.leverage is not None and np.nanmax(score.leverage) > 1.0:
             worst = int(np.nanargmax(score.leverage))
             sentence += (
-                f" What the parameters leave open is up to {number(float(score.leverage[worst]), 2)} times what it is on the "
+                f" Parameter uncertainty contributes up to {number(float(score.leverage[worst]), 2)} times as much as on the "
                 f"training data ({score.joints[worst]})."
             )
         pictures: Sequence[object] = curves(
@@ -355,7 +347,7 @@ def robot(fit: Fit, scores: Sequence[Score], drawn: Sequence[int]) -> Html:
         "Blue dots are joints; they grow with the residual and turn orange beyond two standard deviations. Green circles are "
         "the identified centres of mass, the blue line is the path of the last link."
     )
-    hint = "Drag to turn; ctrl and wheel to come closer. The time is that of the curves below."
+    hint = "Drag to turn; ctrl and wheel to zoom. The time is that of the curves below."
     parts: list[object] = [tag("p", text, " ", tag("span", hint, class_="hint"), class_="note")]
     for index in drawn:
         picture = plot("robot", f"{fit.mechanism.name} moving along log {scores[index].name}", index)
@@ -410,7 +402,7 @@ def residuals(fit: Fit, scores: Sequence[Score]) -> Html:
             )
             for j, name in enumerate(score.joints)
         ]
-        heads = ("Joint", "Unit", "Mean", "Standard deviation", "Independent samples", "Std too small by up to")
+        heads = ("Joint", "Unit", "Mean", "Standard deviation", "Independent samples", "Factor of underestimated std")
         parts += [tag("h3", _title(score)), table(heads, rows, numeric=range(2, 6))]
         if held_out and score.training:
             continue  # the table is enough
@@ -422,7 +414,7 @@ def residuals(fit: Fit, scores: Sequence[Score]) -> Html:
             )
             parts.append(tag("div", *three, class_="three"))
     text = (
-        "White residuals are noise; slow ones are what the model lacks. Standard deviations of parameters assume independent "
+        "White residuals are noise; slow ones are model error. Standard deviations of parameters assume independent "
         "samples: where only a share of them is, they are too small by up to the factor of the last column. The pictures: "
         "distribution (line: standard normal), autocorrelation (ground: white noise), residual against prediction."
     )

@@ -1,4 +1,4 @@
-"""signals: what was measured (`Log`), and how it becomes motion and effort ready for least squares (`prepare`)."""
+"""Logs: reading, inspection, filtering and preparation (`Log`, `prepare`)."""
 
 from dynident.lazy import attach
 

@@ -14,13 +14,26 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dynident.errors import LogError
-from dynident.signals.tables import COLUMNS, LABELS, Content, Words, check_room, decoding, is_key, own_metadata, printable
+from dynident.signals.tables import (
+    COLUMNS,
+    GROWTH,
+    LABELS,
+    ROOM,
+    Content,
+    Words,
+    check_room,
+    decoded,
+    decoding,
+    is_key,
+    own_metadata,
+    printable,
+)
 
 DEPTH = 16
 
 
 def open_parquet(source: Any, room: int, **options: Any) -> Any:
-    """Open a Parquet file after checking that all of it fits into so many bytes when it is unpacked."""
+    """Open a Parquet file after checking the size of its unpacked content."""
     if not (isinstance(source, bytes | str | os.PathLike) or hasattr(source, "read")):
         raise LogError(f"source is a {type(source).__name__}; give a path, bytes or an open file")
     stream = io.BytesIO(source) if isinstance(source, bytes) else source
@@ -50,6 +63,21 @@ def open_parquet(source: Any, room: int, **options: Any) -> Any:
     return file
 
 
+def pieces(path: Path, samples: int) -> Iterator[Content]:
+    """Yield the columns of a Parquet file, `samples` rows at a time (the last piece has fewer); one piece is in memory."""
+    file = open_parquet(path, max(ROOM, GROWTH * path.stat().st_size), buffer_size=BUFFER, pre_buffer=False)
+    held: list[Any] = []
+    for batch in decoded(file.iter_batches(samples), "Parquet"):  # a row group that ends gives a short one
+        held.append(batch)
+        whole = pa.Table.from_batches(held)
+        held = whole[samples:].to_batches() if len(whole) >= samples else held
+        if len(whole) >= samples:
+            yield table_columns(whole[:samples])
+    if held:
+        yield table_columns(pa.Table.from_batches(held))
+
+
+BUFFER = 1 << 20  # bytes of a column that are read at once
 BYTE_ARRAY, DEEPEST = 6, 16  # a type of Parquet; levels of its metadata
 
 

@@ -357,7 +357,7 @@ def _types(kind: Kind) -> dict[str, Any]:
     found: dict[str, Any] = dict(store.fielddefs)
     text = kind.definition
     if len(text) > DEFINITION:
-        raise LogError(f"the definition of '{kind.type}' has {len(text)} characters; that is no message")
+        raise LogError(f"the definition of '{kind.type}' has {len(text)} characters; that is not a message")
     if text.lstrip().startswith(("=" * 80 + "\nIDL", "module ", "#include")):
         for part in text.split("=" * 80 + "\n"):
             body = part.partition("\n")[2] if part.startswith("IDL: ") else part
@@ -374,7 +374,7 @@ def _types(kind: Kind) -> dict[str, Any]:
 CHUNK = 128 << 20
 #: What a row of a database counts beside its message.
 ROW = 100
-#: Records that are no messages in a chunk.
+#: Records that are not messages in a chunk.
 STRANGE = 100_000
 #: Topics that are taken.
 TOPICS = 1000
@@ -391,13 +391,13 @@ def _records(data: bytes, schemas: dict[int, Any], kinds: dict[int, Kind]) -> It
         place += 9
         strange += code != Opcode.MESSAGE
         if not length or strange > STRANGE:
-            raise LogError(f"it has a record of no bytes, or over {STRANGE} that are no messages in a chunk; it is damaged")
+            raise LogError(f"it has a record of no bytes, or over {STRANGE} that are not messages in a chunk; it is damaged")
         if code == Opcode.MESSAGE:
             if not 22 <= length <= size - place:
                 raise LogError(f"it has a message of {length} bytes, of which 22 are its head; it is damaged")
             channel, _, time, _ = struct.unpack_from("<HIQQ", data, place)
             if time >= 1 << 63:
-                raise LogError(f"it has a message of the time {time} ns, which no clock shows; it is damaged")
+                raise LogError(f"it has a message of the time {time} ns, which is not a valid time; it is damaged")
             if channel in kinds:
                 yield kinds[channel], time, data[place + 22 : place + length]
         elif code == Opcode.SCHEMA:
@@ -484,9 +484,9 @@ def _sqlite(file: Path, notes: list[str]) -> Iterator[tuple[Kind, int, bytes]]:
         tables = {name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type='table'")}
         for name in tables & {"topics", "messages", "message_definitions"}:
             if any(hidden for *_, hidden in base.execute(f"PRAGMA table_xinfo({name})")):
-                raise LogError(f"table '{name}' has computed columns, which are never run; it is no rosbag2")
+                raise LogError(f"table '{name}' has computed columns, which are never run; it is not a rosbag2")
         if not {"topics", "messages"} <= tables:
-            raise LogError("the database has no tables 'topics' and 'messages'; it is no rosbag2")
+            raise LogError("the database has no tables 'topics' and 'messages'; it is not a rosbag2")
         texts: dict[str, str] = {}
         if "message_definitions" in tables:
             texts = dict(base.execute("SELECT topic_type, encoded_message_definition FROM message_definitions"))
@@ -622,7 +622,7 @@ class _Bag:
         if kind.encoding not in ("cdr", "ros1"):
             raise LogError(f"topic '{kind.topic}' is encoded as '{kind.encoding}'; ROS messages (cdr, ros1) are read")
         if len(self.topics) >= TOPICS:
-            raise LogError(f"it has more than {TOPICS} topics of joints; say which with topic= (--topic)")
+            raise LogError(f"it has more than {TOPICS} topics of joints; choose with topic= (--topic)")
         self.topics[kind.topic] = Topic(kind, self.room)
         return self.topics[kind.topic]
 
@@ -659,7 +659,7 @@ def _chosen(topics: Mapping[str, Topic], wanted: list[str] | None, seen: Mapping
         found = [t for t in topics.values() if t.kind.type.endswith("/JointState")]
         if len(found) != 1:
             what = "no topic of JointState messages" if not found else f"{len(found)} topics of JointState messages"
-            raise LogError(f"it has {what}; say which with topic= (--topic), it holds {listed}")
+            raise LogError(f"it has {what}; choose with topic= (--topic), it holds {listed}")
         return [*found, *(t for t in topics.values() if t is not found[0])]
     by_name = {"/" + name.strip("/"): topic for name, topic in topics.items()}
     missing = [w for w in wanted if "/" + w.strip("/") not in by_name]

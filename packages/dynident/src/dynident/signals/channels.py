@@ -288,7 +288,7 @@ def _automatic(
         chosen = fitting or list(families)
         if len(chosen) > 1:
             listed = "; ".join(f"{f}: {some_of({x.column: 0 for x in families[f].values()})}" for f in chosen)
-            raise LogError(f"several kinds of {role} columns found ({listed}); say which in schema={{'{role}': ...}}")
+            raise LogError(f"several kinds of {role} columns found ({listed}); choose in schema={{'{role}': ...}}")
         if chosen[0].endswith(AS_COMMANDED):
             first = next(iter(families[chosen[0]].values())).column
             notes.append(f"effort: '{first}', ... is what was commanded; the file has no measured effort of this kind")
@@ -424,7 +424,7 @@ def _check_units(units: object) -> Mapping[str, object]:
         raise LogError(f"units is {units!r}; give a mapping such as {{'position': 'deg'}}")
     unknown = sorted(set(units) - {*ROLES, "time"})
     if unknown:
-        raise LogError(f"units are given for {unknown}, which are no quantities; known: time, {', '.join(ROLES)}")
+        raise LogError(f"units are given for {unknown}, which are not quantities; known: time, {', '.join(ROLES)}")
     return units
 
 

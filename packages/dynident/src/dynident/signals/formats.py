@@ -50,7 +50,7 @@ def read_frame(frame: object) -> Table:
     elif isinstance(frame, Mapping):
         columns = {str(name): values for name, values in frame.items()}
     elif hasattr(frame, "schema") and hasattr(frame, "column_names") and hasattr(frame, "to_pydict"):
-        return table_of("the table", _arrow().table_columns(named))
+        return table_of("the table", arrow().table_columns(named))
     elif hasattr(frame, "columns") and hasattr(frame, "__getitem__"):
         index = getattr(frame, "index", None)
         if index is not None and (getattr(index, "name", None) or getattr(index.dtype, "kind", "") in "Mmf"):
@@ -219,30 +219,27 @@ def _read_parquet(data: bytes, room: int) -> Content:
     file = open_parquet(data, room)
     with decoding("Parquet"):
         table = file.read()
-    content: Content = _arrow().table_columns(table)
+    content: Content = arrow().table_columns(table)
     return content
 
 
 def open_parquet(source: Any, room: int, **options: Any) -> Any:
     """Open a Parquet file after checking that all of it fits into `room` bytes when it is unpacked."""
-    return _arrow().open_parquet(source, room, **options)
+    return arrow().open_parquet(source, room, **options)
 
 
-def _arrow() -> ModuleType:
+def arrow() -> ModuleType:
+    """Return the module that reads Parquet files and Arrow tables, whose library is an extra."""
     try:
-        from dynident.signals import arrow  # noqa: PLC0415 - pyarrow is an extra
+        from dynident.signals import arrow as module  # noqa: PLC0415 - pyarrow is an extra
     except ImportError as error:
         raise missing_extra("pyarrow", "parquet", "reading Parquet files") from error
-    return arrow
-
-
-def _packed_text(data: bytes, room: int) -> Content:
-    return read_text(_gunzip(data, room), room)
+    return module
 
 
 READERS: dict[str, Callable[[bytes, int], Content]] = {
     **dict.fromkeys(TEXT, read_text),
-    **dict.fromkeys((f"{ending}.gz" for ending in TEXT), _packed_text),
+    **dict.fromkeys((f"{ending}.gz" for ending in TEXT), lambda data, room: read_text(_gunzip(data, room), room)),
     ".npz": _read_npz,
     ".mat": _read_mat,
     ".parquet": _read_parquet,

@@ -24,11 +24,11 @@ from dynident.results import Tabular
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dynident.signals.reading import LogStream
+    from dynident.signals.stream import LogStream
 
 PathLike = str | os.PathLike[str]
 
-#: What an effort channel can be; there is no default because nothing in a file can tell.
+#: What an effort channel can be; there is no default because nothing in a file shows it.
 EFFORT_KINDS = ("joint_torque", "joint_force", "motor_torque", "motor_current", "voltage", "none")
 POSITION_SIDES = ("joint", "motor")
 LARGEST = 1e30  # products of a few such numbers stay within floating point
@@ -50,7 +50,7 @@ def check_effort_kind(kind: object) -> str:
     """Return `kind` if it is one of `EFFORT_KINDS`, else raise the sentence that lists them."""
     if kind is None:
         raise LogError(
-            "effort kind is missing; say what the effort channels are by effort= (commands: --effort), one of: "
+            "effort kind is missing; state what the effort channels are with effort= (--effort), one of: "
             f"{', '.join(EFFORT_KINDS)}"
         )
     if not isinstance(kind, str) or kind not in EFFORT_KINDS:
@@ -80,7 +80,7 @@ def _array(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
 
 
 def _is_frozen(values: object) -> TypeGuard[Array]:
-    """Tell whether something is an array of float64 that neither it nor what it is a part of lets anybody change."""
+    """Return whether something is an array of float64 that neither it nor what it is a part of lets anybody change."""
     if not isinstance(values, np.ndarray) or values.dtype != np.float64 or not values.flags.c_contiguous:
         return False
     owner = values if values.base is None else values.base
@@ -256,11 +256,12 @@ class Log(Tabular):
         joints: Sequence[str] | None = None,
         units: Mapping[str, object] | None = None,
         gain: float | Sequence[float] | None = None,
+        rate: float | None = None,
     ) -> LogStream:
-        """Read a long ROS bag or MCAP file as logs one after the other, with one piece in memory at a time."""
-        from dynident.signals.reading import LogStream  # noqa: PLC0415  (only loaded when something is read)
+        """Read a long ROS bag, MCAP or Parquet file as logs one after the other, with one piece in memory at a time."""
+        from dynident.signals.stream import LogStream  # noqa: PLC0415  (only loaded when something is read)
 
-        given = {"effort_kind": effort, "topic": topic, "joints": joints, "unit": units, "gain": gain}
+        given = {"effort_kind": effort, "topic": topic, "joints": joints, "unit": units, "gain": gain, "rate": rate}
         return LogStream(path, samples, schema, {k: v for k, v in given.items() if v is not None})
 
     def save(self, path: PathLike) -> Path:
@@ -332,7 +333,7 @@ class Log(Tabular):
         return self.gain
 
     def checksum(self) -> str:
-        """Return what tells this recording from every other; a part of a log has the hash of the whole.
+        """Return the hash that identifies this recording; a part of a log has the hash of the whole.
 
         sha256 of the file (of all files, as JSON, when there are several), or of the data of a log made in memory.
         """

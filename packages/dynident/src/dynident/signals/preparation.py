@@ -184,6 +184,10 @@ class Options:
     like: Prepared | None = None
 
     def __post_init__(self) -> None:
+        for name in ("cutoff", "band", "decimation"):
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray) and value.ndim == 0:  # what NumPy's functions return
+                object.__setattr__(self, name, value.item())
         if self.method not in METHODS:
             raise LogError(f"method is {self.method!r}; it must be one of {', '.join(METHODS)}")
         if self.method == "fourier" and self.period is None:
@@ -469,7 +473,7 @@ def _on_clock(piece: Segment, resample: float | str, notes: list[str]) -> tuple[
     name = piece.whole.name
     if not piece.ranges:
         raise LogError(f"log '{name}' has no stretch where all positions and efforts are finite; check the channels")
-    if len(piece.ranges) > 1 or len(piece) < len(piece.whole):
+    if len(piece.ranges) > 1 or len(piece) < piece.whole.t.size:
         notes.append(
             f"gaps or long missing stretches cut the log into {len(piece.ranges)} pieces; the longest, samples "
             f"{piece.start}:{piece.stop}, is used (split_at_gaps gives the others)"
@@ -483,7 +487,7 @@ def _on_clock(piece: Segment, resample: float | str, notes: list[str]) -> tuple[
     if resample != "auto":
         if isinstance(resample, str | bool) or not 0 < resample < math.inf:
             raise LogError(f"resample is {resample!r}; give 'auto' or a rate in Hz")
-        notes.append(f"resampled from {log.rate:.6g} Hz to {resample:.6g} Hz as asked")
+        notes.append(f"resampled from {log.rate:.6g} Hz to {resample:.6g} Hz as given")
         return to_uniform(log, float(resample)), True
     if strays <= UNIFORM:
         return log, False
@@ -511,7 +515,7 @@ def _cutoff(
     else:
         frequency = check_cutoff(cutoff, rate, log.t.size)
         band = frequency / RATIO
-        chosen = Cutoff(frequency, band, band, frequency, moving, f"cut-off {frequency:.4g} Hz as asked")
+        chosen = Cutoff(frequency, band, band, frequency, moving, f"cut-off {frequency:.4g} Hz as given")
     notes.append(chosen.explanation)
     return chosen
 
@@ -551,7 +555,7 @@ def _decimator(
         )
     short = f" (the band alone would allow {wanted}, but at least {FEWEST_ROWS} rows are kept)" if factor < wanted else ""
     notes.append(
-        f"decimation by {factor}{short}: regressor columns and efforts are low-passed alike at {decimator.cutoff:.4g} Hz; "
+        f"decimation by {factor}{short}: regressor columns and efforts pass the same low-pass of {decimator.cutoff:.4g} Hz; "
         f"what is fitted and judged on decimated rows is the band 0 to {decimator.cutoff:.4g} Hz, "
         f"{decimator.length(samples)} rows per channel"
     )
@@ -596,7 +600,7 @@ def both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _thinned(pieces: list[T], most: int) -> list[T]:
-    """Return at most so many pieces, evenly spaced."""
+    """Return a limited number of pieces, evenly spaced."""
     return [pieces[i] for i in np.unique(np.linspace(0, len(pieces) - 1, min(len(pieces), most)).astype(int))]
 
 

@@ -43,7 +43,7 @@ FAR, SMALL, BEYOND, MOST = 6.0, 0.1, 20.0, 0.05
 FEWEST_RUNS, ALIKE = 20, 0.9
 #: Lost rows: fewest, share of the rows at least, and steps over their noise from which on they are known.
 FEWEST_LOST, RARE, PRECISE = 5, 0.003, 20.0
-#: Largest believable joint angle (rad) and speed (rad/s or m/s) on the joint side.
+#: Largest plausible joint angle (rad) and speed (rad/s or m/s) on the joint side.
 LARGEST_ANGLE = 4.0 * np.pi
 LARGEST_SPEED = 50.0
 
@@ -414,7 +414,7 @@ def _constant(channel: Channel) -> list[Finding]:
     joint, moves, shortest = channel.joint, channel.moves, max(5, int(np.ceil(STUCK * channel.rate)))
     if channel.still:
         span = float(np.ptp(channel.position))
-        text = f"stays within {span:.2g}: the joint stands still or its sensor is dead, nothing can be learned about it"
+        text = f"stays within {span:.2g}: the joint does not move or its sensor is dead, its parameters cannot be identified"
         return [Finding("still", f"position:{joint}", "info", text, span)]
     findings = _frozen_position(channel.position, joint, shortest)
     if moves.sum() < shortest:
@@ -429,7 +429,7 @@ def _constant(channel: Channel) -> list[Finding]:
         # A coarse channel repeats values anyway: the run must be far longer than its usual ones.
         usual = 1.0 / max(np.mean(x[1:] != x[:-1]), 1e-9)
         inside = moves[start : start + length].mean() > 0.5
-        if inside and length >= shortest and length > 20.0 * usual and not _at_limit(values, start):
+        if inside and length >= shortest and length > 20.0 * usual and values.min() < values[start] < values.max():
             text = f"keeps {values[start]:g} for {length} samples from sample {start} on while the joint moves"
             findings.append(Finding("stuck", f"{name}:{joint}", "warning", text, length / channel.rate))
     return findings
@@ -470,10 +470,6 @@ def _frozen_position(q: Array, joint: str, shortest: int) -> list[Finding]:
         return []
     text = f"keeps {q[start]:g} for {length} samples from sample {start} on and then jumps by {jump:.3g}"
     return [Finding("stuck", f"position:{joint}", "error", text, float(length))]
-
-
-def _at_limit(values: Array, k: int) -> bool:
-    return bool(values[k] in (values.max(), values.min()))
 
 
 def _mode(x: Array) -> tuple[float, float]:
@@ -525,7 +521,7 @@ def _quantised(channel: Channel) -> list[Finding]:
     for name, _, x in channel.measured("position", "effort"):
         fewest = {"position": 200, "effort": 50}[name]
         if x.size > 4 * fewest and 1 < (levels := _levels(x, fewest)) < fewest and _mode(x)[1] <= DEAD:
-            text = f"takes only {levels} different values over {x.size} moving samples; its quantum will show in the fit"
+            text = f"takes only {levels} different values over {x.size} moving samples; quantisation will be visible in the fit"
             severity = "warning" if name == "effort" and levels < COARSE else "info"
             findings.append(Finding("quantised", f"{name}:{channel.joint}", severity, text, float(levels)))
     return findings

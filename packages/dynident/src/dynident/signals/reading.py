@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,7 +27,7 @@ from dynident.plugins import LOG_READERS, reader_of
 from dynident.signals.channels import REQUIRED, Found, files_beside, find_channels, rules_of, unwrap
 from dynident.signals.clock import aligned, join_stamps, on_one_clock, without_repeats
 from dynident.signals.formats import READERS, TEXT, joints_of, read_frame
-from dynident.signals.log import FIELDS, MINIMUM_SAMPLES, Log, check_effort_kind
+from dynident.signals.log import FIELDS, Log, check_effort_kind
 from dynident.signals.tables import (
     EPISODES,
     GROWTH,
@@ -107,6 +107,11 @@ def is_bag(path: str | os.PathLike[str]) -> bool:
     return Path(path).is_dir() or _suffix(Path(path)) in (".mcap", ".db3", ".bag")
 
 
+def has_pieces(path: Path) -> bool:
+    """Whether a file can be read piece by piece, by its ending."""
+    return path.is_file() and (is_bag(path) or _suffix(path) == ".parquet")
+
+
 def has_format(path: Path) -> bool:
     """Whether `read_table` reads a file by its ending; a folder may be anything."""
     return not path.is_dir() and (is_bag(path) or _suffix(path) in READERS)
@@ -177,7 +182,7 @@ def _key(names: tuple[str, ...], columns: Mapping[str, Any], texts: Mapping[str,
 
 # ---------------------------------------------------------------------- several runs in one table
 def episodes_of(columns: Mapping[str, Any], texts: Mapping[str, Words]) -> tuple[str, Words] | None:
-    """The column that tells runs apart and what it says, None for one run.
+    """The column that separates runs, and its values; None for one run.
 
     `episode_index` of LeRobot always does; others only where the clock starts again, since 'run' may be a flag.
     """
@@ -202,7 +207,7 @@ def one_episode(
     found = episodes_of(columns, texts)
     if found is None:
         if wanted is not None:
-            raise LogError(f"episode {wanted!r} is asked for, but no column such as 'episode_index' tells runs apart")
+            raise LogError(f"episode {wanted!r} is requested, but no column such as 'episode_index' separates the runs")
         return dict(columns), dict(texts)
     column, words = found
     names = _listed(words.known)
@@ -266,7 +271,7 @@ def wide(
         if column in units:
             units[label] = units[column]
     notes.append(
-        f"one row per {' and '.join(repr(key) for key in keys)}, brought side by side: {len(labels)} of them "
+        f"one row per {' and '.join(repr(key) for key in keys)}, converted to columns: {len(labels)} of them "
         f"({_listed(tuple(labels))}), {len(times)} samples"
     )
     return result
@@ -311,7 +316,7 @@ def _on_one_clock(
             raise LogError(f"the rows of '{labels[k]}' are not in the order of their times, or two have one time; sort them")
     first, last = max(clock[r[0]] for r in rows), min(clock[r[-1]] for r in rows)
     times = times[(times >= first) & (times <= last)]
-    notes.append(f"rows have times of their own: brought to those of '{labels[0]}' by linear interpolation")
+    notes.append(f"rows have separate times: interpolated to those of '{labels[0]}'")
     since = np.asarray(times - first, dtype=np.float64)
     own = [np.asarray(clock[r] - first, dtype=np.float64) for r in rows]
     return times, {(c, k): np.interp(since, own[k], v[r]) for c, v in columns.items() for k, r in enumerate(rows)}
@@ -390,7 +395,7 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
     if rules.get("episode") is not None or has_keys((*columns, *texts)):
         columns, texts = one_episode(columns, texts, rules.get("episode"), notes)
         columns = wide(columns, texts, rules.get("time"), row_units, notes)
-    source = {role: _role_columns(table) for role, table in by_role.items()}
+    source = {role: {n: x for n, x in table.columns.items() if not is_time(n)} for role, table in by_role.items()}
     flat = {k: v for k, v in columns.items() if v.ndim == 1}
     if rules.get("rate") is None and rules.get("time") is None and time_column(flat, []) is None:
         rules = {**rules, **_rate_of(tables, notes)}
@@ -418,6 +423,8 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
             **({"sha256": [t.sha256 for t in tables]} if all(t.sha256 for t in tables) else {}),
             "rows": int(clock.size),
             "time_column": clock_column,
+            "columns": {role: list(names) for role, names in found.columns.items()},
+            "units": {role: [unit or "" for unit in units] for role, units in found.units.items()},
             "conversions": notes,
         },
         **arrays,
@@ -597,10 +604,6 @@ def _file(path: PathLike, topics: list[str] | None) -> Table:
     return read_table(path, topics)
 
 
-def _role_columns(table: Table) -> dict[str, Array]:
-    return {name: values for name, values in table.columns.items() if not is_time(name)}
-
-
 def _columns(tables: list[Table], units: dict[str, str]) -> dict[str, Array]:
     """Columns of all files, stamps in two parts joined; their units are added."""
     columns = _merge(tables)
@@ -619,7 +622,8 @@ def _merge(tables: list[Table]) -> dict[str, Array]:
             others = [t.columns[name] for t in tables if t is not table and name in t.columns]
             if is_time(name):
                 for other in others:
-                    if other.shape != values.shape or not np.allclose(other, values, rtol=0.0, atol=_clock_slack(values)):
+                    slack = 1e-3 * float(np.median(np.abs(np.diff(values)))) if values.ndim == 1 and values.size > 1 else 0.0
+                    if other.shape != values.shape or not np.allclose(other, values, rtol=0.0, atol=slack):
                         raise LogError(
                             f"the clocks of the files differ (column '{name}' has {values.shape[0]} and {other.shape[0]} "
                             "rows or other values); bring them to one clock first"
@@ -627,10 +631,6 @@ def _merge(tables: list[Table]) -> dict[str, Array]:
             merged.setdefault(name, values)
             merged[f"{table.label.split('.')[0]}:{name}"] = values
     return merged
-
-
-def _clock_slack(t: Array) -> float:
-    return 1e-3 * float(np.median(np.abs(np.diff(t)))) if t.ndim == 1 and t.size > 1 else 0.0
 
 
 def _rate_of(tables: list[Table], notes: list[str]) -> dict[str, float]:
@@ -698,7 +698,7 @@ def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
         )
     asked = rules.get("effort_kind")
     if asked is not None and check_effort_kind(asked) != kind:
-        raise LogError(f"effort kind '{asked}' was asked, but '{table.label}' says its effort is '{kind}'; leave it out")
+        raise LogError(f"effort kind '{asked}' was given, but '{table.label}' says its effort is '{kind}'; leave it out")
     other = sorted(set(rules) & {"unit", "counts_per_unit", "rate"})
     if other:
         raise LogError(f"{other} were given, but '{table.label}' was written by dynident in SI with its clock; leave them out")
@@ -721,51 +721,3 @@ def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
         **arrays,
     )
     return log.select(rules["joints"]) if rules.get("joints") is not None else log
-
-
-SHORTEST_PIECE = 100
-
-
-@dataclass(frozen=True)
-class LogStream:
-    """A recording as pieces with one clock; iterating reads it anew. Made by `Log.stream`."""
-
-    path: str | os.PathLike[str]  #: Bag, MCAP file, or any other file of `Log.read`, which is read at once and cut
-    samples: int  #: Samples of a piece
-    schema: str | os.PathLike[str] | Mapping[str, object] | None  #: See `Log.read`
-    options: Mapping[str, object]  #: Other arguments of `Log.read` by the names of a schema
-
-    def __post_init__(self) -> None:
-        if isinstance(self.samples, bool) or not isinstance(self.samples, int) or self.samples < SHORTEST_PIECE:
-            raise LogError(
-                f"samples is {self.samples!r}; give the samples of a piece, a whole number of at least {SHORTEST_PIECE}"
-            )
-
-    def __iter__(self) -> Iterator[Log]:
-        rules, _ = rules_of(self.schema, self.options)
-        if not is_bag(self.path) or rules.get("files") is not None:
-            log = read_log(self.path, self.schema, self.options)
-            for start in range(0, len(log), self.samples):
-                if len(log) - start >= MINIMUM_SAMPLES:
-                    yield log.rows(start, min(start + self.samples, len(log)))
-            return
-        begun: int | None = None
-        file, tables = Path(self.path), self._tables(topics_of(rules))
-        while True:
-            with naming(file):
-                table = next(tables, None)
-            if table is None:
-                return
-            rows = len(next(iter(table.columns.values())))
-            if rows < MINIMUM_SAMPLES:
-                continue
-            log = log_of([table], {}, rules, own=self.schema is None)
-            if table.metadata is None:  # every piece has begun at zero
-                stamp = int(table.columns["header.stamp"][0])
-                begun = stamp if begun is None else begun
-                log = replace(log, t=log.t + (stamp - begun) * 1e-9)
-            yield log
-
-    def _tables(self, topics: list[str] | None) -> Iterator[Table]:
-        tables: Iterator[Table] = bags(Path(self.path)).bag_tables(Path(self.path), topics, self.samples)
-        return tables

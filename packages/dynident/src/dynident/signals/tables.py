@@ -107,7 +107,7 @@ def _factor(quantity: str, unit: object, effort_kind: str | None, per_unit: obje
             told = f"unit of {quantity} is '{unit}', but nothing says how many make a rad (or m)"
             raise LogError(f"{told}; give counts_per_unit=1303.8 for an encoder with 8192 counts per turn")
         if not isinstance(per_unit, int | float) or not math.isfinite(per_unit) or abs(per_unit) < 1e-300:
-            raise LogError(f"counts_per_unit={per_unit} is no number of counts; it must be finite and not zero")
+            raise LogError(f"counts_per_unit={per_unit} is not a number of counts; it must be finite and not zero")
         expected = {"position": "", "reference": "", "velocity": "s", "acceleration": "s2"}[quantity]
         if derivative != expected:
             raise LogError(f"unit of {quantity} is '{unit}'; for counts write 'counts{'/' * bool(expected)}{expected}'")
@@ -262,7 +262,8 @@ def table_of(label: str, content: Content, topics: list[str] | None = None) -> T
         values = _real(label, name, values)
         if values.dtype.kind not in "biuf":
             continue
-        if not (values.dtype.kind in "iu" and values.ndim == 1 and values.size and _beyond_float(values)):
+        whole = values.dtype.kind in "iu" and values.ndim == 1 and values.size > 0
+        if not whole or max(abs(int(values.min())), abs(int(values.max()))) <= 2**53:  # a float holds them exactly
             values = values.astype(np.float64)
         if 1 in values.shape and values.ndim > 1 and values.size > 1:
             values = np.squeeze(values)  # (N, 1), or (N, 1, n) of a simulator with one robot
@@ -296,11 +297,6 @@ def _of_topics(label: str, columns: dict[str, Any], topics: list[str]) -> dict[s
     if not any(n.startswith(paths) for n in kept):
         raise LogError(f"'{label}' has no columns of the topic {', '.join(topics)}; it has {', '.join(list(columns)[:12])}")
     return kept
-
-
-def _beyond_float(values: Any) -> bool:
-    """Whether whole numbers are too large for a float to hold exactly."""
-    return bool(max(abs(int(values.min())), abs(int(values.max()))) > 2**53)
 
 
 def short(error: Exception) -> str:
@@ -589,5 +585,5 @@ def time_column(columns: Mapping[str, Any], notes: list[str]) -> str | None:
                 notes.append(f"time: column '{found[0]}'")
             return found[0]
         if rank > 0:
-            raise LogError(f"several columns look like time: {found[:8]}; say which with schema={{'time': ...}}")
+            raise LogError(f"several columns look like time: {found[:8]}; choose with schema={{'time': ...}}")
     return None

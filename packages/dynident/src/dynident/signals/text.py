@@ -57,7 +57,8 @@ def read_text(data: bytes, room: int) -> Content:
     if not first:
         raise LogError("there are no rows in it")
     if first.strip() in ("---", "header:"):
-        return read_echo(body, room, content)
+        content.notes.append("messages as 'ros2 topic echo' prints them")
+        return columns_of(_messages(body.decode()), room, content)
     delimiter = separator[1] if separator else next((d for d in DELIMITERS if d in first), None)
     if len(first) > 64 * COLUMNS:
         raise LogError(f"its first row has {len(first)} characters; at most {64 * COLUMNS} are read")
@@ -615,7 +616,7 @@ def _add_list(name: str, entry: list[Any], content: Content) -> None:
     try:
         content.columns[name] = np.array([[np.nan] if x is None else x for x in entry], dtype=np.float64)
     except (TypeError, ValueError):
-        content.notes.append(f"'{printable(name, 60)}' left out: it is no list of numbers, or its rows are not equally long")
+        content.notes.append(f"'{printable(name, 60)}' left out: it is not a list of numbers, or its rows are not equally long")
 
 
 def _add_texts(name: str, cells: list[str], content: Content) -> None:
@@ -630,12 +631,6 @@ def _add_texts(name: str, cells: list[str], content: Content) -> None:
 
 # ---------------------------------------------------------------------- ros2 topic echo
 _FIELD = re.compile(r"(?P<indent> *)(?P<key>[A-Za-z_]\w*):(?:\s+(?P<value>.*))?")
-
-
-def read_echo(body: bytes, room: int, content: Content) -> Content:
-    """Read what `ros2 topic echo` prints: messages in YAML, '---' between them; only the plain kinds that it writes."""
-    content.notes.append("messages as 'ros2 topic echo' prints them")
-    return columns_of(_messages(body.decode()), room, content)
 
 
 def _messages(text: str) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The whole machine in time: drives, control loops and mechanism together, and the log that it would have written."""
+"""The virtual robot: drives, control loops and mechanism in one simulation, with the log of a real robot."""
 
 from dynident.lazy import attach
 

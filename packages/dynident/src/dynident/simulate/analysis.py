@@ -249,7 +249,7 @@ def tracking_error(
     """
     if reference.q.shape != motion.q.shape or not np.allclose(reference.t, motion.t, rtol=0.0, atol=1e-9):
         raise SimulationError(
-            f"reference has {reference.q.shape} samples and motion {motion.q.shape}, or their times differ; sample both alike"
+            f"reference has {reference.q.shape} samples and motion {motion.q.shape}, or other times; sample both at equal times"
         )
     labels = tuple(f"x{i + 1}" for i in range(motion.dof)) if names is None else tuple(names)
     kept = motion.t - motion.t[0] >= after

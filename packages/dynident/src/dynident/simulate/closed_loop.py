@@ -143,7 +143,7 @@ def reference_motion(log: Log, positions: Array | None = None) -> Motion:
 
 
 def _with_gain(drives: list[Drive], controller: Any, i: int, factor: float) -> tuple[list[Drive], Any]:
-    """Return drives and controller where drive i gives another torque than the controller believes."""
+    """Return drives and controller where drive i gives another torque than the controller assumes."""
     if isinstance(controller, PID):  # it asks for torques, which the machine turns into currents by the true constant
         scale = np.ones(len(drives))
         scale[i] = factor

@@ -1,8 +1,8 @@
 """Motors, gears, shafts and friction of a machine at one state, as expressions.
 
 A gear hands on the share e of the torque tau_g that reaches it: eta while power flows to the output, 1 / eta when it comes
-from there. At rest it holds any load between the two. Of a rigid drive tau_g = tau - J ratio rho'' with the inertia J in front
-of the gear, so
+from there. At rest it holds any load between the two. For a rigid drive, tau_g = tau - J ratio rho'' with the inertia J in
+front of the gear, so
 
     tau_rho = ratio e (tau - J ratio rho'')          linear in the accelerations once the direction of power is known
 """
@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 
 from dynident.drive.drive import accelerations, gear_share, resistive_current, shaft_torque, winding_rate
 from dynident.friction.terms import TERMS
-from dynident.graph.algebra import along, both, clip, cross, dot, equal, maximum, minimum, plus, scale, where
+from dynident.graph.algebra import NodeRows, along, both, clip, cross, dot, equal, maximum, minimum, plus, scale, where
 from dynident.graph.expression import Graph, Node
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import lumped_symbols
 from dynident.mechanics.newton_euler import inverse_dynamics
-from dynident.mechanics.solving import NodeRows
 from dynident.simulate.friction import Given, Owner, Side, force_of, starts
 from dynident.simulate.layout import INDUCTIVE, RESISTIVE, Layout, Moving, Numbers, State, each
 

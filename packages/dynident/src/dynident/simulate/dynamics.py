@@ -12,11 +12,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property, reduce
 
-from dynident.graph.algebra import absolute, along, both, clip, dot, equal, minimum, opposite, where
+from dynident.graph.algebra import (
+    NodeRows,
+    absolute,
+    along,
+    both,
+    clip,
+    dot,
+    equal,
+    factor_symmetric,
+    minimum,
+    opposite,
+    solve_factored,
+    where,
+)
 from dynident.graph.expression import Function, Node, total
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.newton_euler import energies
-from dynident.mechanics.solving import NodeRows, factor_symmetric, solve_factored
 from dynident.simulate.drives import Drives, inertial_torques, within
 from dynident.simulate.friction import Owner, laws_of
 from dynident.simulate.layout import Evaluation, MachineRoutine, Signals, own_positions

@@ -65,12 +65,12 @@ def states_of(law: Addend) -> int:
 
 
 def asks_load(law: Addend) -> bool:
-    """Tell whether a law looks at the load of its owner."""
+    """Return whether a law looks at the load of its owner."""
     return isinstance(law, FrictionLaw) and "tau" in law.looks_at
 
 
 def _scaled(law: Addend) -> bool:
-    """Tell whether the friction ratio of a thermal model acts on a law: not on offsets and laws of the temperature."""
+    """Return whether the friction ratio of a thermal model acts on a law: not on offsets and laws of the temperature."""
     if isinstance(law, str):
         return TERMS[law].friction
     return isinstance(law, DynamicLaw) or (not isinstance(law, Offset) and "T" not in law.looks_at)
@@ -125,7 +125,7 @@ def owners_of(mechanism: Mechanism, friction: Mapping[str, Law], drives: Sequenc
     for coordinate, law in (*mechanism.friction.items(), *friction.items()):
         if coordinate not in names:
             raise SimulationError(
-                f"friction names '{coordinate}', which is no joint of '{mechanism.name}'; they are {', '.join(names)}"
+                f"friction names '{coordinate}', which is not a joint of '{mechanism.name}'; they are {', '.join(names)}"
             )
         j, more = names.index(coordinate), law_parts(law, coordinate)
         if any(asks_load(part) for part, _ in more) and not rows[:, j].any():
@@ -217,7 +217,7 @@ def steep(owner: Owner) -> list[tuple[FrictionLaw, tuple[float, ...]]]:
 
 
 def jumps(owner: Owner) -> bool:
-    """Tell whether the friction of an owner jumps at rest."""
+    """Return whether the friction of an owner jumps at rest."""
     key = owner.structure
     if key not in _jumps:
         graph = Graph()

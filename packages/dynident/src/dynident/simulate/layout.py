@@ -355,7 +355,7 @@ class Layout:
         return [int(x) for x in np.cumsum([0, *(feed == INDUCTIVE for feed in self.feeds)])]
 
     def loses_rigidly(self, a: int) -> bool:
-        """Tell whether a drive has a rigid gear with losses."""
+        """Return whether a drive has a rigid gear with losses."""
         return self.lossy[a] and not self.shaft_counts[a]
 
     @cached_property
@@ -370,7 +370,7 @@ class Layout:
         return found
 
     def on_shaft(self, owner: Owner) -> bool:
-        """Tell whether an owner is a rotor in front of an elastic shaft, which moves on its own."""
+        """Return whether an owner is a rotor in front of an elastic shaft, which moves on its own."""
         return owner.motor >= 0 and not owner.gear and self.shaft_counts[owner.motor] > 0
 
     @cached_property

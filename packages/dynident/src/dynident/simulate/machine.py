@@ -114,7 +114,7 @@ def loops_of(controller: object) -> Cascade | None:
 
 
 def fed_with_voltage(controller: object) -> bool:
-    """Tell whether a controller feeds the motors with voltages."""
+    """Return whether a controller feeds the motors with voltages."""
     loops = loops_of(controller)
     if loops is not None:
         return loops.current is not None

@@ -59,7 +59,7 @@ class Truth:
     mean_current: Array  #: (N, k), mean over one cycle of the log around each sample [A]
     mean_voltage: Array  #: (N, k), the same of the voltage [V]
     wrenches: Mapping[str, Array] = field(default_factory=dict)  #: (N, 6), external wrenches by link
-    temperature: Array | None = None  #: (N, k), of the rubbing parts, when the robot has thermal models [degree Celsius]
+    temperature: Array | None = None  #: (N, k), of the friction surfaces, when the robot has thermal models [degree Celsius]
     #: (N, m), temperatures of all zones of every thermal model, by joint or actuator [degree Celsius]
     zones: Mapping[str, Array] = field(default_factory=dict)
 
@@ -524,7 +524,8 @@ def check_channels(robot: VirtualRobot) -> None:
     count = len(channel_names(mechanism, sensors.side))
     check_voltage(robot)
     if not mechanism.loops:
-        plain = _one_to_one(mechanism)
+        driven = [next(iter(actuator.coupling)) for actuator in mechanism.actuators if len(actuator.coupling) == 1]
+        plain = len(driven) == len(mechanism.actuators) and sorted(driven) == sorted(mechanism.coordinate_names)
         joint_effort = sensors.effort == "joint_torque"
         mixed = joint_effort != (sensors.side == "joint")
         if mixed and not plain:
@@ -541,12 +542,6 @@ def check_channels(robot: VirtualRobot) -> None:
         channel_numbers(sensors, name, len(robot.drives) if name == "delay" else count)
     if sensors.velocity_noise is not None:
         channel_numbers(sensors, "velocity_noise", count)
-
-
-def _one_to_one(mechanism: Mechanism) -> bool:
-    """Tell whether every coordinate has one motor of its own."""
-    driven = [next(iter(actuator.coupling)) for actuator in mechanism.actuators if len(actuator.coupling) == 1]
-    return len(driven) == len(mechanism.actuators) and sorted(driven) == sorted(mechanism.coordinate_names)
 
 
 def channel_names(mechanism: Mechanism, side: str) -> tuple[str, ...]:

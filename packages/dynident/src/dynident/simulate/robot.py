@@ -231,7 +231,7 @@ def _check_controller(controller: object, mechanism: Mechanism) -> None:
         )
 
 
-CONTROLLERS = ("computed_torque", "feedforward", "pd", "cascade")
+CONTROLLERS = ("computed_torque", "feedforward", "pd", "p", "cascade")
 BANDWIDTH, DAMPING, CYCLE, STEP = 10.0, 0.7, 1e-3, 2.5e-4  # Hz, -, s, s
 POSES = 64  # along a reference
 COUNT = {"revolute": 2.0 * math.pi / 2**20, "prismatic": 1e-6}  # rad, m
@@ -263,10 +263,11 @@ def standard_controller(
 
     Parameters
     ----------
-    kind : {"computed_torque", "feedforward", "pd", "cascade"}
-        Computed torque with the model; PD with the model as feed-forward; PD alone; P, PI cascade with the reference's
-        velocity, its velocity loop five times as fast. Coupled joints are faster in some directions than each alone: a cascade
-        keeps a gain margin of 2 and a phase margin of 30 degrees in all of them, if need be with less bandwidth and a warning.
+    kind : {"computed_torque", "feedforward", "pd", "p", "cascade"}
+        Computed torque with the model; PD with the model as feed-forward; PD alone; P alone, which friction must damp; P, PI
+        cascade with the reference's velocity, its velocity loop five times as fast. Coupled joints are faster in some
+        directions than each alone: a cascade keeps a gain margin of 2 and a phase margin of 30 degrees in all of them, if need
+        be with less bandwidth and a warning.
     model : Mechanism
         Model of the robot, drives included.
     q : array_like, (n,) or (N, n)
@@ -274,7 +275,7 @@ def standard_controller(
     drives : sequence of Drive
         Drives that a cascade's currents go to; ideal ones when empty.
     bandwidth, damping : float
-        Of the error's second-order equation [Hz, -].
+        Frequency and damping of the error's second-order equation [Hz, -].
     cycle : float
         Cycle time [s]; a cascade's velocity loop runs at a quarter of it.
     """
@@ -285,15 +286,16 @@ def standard_controller(
     if kind == "computed_torque":
         return ComputedTorque(model, kp, kd, cycle=cycle)
     J = actuator_inertia(model, q)
-    if kind in ("pd", "feedforward"):
+    if kind in ("pd", "p", "feedforward"):
         many = len(model.actuators) > model.dof
-        return PID(kp * J, kd * J, cycle=cycle, project=many, feedforward=model if kind == "feedforward" else None)
+        damped = 0.0 * J if kind == "p" else kd * J
+        return PID(kp * J, damped, cycle=cycle, project=many, feedforward=model if kind == "feedforward" else None)
     exact = all(drive.encoder.velocity == "exact" for drive in drives)
     law, reached = cascade_for(spread(joint_side(model), q, J), bandwidth, damping, cycle, exact=exact)
     if reached < bandwidth:
         notify(
-            f"the joints of robot '{model.name}' are coupled, so that a cascade of {bandwidth:g} Hz would be too fast for its "
-            f"velocity cycle of {law.velocity_cycle:g} s in some directions: {reached:.3g} Hz are used; a cycle of "
+            f"the joints of robot '{model.name}' are coupled: a cascade of {bandwidth:g} Hz is too fast for its velocity cycle "
+            f"of {law.velocity_cycle:g} s in some directions, so {reached:.3g} Hz are used; a cycle of "
             f"{cycle * reached / bandwidth:.2g} s keeps {bandwidth:g} Hz",
         )
     ratio = np.array([drive.transmission.ratio for drive in drives] or np.ones(J.size))
@@ -323,10 +325,10 @@ def standard_machine(
     drives : sequence of Drive, optional
         Its drives, as of `read_drives`; ideal ones when omitted. Rotor inertia and friction that the mechanism states for
         a joint include those of its drive, so that they count once.
-    controller : {"computed_torque", "feedforward", "pd", "cascade"}
+    controller : {"computed_torque", "feedforward", "pd", "p", "cascade"}
         See `standard_controller`.
     bandwidth, cycle : float
-        Of the controller [Hz], and its cycle time [s].
+        Bandwidth of the controller [Hz], and its cycle time [s].
     step : float
         Step of the simulation [s].
     """

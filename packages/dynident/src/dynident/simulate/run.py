@@ -186,7 +186,7 @@ class Runner:
         robot, first, every, step = self.robot, self.first, self.every, self.robot.step
         if first % every:
             raise SimulationError(
-                f"start is at t = {first * step:g} s, which is no sample of a log of {every * step:g} s; give another "
+                f"start is at t = {first * step:g} s, which is not a sample of a log of {every * step:g} s; give another "
                 "log_cycle="
             )
         rest = self.reference.duration - first * step

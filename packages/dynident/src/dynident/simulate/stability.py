@@ -110,7 +110,7 @@ def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
 
 
 def _swings(truth: Truth, actuator: int, hit: NDArray[np.bool_]) -> bool:
-    """Tell whether a motor oscillates between its limits, possibly faster than the log samples."""
+    """Return whether a motor oscillates between its limits, possibly faster than the log samples."""
     if not np.any(hit):
         return True  # its limits were hit between two samples alone
     current, mean = truth.current[hit, actuator], truth.mean_current[hit, actuator]

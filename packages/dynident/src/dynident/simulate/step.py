@@ -22,12 +22,11 @@ from collections.abc import Sequence
 from functools import cached_property, reduce
 
 from dynident.friction.dynamic import DynamicLaw
-from dynident.graph.algebra import absolute, both, either, equal, floor, maximum, minimum, opposite, sign, sqrt, where
+from dynident.graph.algebra import NodeRows, absolute, both, either, equal, floor, maximum, minimum, opposite, sign, sqrt, where
 from dynident.graph.expression import Function, Node, total
 from dynident.graph.routine import Place, Routine
 from dynident.mechanics.branch import branch_routine
 from dynident.mechanics.functions import geometry_key
-from dynident.mechanics.solving import NodeRows
 from dynident.mechanism.mechanism import Mechanism
 from dynident.simulate.drives import within
 from dynident.simulate.dynamics import Dynamics, solve

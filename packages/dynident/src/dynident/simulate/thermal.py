@@ -38,7 +38,7 @@ class ThermalModel(Protocol):
         """Return the state (n,) after dt [s] of constant power and electric losses [W]."""
 
     def temperature(self, state: Any, ambient: Array) -> Any:
-        """Return the temperature of the rubbing parts [degree Celsius]."""
+        """Return the temperature of the friction surfaces [degree Celsius]."""
 
     def ratio(self, temperature: ArrayLike) -> Array:
         """Return friction over that at the reference temperature."""
@@ -62,7 +62,7 @@ class Heating:
     """A thermal model and what heats it beside friction."""
 
     model: ThermalModel  #: `FirstOrder`, `SecondOrder` or another model of finite order
-    copper: float = 0.0  #: Share of the motor's copper losses that heats the rubbing parts, 0 to 1
+    copper: float = 0.0  #: Share of the motor's copper losses that heats the friction surfaces, 0 to 1
     #: (n,), state of the model at the start; a long rest at the ambient temperature when omitted
     start: ArrayLike | None = None
 

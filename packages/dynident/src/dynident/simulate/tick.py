@@ -19,7 +19,20 @@ from functools import cached_property
 from dynident.control.task import Bound, bound_space, independent_coordinates
 from dynident.control.tick import current_loop, low_pass_step, pid_law, position_loop, sensed_speed, velocity_loop
 from dynident.drive.drive import sensed_current, sensed_position
-from dynident.graph.algebra import both, clip, dot, either, equal, floor, minimum, opposite, where
+from dynident.graph.algebra import (
+    NodeRows,
+    both,
+    clip,
+    dot,
+    either,
+    equal,
+    floor,
+    minimum,
+    opposite,
+    solve_general,
+    solve_symmetric,
+    where,
+)
 from dynident.graph.expression import Function, Node, total
 from dynident.graph.routine import Place
 from dynident.mechanics.actuation import coupling_rows, internal, least_norm, least_squares
@@ -27,7 +40,6 @@ from dynident.mechanics.branch import closing_routine, motor_step, newton_step
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import lumped_symbols
 from dynident.mechanics.newton_euler import positions_of
-from dynident.mechanics.solving import NodeRows, solve_general, solve_symmetric
 from dynident.simulate.drives import inertial_torques, within_voltage
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Given, softened, starts
@@ -371,14 +383,10 @@ class Tick:
                     r.call(self.sense)
                 laws = {"open": self._open, "pid": self._pid, "projected": self._pid, "computed": self._computed}
                 laws.get(kind, self._task_torques)(r)
-        self._arrive(r, step)
-        return r
-
-    def _arrive(self, r: MachineRoutine, step: Node) -> None:
-        """Let arrive what was sent `late` steps ago; nothing does before the first."""
         late = r.get(r.p.late)
-        with r.when(late > 0.0):
+        with r.when(late > 0.0):  # what was sent `late` steps ago arrives; nothing does before the first
             self._queue(r, step - floor(step / late) * late, r.s.sent, r.s.command)
+        return r
 
     def _queue(self, r: MachineRoutine, row: Node, sent: Field, arrived: Field) -> None:
         """Take a row out of the queue behind the state, and leave what is sent in its place."""

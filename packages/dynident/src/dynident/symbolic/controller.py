@@ -24,19 +24,25 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.files import write_atomic
-from dynident.graph.algebra import dot, minimum
+from dynident.graph.algebra import dot, minimum, reciprocal, solve_symmetric
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Function, Graph, Node
-from dynident.graph.print_c import c_function, c_helpers, c_number, c_table
-from dynident.graph.print_python import casadi_function, casadi_helpers, numpy_function, numpy_helpers
-from dynident.graph.printing import comment, identifier, identifiers
+from dynident.graph.print_c import c_function, c_helpers, c_number, c_self_test, c_table
+from dynident.graph.printing import (
+    casadi_function,
+    casadi_helpers,
+    comment,
+    identifier,
+    identifiers,
+    numpy_function,
+    numpy_helpers,
+)
 from dynident.mechanics.actuation import coupling_rows, internal, least_norm
 from dynident.mechanics.branch import newton_step
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.dynamics import SINGULAR, accelerations
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.newton_euler import MovingTree, inverse_dynamics, positions_of
-from dynident.mechanics.solving import reciprocal, solve_symmetric
 from dynident.mechanism.force import Columns
 from dynident.mechanism.mechanism import Mechanism
 from dynident.symbolic import controller_ik
@@ -439,7 +445,7 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
             gives = ["&state"] * bool(robot.loops) + [f"&test_{array}[k * {n}]" for array in ("q", *arrays)]
             gives += ["NULL", "NULL"] * ("w" in call.code.inputs)
             body += [f"        failed += {name}_{call.name}({', '.join([*gives, 'result'])});"]
-            body += [f"        compare(&expected_{call.name}[k * {size}], result, {size});"]
+            body += [f"        (void)compare(&expected_{call.name}[k * {size}], result, {size});"]
         for label, step in self._targets.items():
             expected, state = f"expected_forward_kinematics[k * {POSE}", ["&state"] * bool(robot.loops)
             body += ["        {"]
@@ -450,54 +456,18 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
             wanted = "goal" if "p" in step.inputs else f"&{expected}]"
             body += [f"            failed += {name}_{label}({', '.join([*state, wanted, 'near'])});"]
             body += [f"            failed += {name}_forward_kinematics({', '.join([*state, 'near', 'result'])});"]
-            body += [f"            compare(&{expected} + {i}], &result[{i}], {size});" for i, size in checked]
+            body += [f"            (void)compare(&{expected} + {i}], &result[{i}], {size});" for i, size in checked]
             body += ["        }"]
-        loops = [f"    {name}_state state;"] * bool(robot.loops), [f"    {name}_start(&state);"] * bool(robot.loops)
-        return "\n".join(
-            [
-                f"/* Checks the functions of {name}.c along {SAMPLES} samples: prints the largest relative error. */",
-                f'#include "{name}.h"',
-                "",
-                "#include <math.h>",
-                "#include <stddef.h>",
-                "#include <stdio.h>",
-                "",
-                *tables,
-                "static double worst = 0.0;",
-                "",
-                "static void compare(const double *expected, const double *result, const int size)",
-                "{",
-                "    int i;",
-                "    for (i = 0; i < size; i++)",
-                "    {",
-                "        const double error = fabs(result[i] - expected[i]) / fmax(1.0, fabs(expected[i]));",
-                "        worst = (error <= worst) ? worst : error; /* also when it is not a number */",
-                "    }",
-                "}",
-                "",
-                "int main(void)",
-                "{",
-                *loops[0],
-                f"    double result[{largest}];",
-                *([f"    double near[{n}];"] if self._targets else []),
-                "    int failed = 0;",
-                "    int k;",
-                *loops[1],
-                *(
-                    [f"    for (k = 0; k < {n}; k++)", "    {", "        near[k] = test_q[k];", "    }"]
-                    if self._targets
-                    else []
-                ),
-                f"    for (k = 0; k < {SAMPLES}; k++)",
-                "    {",
-                *body,
-                "    }",
-                '    (void)printf("largest relative error %.3e\\n", (double)worst);',
-                "    return ((failed == 0) && (worst <= 1.0e-9)) ? 0 : 1;",
-                "}",
-                "",
-            ]
-        )
+        declared = [f"    double result[{largest}];", "    int k;"]
+        run = []
+        if robot.loops:
+            declared.append(f"    {name}_state state;")
+            run.append(f"    {name}_start(&state);")
+        if self._targets:
+            declared.append(f"    double near[{n}];")
+            run += [f"    for (k = 0; k < {n}; k++)", "    {", "        near[k] = test_q[k];", "    }"]
+        run += [f"    for (k = 0; k < {SAMPLES}; k++)", "    {", *body, "    }"]
+        return c_self_test(name, f"along {SAMPLES} samples", tables, declared, run)
 
     # ---- Python -----------------------------------------------------------------------------------------------------
 

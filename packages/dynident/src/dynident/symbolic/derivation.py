@@ -14,11 +14,10 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.errors import DescriptionError, DynidentError
-from dynident.graph.algebra import matrix, plus, scale, snapped, vector
+from dynident.graph.algebra import matrix, plus, scale, snapped, solve_symmetric, vector
 from dynident.graph.expression import Graph, Node, substitute, total
 from dynident.graph.printing import identifiers
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.solving import solve_symmetric
 from dynident.mechanism.elements import Joint
 from dynident.mechanism.force import Columns
 from dynident.mechanism.mechanism import Mechanism

@@ -13,12 +13,20 @@ import numpy as np
 from dynident.files import write_atomic
 from dynident.friction.terms import term_of
 from dynident.graph.expression import reachable
-from dynident.graph.print_c import c_function, c_helpers, c_prototype, c_table
-from dynident.graph.print_latex import latex_align, latex_equations, latex_number, latex_text
-from dynident.graph.print_python import numpy_function, numpy_helpers
-from dynident.graph.printing import comment, identifier, identifiers
-from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
+from dynident.graph.print_c import c_function, c_helpers, c_prototype, c_self_test, c_table
+from dynident.graph.printing import (
+    comment,
+    identifier,
+    identifiers,
+    latex_align,
+    latex_equations,
+    latex_number,
+    latex_text,
+    numpy_function,
+    numpy_helpers,
+)
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import SYMBOLS as INERTIA_SYMBOLS
 from dynident.symbolic.derivation import DEFAULT, derive
 from dynident.symbolic.program import SHARED, Operations, Program, Quantity, place
 
@@ -130,55 +138,21 @@ def _harness(program: Program, prefix: str) -> str:
         use_own = own is not None and array in ("geometry", "x")  # not phi: random ones test more
         count = 1 if array in SHARED else SAMPLES
         data[array] = np.atleast_2d(own) if use_own and own is not None else rng.uniform(-1.5, 1.5, (count, len(names)))
-    lines = [
-        f"/* Checks the functions of {prefix}.c on {SAMPLES} test vectors each: prints the largest relative errors. */",
-        f'#include "{prefix}.h"',
-        "",
-        "#include <math.h>",
-        "#include <stdio.h>",
-        "",
-    ]
     used = {array for name in program.quantities for array in program.needed(name)}
-    lines += [c_table(f"test_{array}", data[array]) for array in program.inputs if array in used]
-    main = ["int main(void)", "{", "    int failed = 0;"]
+    tables = [c_table(f"test_{array}", data[array]) for array in program.inputs if array in used]
+    body = []
     for name, form in program.quantities.items():
         arrays = program.needed(name)
         expected = program.evaluate(name, **{array: data[array] for array in arrays})
         count, width = expected.shape[0], len(form.entries)
-        lines.append(c_table(f"expected_{name}", expected.reshape(count, width)))
-        lines.append(f"static double computed_{name}[{count * width}];\n")
+        tables.append(c_table(f"expected_{name}", expected.reshape(count, width)))
+        tables.append(f"static double computed_{name}[{count * width}];\n")
         gives = ", ".join([f"{count}U", *(f"test_{array}" for array in arrays), f"computed_{name}"])
-        main += [
+        body += [
             f"    {prefix}_{name}_batch({gives});",
-            f'    failed += compare("{name}", {count * width}U, expected_{name}, computed_{name});',
+            f'    (void)printf("{name} %.3e\\n", compare(expected_{name}, computed_{name}, {count * width}));',
         ]
-    lines.append(_COMPARE)
-    return "\n".join([*lines, *main, "    return (failed == 0) ? 0 : 1;", "}", ""])
-
-
-_COMPARE = """static int compare(const char *name, const size_t count, const double *expected, const double *computed)
-{
-    double largest = 1.0;
-    double error = 0.0;
-    int failed = 0;
-    size_t i;
-    for (i = 0U; i < count; i++)
-    {
-        largest = fmax(largest, fabs(expected[i]));
-    }
-    for (i = 0U; i < count; i++)
-    {
-        const double relative = fabs(expected[i] - computed[i]) / largest;
-        error = fmax(error, relative);
-        if (!(relative <= 1.0e-9)) /* also when it is not a number */
-        {
-            failed = 1;
-        }
-    }
-    (void)printf("%s %.3e\\n", name, error);
-    return failed;
-}
-"""
+    return c_self_test(prefix, f"on {SAMPLES} test vectors", tables, [], body)
 
 
 COORDINATE = {"q": "q", "v": "dq", "a": "ddq", "tau": "tau"}

@@ -1,4 +1,4 @@
-"""How a robot is asked to move: families with exact derivatives, plateaus, paths, letters, and joining them smoothly."""
+"""Trajectories: parametric families with exact derivatives, profiles, and smooth joins."""
 
 from dynident.lazy import attach
 

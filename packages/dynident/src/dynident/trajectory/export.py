@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dynident.arrays import Array
-from dynident.checks import choice
+from dynident.checks import choice, whole
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
 from dynident.mechanics.functions import Motion
@@ -169,14 +169,10 @@ def cycle_from_spec(data: Mapping[str, Any]) -> Joined:
     """Return one cycle of a plan's plain data, as `dynident.excitation.Plan.curve` does, for subpackages below that one."""
     stages = stored(data, "stages", list[Mapping[str, Any]], "plan")
     motions = [from_spec(stored(stage, "motion", Mapping[str, Any], "stage")) for stage in stages]
-    counts = [_repetitions(stored(stage, "repetitions", int, "stage")) for stage in stages]
+    counts = [
+        whole("repetitions of a stage", stored(stage, "repetitions", int, "stage"), least=1, most=REPETITIONS)
+        for stage in stages
+    ]
     speed, acceleration, home = (bound_from_spec(data, key) for key in ("speed", "acceleration", "home"))
     bounds = {key: bound_from_spec(data, key) for key in ("lower", "upper", "jerk") if data.get(key) is not None}
     return cycle(list(zip(motions, counts, strict=True)), speed, acceleration, home, **bounds)
-
-
-def _repetitions(value: Any) -> int:
-    """Return how often a motion of a plan is run in a row."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= REPETITIONS:
-        raise DynidentError(f"repetitions of a stage is {value!r:.60}; give a whole number from 1 to {REPETITIONS}")
-    return value

@@ -1,4 +1,4 @@
-"""Is it true: hold-out, cross-validation over time, the verdict; properties that every robot has."""
+"""Validation: hold-out, cross-validation over time, the verdict, and faults of logs."""
 
 from dynident.lazy import attach
 

@@ -22,7 +22,6 @@ from dynident.identify.estimators.least_squares import OLS, WLS, fit_of
 from dynident.identify.estimators.likelihood import ML
 from dynident.identify.estimators.map import MAP
 from dynident.identify.estimators.output_error import OutputError
-from dynident.identify.estimators.recursive import RLS
 from dynident.identify.estimators.robust import IRLS
 from dynident.identify.estimators.total import TLS
 from dynident.identify.fit import Fit
@@ -156,7 +155,6 @@ def standard_estimators(evidence: Regression, period: float | None = None, loop:
         "IRLS Tukey": IRLS(loss="tukey"),
         "TLS": TLS(),
         "ML": ML(),
-        "RLS": RLS(),
         "Entropic": Entropic(),
     }
     if all(part.reference is not None for part in evidence.stretches):

@@ -39,14 +39,15 @@ if TYPE_CHECKING:
 REPEATED = 0.5  # share of the motion from which on a log shows repeatability only
 RELATIVE_LIMIT = 0.15
 GAP_LIMIT = 2.0
+EXACT = 0.002  # relative error below which ratios of errors say nothing
 JOINT_LIMIT = 0.5  # of a joint's own effort, where the error is above what its noise explains ...
-NOISE_LIMIT = 2.0  # ... that is, above so many standard deviations of its residuals
+NOISE_LIMIT = 2.0  # ... that is, above this number of standard deviations of its residuals
 COVERAGE_LIMIT = 0.85
 FREE_LIMIT = 1.3  # error over that of least squares alone
-OPEN_LIMIT = 0.10  # of the effort that the training data may leave open
+OPEN_LIMIT = 0.10  # of the effort: largest contribution of parameter uncertainty
 CONDITION_LIMIT = 1e3
 SHARE_GOOD_LIMIT = 0.25
-SHARES = ("held_out_error", "new_motion", "coverage", "leverage", "precision")  # told in per cent
+SHARES = ("held_out_error", "new_motion", "coverage", "leverage", "precision")  # stated in per cent
 SIGN_LIMIT = 3.0  # standard deviations below zero at which a sign is wrong
 MISFIT, MANY_TIMES = 0.05, 20.0  # relative error, and times the noise, from which on it is warned of
 MEAN = 0.8  # mean of |v| over its root mean square, as for normal or sinusoidal motions
@@ -55,24 +56,24 @@ FEEDS = 5.0  # deviations by which the power of friction must be negative
 
 # What to do when a check fails, by its name.
 NEXT = {
-    "held_out_error": "look where the residual is large: at standstill or reversals choose another friction law (--friction), "
-    "everywhere alike check units, signs and gains of the efforts, and that log and description are of the same robot",
-    "gains": "check gain, unit and sign of the efforts of this log against those of the training; where friction is most of "
-    "the effort, it may have changed with temperature or wear",
+    "held_out_error": "check units, signs and gains of the efforts, and that log and description are of the same robot; if "
+    "the residual is large near standstill, choose another friction law (--friction auto)",
+    "gains": "compare gain, unit and sign of the efforts with those of the training log; friction may also have changed with "
+    "temperature or wear",
     "generalisation": "record a richer motion (dynident excite designs one) and fit both logs together",
-    "joints": "check sign, gain and unit of the effort of these joints; where it is small, more load or speed shows it better",
-    "coverage": "the noise is not the only error: try a richer friction law (--friction) or fit more logs",
+    "joints": "check sign, gain and unit of the effort of these joints; if it is small, record more load or speed",
+    "coverage": "try another friction law (--friction auto) or fit more logs",
     "against_description": "do not use this fit: check that log and description belong to the same robot, tool and payload",
-    "against_least_squares": "check the description's masses and the load; --estimator wls shows what the data say alone",
+    "against_least_squares": "check the description's masses and the load; compare with --estimator wls",
     "new_motion": "record another motion, such as one that dynident excite designs with another seed, and validate on it",
     "leverage": "add a log that moves like the held-out one to the training data",
-    "suspicions": "mend the data as the finding says and fit again, or accept it by its code (accept=, --accept)",
-    "efforts": "record the efforts of these joints, or accept that what only they show rests on the description",
+    "suspicions": "correct the data as the finding says and fit again, or accept it by its code (accept=, --accept)",
+    "efforts": "record the efforts of these joints; otherwise their parameters rest on the description",
     "condition": "record a motion that dynident excite designs, or keep essential parameters only (--essential 10)",
-    "excitation": "move the joints that show these parameters: dynident excite designs such a motion",
-    "precision": "record a longer or richer motion; more repetitions lower the deviations",
+    "excitation": "move the joints that excite these parameters (dynident excite designs such a motion)",
+    "precision": "record a longer or richer motion; more repetitions lower the standard deviations",
     "passivity": "align efforts and positions in time, check the signs of the efforts, or add the missing term (--terms)",
-    "possible_bodies": "use --recovery physical, or tell what is known (--mass, --total-mass, --centre)",
+    "possible_bodies": "use --recovery physical, or state known values (--mass, --total-mass, --centre)",
 }
 
 
@@ -106,7 +107,7 @@ class Check:
 
     @property
     def shown(self) -> tuple[str, str]:
-        """Value and limit as the sentence tells them: shares as per cent, none where nothing is counted."""
+        """Value and limit as in the sentence: shares as per cent, none where nothing is counted."""
         if self.name in SHARES:
             return percent(self.value), percent(self.limit)
         if self.value == 0.0 and self.limit == 0.0:
@@ -223,6 +224,7 @@ def judge(fit: Fit, scores: Sequence[Score] = (), accept: Sequence[str] = ()) ->
             "repeated": s.repeated,
             "coverage": s.coverage,
             "description_relative": s.description,
+            "description_relative_per_joint": _described(s),
             "free_relative": s.free,
             "leverage": None if s.leverage is None else s.leverage.tolist(),
             "open_share": s.open_share,
@@ -249,6 +251,14 @@ def _misfit(held_out: Sequence[Score], floor: float) -> tuple[Finding, ...]:
     return (Finding("misfit", "effort", "warning", said, error / floor),)
 
 
+def _described(score: Score) -> list[float | None] | None:
+    """Return the relative error of the untouched description per joint; None where efforts are zero."""
+    if score.described is None:
+        return None
+    size, error = (np.linalg.norm(x, axis=0) for x in (score.measured, score.measured - score.described))
+    return [float(e / s) if s > 0.0 and np.isfinite(e) else None for e, s in zip(error, size, strict=True)]
+
+
 def _numbers(metrics: Metrics) -> dict[str, Any]:
     """Return metrics as a line of the verdict holds them; what is not a number is missing."""
     kept = {key: value for key, value in metrics.to_dict().items() if key != "kind" and not key.startswith("worst_")}
@@ -261,7 +271,7 @@ def _check(name: str, value: float, limit: float, sentence: str, least: bool = F
 
 
 def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
-    """Return what held-out logs tell: errors over all and per joint, coverage, against the description and the free fit."""
+    """Return the checks of held-out logs: errors over all and per joint, coverage, against the description and the free fit."""
     if not held_out:
         return []
     worst = max(held_out, key=lambda score: score.metrics.relative)
@@ -276,7 +286,8 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
     ]
     noise = dict(zip(fit.groups, fit.sigma, strict=True))
     blind = _blind(fit)
-    bearable = 0.0 if blind else min(RELATIVE_LIMIT, GAP_LIMIT * fit.training_relative)  # a factor explains what fails
+    trained = max(fit.training_relative, EXACT)
+    bearable = 0.0 if blind else min(RELATIVE_LIMIT, GAP_LIMIT * trained)  # a factor explains what fails
     factors = [
         gain_factors(score, np.array([noise[joint] for joint in score.joints])) if score.metrics.relative > bearable else {}
         for score in held_out
@@ -287,15 +298,15 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
     # What follows tells whether the motion was rich enough and the noise is known: a wrong gain is not asked twice.
     judged = [rescaled(score, own) for score, own in zip(held_out, factors, strict=True)]
     error = max(score.metrics.relative for score in judged)
-    gap = error / fit.training_relative if fit.training_relative > 0 else 1.0
+    gap = error / trained
+    least = f", which counts as {100 * EXACT:g} % at least" if trained > fit.training_relative else ""
     less = " without that factor" if any(factors) else ""
     checks.append(
         _check(
             "generalisation",
             gap,
             GAP_LIMIT,
-            f"held-out error{less} is {gap:.2f} times the training error (limit {GAP_LIMIT:g}; more means "
-            "too little excitation)",
+            f"held-out error{less} is {gap:.2f} times the training error{least} (limit {GAP_LIMIT:g})",
         )
     )
     checks.append(_joints(judged, noise))
@@ -306,7 +317,7 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
             coverage,
             COVERAGE_LIMIT,
             f"{np.floor(1000 * coverage) / 10:.1f} % of the held-out measurements{less} lie within two standard deviations "
-            f"(at least {100 * COVERAGE_LIMIT:.0f} % wanted, 95 % expected)",
+            f"(limit {100 * COVERAGE_LIMIT:.0f} %, expected 95 %)",
             least=True,
         )
     )
@@ -315,15 +326,15 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
         # A true description is better than any fit: what noise makes of the parameters is no contradiction (two deviations).
         free_of_noise = [max(s.metrics.relative**2 - 4.0 * np.nan_to_num(s.open_share) ** 2, 0.0) ** 0.5 for s in described]
         ratio, score = max(
-            ((error / s.description, s) for error, s in zip(free_of_noise, described, strict=True)), key=lambda pair: pair[0]
+            ((error / max(s.description, EXACT), s) for error, s in zip(free_of_noise, described, strict=True)),
+            key=lambda pair: pair[0],
         )
         checks.append(
             _check(
                 "against_description",
                 ratio,
                 1.0,
-                f"error {100 * score.metrics.relative:.2f} % where the untouched description makes "
-                f"{100 * score.description:.2f} %",
+                f"held-out error {100 * score.metrics.relative:.2f} %, description {100 * score.description:.2f} %",
             )
         )
     compared = [score for score in held_out if score.free > 0.0]
@@ -337,9 +348,8 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
                 "against_least_squares",
                 ratio,
                 FREE_LIMIT,
-                f"error {100 * score.metrics.relative:.2f} % where least squares alone makes {100 * score.free:.2f} % (limit "
-                f"{FREE_LIMIT:g} times the larger of this and the training error; more means that description or physical "
-                "consistency contradict the data)",
+                f"held-out error {100 * score.metrics.relative:.2f} %, unconstrained least squares {100 * score.free:.2f} % "
+                f"(limit {FREE_LIMIT:g} times)",
             )
         )
     known = [(s, s.leverage) for s in held_out if s.leverage is not None and np.any(np.isfinite(s.leverage))]
@@ -353,8 +363,8 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
                 "leverage",
                 left_open,
                 OPEN_LIMIT,
-                f"training data leave {100 * left_open:.3g} % of the held-out efforts open (limit {100 * OPEN_LIMIT:.0f} %); "
-                f"what parameters leave open is up to {leverage:.1f} times that of the training motions ({where})",
+                f"parameter uncertainty contributes {100 * left_open:.2g} % of the held-out effort (limit "
+                f"{100 * OPEN_LIMIT:.0f} %), up to {leverage:.1f} times that of the training ({where})",
             )
         )
     return checks
@@ -446,12 +456,12 @@ def _efforts(fit: Fit, held_out: bool) -> Check:
 
 
 def _data(fit: Fit, held_out: bool, doubts: Sequence[str]) -> list[Check]:
-    """Return what the training data tell: suspicions, joints without efforts, condition, excitation, precision."""
+    """Return the checks of the training data: suspicions, joints without efforts, condition, excitation, precision."""
     checks = [
-        _check("suspicions", float(len(doubts)), 0.0, "; ".join(doubts) if doubts else "nothing looks wrong with the data")
+        _check("suspicions", float(len(doubts)), 0.0, "; ".join(doubts) if doubts else "no fault of the data is suspected")
     ]
     checks.append(_efforts(fit, held_out))
-    if fit.posterior.scales:  # a belief keeps what data do not show: determinacy is judged by what it leaves open
+    if fit.posterior.scales:  # a prior fixes what data do not determine: judged by the remaining uncertainty
         return checks
     checks.append(
         _check(
@@ -469,9 +479,7 @@ def _data(fit: Fit, held_out: bool, doubts: Sequence[str]) -> list[Check]:
             "excitation",
             float(len(hidden)),
             0.0,
-            f"{len(hidden)} base parameters are not excited by the data: {listed}"
-            if hidden
-            else "all base parameters are excited",
+            f"{len(hidden)} base parameters are not excited: {listed}" if hidden else "all base parameters are excited",
         )
     )
     good = sum(row.verdict == "good" for row in table) / len(table)
@@ -489,7 +497,7 @@ def _data(fit: Fit, held_out: bool, doubts: Sequence[str]) -> list[Check]:
 
 
 def _model(fit: Fit) -> list[Check]:
-    """Return what the parameters tell: signs by their deviations, possible bodies."""
+    """Return the checks of the parameters: signs by their deviations, possible bodies."""
     if fit.standard_std is not None:
         found = list(zip(fit.standard.names, fit.standard.values, fit.standard_std, strict=True))
     else:
@@ -505,10 +513,10 @@ def _model(fit: Fit) -> list[Check]:
             "passivity",
             float(len(negative)),
             0.0,
-            f"friction feeds energy or rotor terms are negative beyond doubt: {', '.join(negative)} (a delay, a wrong sign, a "
+            f"friction or rotor terms are significantly negative: {', '.join(negative)} (a delay, a wrong sign, a "
             "missing term?)"
             if negative
-            else "friction takes energy out, rotors have inertia",
+            else "friction dissipates energy and rotor inertias are positive",
         )
     ]
     impossible = [c.name for c in fit.consistency() if not c.ok]
@@ -519,7 +527,7 @@ def _model(fit: Fit) -> list[Check]:
             0.0,
             f"standard parameters of {', '.join(impossible)} are physically impossible"
             if impossible
-            else "every body is physically possible",
+            else "every body is physically consistent",
         )
     )
     return checks
@@ -560,7 +568,7 @@ def gain_sentence(factors: dict[str, float], joints: tuple[str, ...]) -> str:
 
 def rescaled(score: Score, factors: dict[str, float]) -> Score:
     """Return the score with the factors taken out of the measured efforts."""
-    from dynident.identify.score import evaluate  # noqa: PLC0415 - whoever has a score has loaded it
+    from dynident.identify.score import evaluate  # noqa: PLC0415 - loaded already when there is a score
 
     if not factors:
         return score
@@ -600,8 +608,8 @@ def feeding_joints(fit: Fit) -> tuple[Finding, ...]:
     if not found:
         return ()
     said = (
-        f"friction of {', '.join(found)} feeds energy beyond doubt: efforts or positions of "
-        f"{'these joints look' if len(found) > 1 else 'this joint look'} turned round (gain=-1), or one is late"
+        f"friction of {', '.join(found)} feeds energy significantly: efforts or positions of "
+        f"{'these joints look' if len(found) > 1 else 'this joint look'} inverted (gain=-1), or one is late"
     )
     return (Finding("feeding", ",".join(f"effort:{joint}" for joint in found), "error", said),)
 

@@ -35,7 +35,7 @@ __all__ = [
     "BlockRun", "CartesianDynamics", "Definiteness", "FrictionVerdict", "block", "carriage", "cartesian_dynamics",
     "cartesian_force", "cartesian_from_joint", "cartesian_jacobian", "cartesian_model", "cartesian_reference",
     "coriolis_matrix", "definiteness", "encoder_position", "excitation", "force_from_torque", "force_from_voltage",
-    "forward_dynamics", "friction", "friction_report", "gravity", "inertias_from_theta", "inverse_dynamics",
+    "forward_dynamics", "friction", "friction_bound", "friction_report", "gravity", "inertias_from_theta", "inverse_dynamics",
     "joint_from_cartesian", "joint_motion", "machine", "mass_matrix", "measured_references", "mechanism", "motor_gains",
     "references_from_cartesian", "regressor", "tool_position", "torque_from_force", "voltage_from_force", "voltage_input",
 ]  # fmt: skip
@@ -162,6 +162,12 @@ def friction_laws(theta: ArrayLike = THETA) -> dict[str, Friction]:
         raise DynidentError(f"theta has shape {values.shape}; friction needs the 32 numbers of Table 4")
     law = Viscous() + Tanh() + Tanh()
     return {joint: Friction(law, values[12 + i :: 4][:5]) for i, joint in enumerate(JOINTS)}
+
+
+def friction_bound(theta: ArrayLike = THETA) -> tuple[float, float, float]:
+    """Return b_v, b_f1 and b_f2 of ||F(v)|| <= b_v ||v|| + b_f1 + b_f2 for all v (25)."""
+    viscous, first, second = np.array([law.values[:3] for law in friction_laws(theta).values()]).T
+    return float(np.abs(viscous).max()), float(np.linalg.norm(first)), float(np.linalg.norm(second))
 
 
 def amplifiers(setup: str = "TUEdACS") -> tuple[Drive, ...]:

@@ -178,7 +178,7 @@ def machine(
 ) -> VirtualRobot:
     """Return DualV on its four direct drives (127 N m), parameters of Table 2 case 1; assumptions are in `ASSUMPTIONS`.
 
-    Its structure gives way (first mode 100 Hz), motors and joints rub, encoders count: no rigid model is exactly true of it.
+    Its structure is elastic (first mode 100 Hz), motors and joints have friction, encoders quantise: no rigid model is exact.
     """
     empty = mechanism(r_p, working_mode)
     whole = payload_of(empty) if payload else empty

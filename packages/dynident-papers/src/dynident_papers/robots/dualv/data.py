@@ -151,9 +151,8 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
 }
 """Everything that the paper does not print, chosen before any proof was run with it."""
 NOTES = (
-    "the structure gives way behind the motors, with a first mode of 100 Hz: encoders, from which the paper's errors are, do "
-    "not see that, and no rigid model mends it; one that is too heavy pushes against it and may even look better at the "
-    "platform",
+    "the structure behind the motors is elastic, with a first mode of 100 Hz; encoders, on which the paper's errors are based, "
+    "do not see this, and no rigid model corrects it; a model that is too heavy may even look better at the platform",
 )
 """What to know when its results are held beside the paper's."""
 

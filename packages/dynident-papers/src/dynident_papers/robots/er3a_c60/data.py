@@ -110,7 +110,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         (0.9, 0.9, 0.6, 0.35, 0.3, 0.2), "N m", "standard deviation of measured torque: half a percent of the largest"
     ),
     "thermal": Assumption(
-        "as axis 4", "", "alpha, beta and K / W of (130) for all axes (friction falls alike), C1 and C2 from Table 8"
+        "as axis 4", "", "alpha, beta and K / W of (130) for all axes (friction falls equally), C1 and C2 from Table 8"
     ),
     "position_cycle": Assumption(2e-3, "s", "half of the sampling time of the logs, 4 ms (5.1)"),
     "velocity_cycle": Assumption(2.5e-4, "s", "usual for servo drives"),

@@ -165,7 +165,7 @@ class Compared(NamedTuple):
     test: str  # What was run and measured
     quantity: str  # What was run and measured
     unit: str  # What was run and measured
-    found: float  # Of the virtual robot
+    found: float  # Value of the virtual robot
     model: float | None  # As the thesis prints them, where it does
     experiment: float | None  # As the thesis prints them, where it does
 

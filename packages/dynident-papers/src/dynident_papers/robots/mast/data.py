@@ -96,11 +96,11 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
 """Everything that [Roldan2017, section 4.2] and [Roldan2016] do not print; only the position loop is fitted."""
 BANDWIDTH_NOTES = (
     "the thesis says 4 Hz of the actuators alone and 3.5 Hz with the mechanism. Rigid bodies cannot do that: a third of "
-    "2.27 kg is 2 % of the drives' inertia, in a velocity loop of 200 Hz. What lowers the response here is friction, and the "
-    "guides rub more under the mechanism's load [Roldan2016, eq. 23]",
+    "2.27 kg is 2 % of the drives' inertia, in a velocity loop of 200 Hz. Friction lowers the response here: "
+    "that of the guides grows with the mechanism's load [Roldan2016, eq. 23]",
 )
 """What to know when its bandwidths are held beside those of the thesis."""
 LOAD, FRICTION_PER_LOAD = 2.27, 4.07e-2 / GEAR  # kg, and N m at the motor per kg: [Roldan2016, eqs. 22 and 23]
-"""The guides rub more under load. The 2.27 kg that [Roldan2016] puts into (23) are the whole mechanism."""
+"""The friction of the guides grows with the load. The 2.27 kg that [Roldan2016] puts into (23) are the whole mechanism."""
 PARAMETERS = {"catalogue": (J_1, COULOMB_CATALOGUE), "adjusted": (J_1_ADJUSTED, COULOMB_ADJUSTED)}
 """J_1 [kg m^2] and Coulomb friction [N m] at the motor: of the manufacturers, and fitted by the thesis ("Sim. Ident.")."""

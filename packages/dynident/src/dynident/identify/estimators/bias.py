@@ -31,7 +31,7 @@ from dynident.results import Result
 from dynident.signals.filters import Decimator
 
 LAGS = 10
-SURE = 1e-3  # probability of chance below which a test is believed
+SURE = 1e-3  # probability of chance below which a test is significant
 CERTAIN = 1e-12  # relative eigenvalue of cov(d) below which a direction has no difference
 NEVER = 1e-12  # probability below which no test is so exact
 SMALL, LARGE = 0.5, 2.0  # bias, in standard deviations, that can be ignored; that decides

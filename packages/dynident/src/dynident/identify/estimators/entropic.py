@@ -25,7 +25,7 @@ from dynident.identify.fit import Fit
 from dynident.identify.posterior.physical import spread_beside, whitener
 from dynident.identify.regression.factor import constrained_sigma, relative_error, triangle
 from dynident.identify.regression.regression import Regression
-from dynident.mechanism.inertia import pseudo_inertia
+from dynident.mechanism.parameters import pseudo_inertia
 
 UNITS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])
 BARRIER = 1e-6

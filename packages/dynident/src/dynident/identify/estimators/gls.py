@@ -77,9 +77,9 @@ class GLS(LeastSquares):
             ratio = self._held_out(evidence, plain, sigma, active)
             if ratio > WORSE:
                 warn(
-                    "GLS: the coloured residuals are an error of the model, not noise: filtered rows predict stretches that "
-                    f"were left out with {np.sqrt(ratio):.2g} times the error of WLS, so the rows are not filtered; a missing "
-                    "term or another friction law may explain the residuals",
+                    "GLS: the coloured residuals are model error, not noise (filtered rows predict left-out stretches with "
+                    f"{np.sqrt(ratio):.2g} times the error of WLS), so the rows are not filtered; add a missing term or "
+                    "another friction law",
                     DynidentWarning,
                 )
                 self.filters_ = [np.empty(0) for _ in self.filters_]

@@ -75,7 +75,7 @@ class IV(LeastSquares):
         if self.strength_ < WEAK:
             self.weakness_ = (
                 f"the motion of the instruments hardly resembles the measured one (strength {self.strength_:.2g} of 1; "
-                f"{WEAK:g} is needed), so they cannot tell the parameters; is it what the robot was asked to do in this log?"
+                f"{WEAK:g} is needed), so they do not determine the parameters; is it the reference of this log?"
             )
         return solution, sigma
 

@@ -1,4 +1,4 @@
-"""`MAP`: the default estimator, weighted least squares with the description as a belief that the data weigh."""
+"""`MAP`: the default estimator, weighted least squares with the description as a prior."""
 
 from __future__ import annotations
 
@@ -23,32 +23,34 @@ from dynident.identify.posterior.posterior import (
     Posterior,
     Prior,
     base_covariance,
-    calibration,
     estimate,
     jackknife,
     parameter_covariance,
     prior_of,
 )
+from dynident.identify.prediction import calibration
 from dynident.identify.regression.factor import relative_error, training_columns, training_std, typical_speeds
 from dynident.identify.regression.regression import Regression
 from dynident.parallel import one_blas_thread
 from dynident.signals.quality import Finding, note
 
+NEGLIGIBLE = 1e-3  # of the effort: smaller errors are those of a simulation, and contradict nothing
 DOUBTED = 3.0  # deviations below zero from which on the data contradict a term that cannot be negative
 MISFIT = 2.0  # times the error of left-out stretches, up to which possible bodies may raise the error of a joint
-DISAGREE = 1.0  # of their own size, by which bodies may differ from those of the description
+DISAGREE = 1.0  # of the efforts, and of the bodies' own size, by which a description may be wrong; none at all is not worse
 RECOVERIES = ("physical", "prior")
 
 
 class MAP(Estimator):
-    """Most probable parameters: weighted least squares, the description as a belief, possible bodies.
+    """Most probable parameters: weighted least squares, the description as a prior, physically consistent bodies.
 
         minimise  sum_g ||W_g K phi - tau_g||^2 / (c_g sigma_g^2) + sum_k ((phi_k - phi0_k) / (s_f d_k))^2
         subject to  P_i(phi) > 0 for every body,  friction and rotor terms >= 0
 
-    d are the robot's own units (m, m r, m r^2 of each body), s_f maximises the evidence of the data, c_g is the inflation by
-    dependent residuals. With good data the belief vanishes; where the data say nothing, the description stays. Base parameters,
-    predictions and exported descriptions are those of the same standard parameters.
+    d are the natural sizes of the parameters (m, m r, m r^2 of each body), s_f maximises the marginal likelihood of the data,
+    c_g is the variance inflation due to correlated residuals. With good data the prior has no influence; where the data
+    determine nothing, the description stays. Base parameters, predictions and exported descriptions are those of the same
+    standard parameters.
 
     Parameters
     ----------
@@ -83,7 +85,7 @@ class MAP(Estimator):
                 notes = (*notes, *said)
         phi = posterior.standard(x)
         known = training_std(regression, covariance)
-        noise, misfit = _noise(regression, posterior, x, known), _misfit(regression, posterior, x)
+        misfit = _misfit(regression, posterior, x)
         values = base.values(phi)
         values[~chosen] = 0.0
         covariance[~chosen] = covariance[:, ~chosen] = 0.0
@@ -97,8 +99,7 @@ class MAP(Estimator):
             active=chosen,
             combinations=np.eye(base.rank),
             unconstrained=base.values(posterior.standard()),
-            sigma=noise,
-            calibration=calibration(regression.groups, posterior.left_out, noise**2 + known**2, misfit),
+            sigma=_noise(regression, posterior, misfit, known),
             condition=free.condition_,
             standard=robot.parameters.replace(phi, provenance=f"identified, {how}"),
             estimator=str(self),
@@ -114,15 +115,16 @@ class MAP(Estimator):
             training_columns=training_columns(regression),
             speeds=typical_speeds(regression),
         )
-        self.result_ = Fit(regression, found, notes)
+        fit = Fit(regression, found, notes)
+        self.result_ = fit.altered(calibration=calibration(fit, posterior, misfit))
         return self
 
 
-def _noise(regression: Regression, posterior: MapEstimate, x: Array, known: Array) -> Array:
+def _noise(regression: Regression, posterior: MapEstimate, misfit: Array, known: Array) -> Array:
     """Return the deviation per row (groups,) without the parameter uncertainty `known` (groups,), which predictions add."""
     white = posterior.sigma * np.sqrt([group.independence for group in regression.groups])
     held_out = np.maximum(posterior.held_out**2 - known**2, white**2)
-    return np.asarray(np.sqrt(held_out + _misfit(regression, posterior, x)))
+    return np.asarray(np.sqrt(held_out + misfit))
 
 
 def _deviations(posterior: MapEstimate, spread: Array, columns: NDArray[np.int64]) -> Array:
@@ -144,15 +146,17 @@ def _possible(regression: Regression, posterior: MapEstimate, std: Array) -> tup
     cone = cone_of(robot, prior.mean, prior.unit, size, posterior.free)
     x = consistent(posterior.root, posterior.target, cone, posterior.x).copy()
     phi, said = posterior.standard(), list[Finding]()
-    below = cone.signed[phi[cone.signed] < -DOUBTED * std[cone.signed]]
+    sizes = np.array([np.sqrt(group.effort_square / max(group.count, 1)) for group in regression.groups])
+    exact = bool(np.all(posterior.held_out < NEGLIGIBLE * sizes))
+    below = cone.signed[(phi[cone.signed] < -DOUBTED * std[cone.signed]) & (not exact)]
     if negative := [f"{robot.parameters.names[k]} = {phi[k]:.3g} +- {std[k]:.2g}" for k in below]:
         text = f"the data contradict non-negative friction and rotor inertia: {', '.join(negative)} without that condition"
         said.append(note("negative_terms", f"{text}; a delay, a wrong sign or a missing term is possible", "warning"))
     rms = np.sqrt(posterior.held_out**2 + _misfit(regression, posterior, x))
     if apart := [
         f"{group.name} ({out:.3g} -> {now:.3g})"
-        for group, out, now in zip(regression.groups, posterior.held_out, rms, strict=True)
-        if now > MISFIT * out
+        for group, out, now, size in zip(regression.groups, posterior.held_out, rms, sizes, strict=True)
+        if now > MISFIT * out and now > NEGLIGIBLE * size
     ]:
         told_beside = prior.values.size > 0 or bool(np.any(prior.family[: robot.tree.inertias.size] < 0))
         told = ", and the masses, centres and bodies given as known" if told_beside else ""
@@ -164,9 +168,12 @@ def _possible(regression: Regression, posterior: MapEstimate, std: Array) -> tup
                 "warning",
             )
         )
-    if (scale := posterior.scales.get(DESCRIBED, 0.0)) > DISAGREE:
-        text = f"bodies differ from the description by {scale:.2g} times their own size: check its masses and centres, gravity"
-        said.append(note("description", f"{text} and the sign and scale of the efforts", "warning"))
+    if DESCRIBED in posterior.scales:
+        scale, wrong = posterior.scales[DESCRIBED], relative_error(regression, regression.base.described)
+        if max(scale, wrong) > DISAGREE:
+            text = f"the data contradict the description: its torques are wrong by {100 * wrong:.0f} % of the efforts, its "
+            text += f"bodies by {scale:.2g} times their own size; check masses, centres, gravity, sign and scale of the efforts"
+            said.append(note("description", text, "warning"))
     return x, tuple(said)
 
 
@@ -178,6 +185,6 @@ def _misfit(regression: Regression, posterior: MapEstimate, x: Array) -> Array:
 
 
 def _dropping(prior: Prior, rows: Array) -> Prior:
-    """Return the belief with combinations that are known to be zero."""
+    """Return the prior with combinations that are known to be zero."""
     sharp = rows / (EXACT * np.linalg.norm(rows * prior.unit, axis=1))[:, None]
     return replace(prior, rows=np.vstack([prior.rows, sharp]), values=np.append(prior.values, np.zeros(len(rows))))

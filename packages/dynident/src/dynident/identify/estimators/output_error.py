@@ -391,13 +391,13 @@ def _visible(problem: _Problem, stacked: Array) -> Visible:
     gains = [n for n in problem.names if n.startswith("gain:")]
     if problem.kinds == ("position",) and gains and blind.size:
         sentences.append(
-            "positions alone do not show forces: all masses, inertias and friction together with the drive gains can be "
-            "multiplied by one number without any effect; what is found is relative to what is known (a gain, a mass)"
+            "positions alone determine masses, inertias, friction and drive gains only up to one common factor; results are "
+            "relative to a known gain or mass"
         )
     if problem.kinds == ("position",) and not gains and not problem.known.any():
         sentences.append(
-            "no effort is compared: the scale of all masses, inertias and friction is that of the drive gains assumed in the "
-            "machine; an error of a gain is an equal error of what its joint carries"
+            "no effort is compared: masses, inertias and friction have the scale of the assumed drive gains, and a gain error "
+            "is an equal error of what its joint carries"
         )
     for name, r in zip(names, reach, strict=True):
         if r > 1.0:
@@ -431,10 +431,9 @@ def contradiction(
     apart[known] = d
     worst = known[int(np.argmax(np.abs(d) / size))]
     text = (
-        f"the simulated loop and the measured motion with its efforts ask for different robots (chi^2 = {H:.3g} of "
-        f"{int(kept.sum())}), such as {evidence.base.names[worst]} = {theta[worst]:.4g} and {witness.values[worst]:.4g}: the "
-        "simulated controller is not that of the robot (how late is the velocity it sees? its cycle, delay and filters); the "
-        "deviations allow for it, but mend the loop, or use IV"
+        f"the simulated loop and the measured efforts imply different robots (chi^2 = {H:.3g} of {int(kept.sum())}), such as "
+        f"{evidence.base.names[worst]} = {theta[worst]:.4g} and {witness.values[worst]:.4g}; correct cycle, delay and filters "
+        "of the simulated controller, or use IV (the standard deviations include the difference)"
     )
     return text, apart
 
@@ -461,7 +460,7 @@ def told_gains(factors: Mapping[str, float], std: Mapping[str, float], held: Seq
         said.append(f"{name} is {factors[name]:.4g} +- {std[name]:.2g}{meant}")
     if held:
         said.append(
-            f"{', '.join(held)} {'is' if len(held) == 1 else 'are'} held at what the loop has: positions alone show masses, "
-            "inertias and friction only relative to the gains of drive and controller: a factor on those is one on all of these"
+            f"{', '.join(held)} {'is' if len(held) == 1 else 'are'} held at the value of the loop: positions alone determine "
+            "masses, inertias and friction only relative to the gains of drive and controller"
         )
     return f"loop: {'; '.join(said)}" if said else ""

@@ -3,7 +3,7 @@
 A richer law always fits its own data better, so the training error chooses nothing. Blocks of time, not random samples,
 are held out: neighbouring samples share their errors. The fastest stretches are held out together as well, and so are the
 slowest, since a model is used beyond the speeds it was fitted to: a model that is worse there than the simplest one is out.
-Of the others the simplest is taken whose squared error exceeds that of the best by no more than one standard error of their
+The simplest remaining law is chosen whose squared error exceeds that of the best by no more than one standard error of their
 difference over the blocks; a gain below one per cent of the error does not count, however sure.
 
 For the same reason AIC and BIC count effective samples, ``N_eff = N / (1 + 2 sum_k rho_k)`` with rho the autocorrelation of
@@ -44,6 +44,7 @@ from dynident.signals.log import Log
 
 BEYOND = 0.2  # share of the record that is held out for its high, and for its low speed
 MOVING = 0.5  # share of its rows that must move for a stretch to be fast or slow
+PASSES, CLOSE = 8, 1e-8  # a search on a part of the data begins near its end: passes, and relative gain of a step that ends it
 WORTH = 0.02  # relative gain in squared error that is worth a parameter: one per cent of the error
 Candidate = Callable[[NDArray[np.bool_]], tuple[Array, int]]
 """Fits the rows that are True and returns the errors of ALL rows and the number of parameters."""
@@ -354,6 +355,7 @@ def known_shape(law: Friction) -> Friction:
     return replace(law, known=law.known or law.law.shape)
 
 
+@one_blas_thread()
 def choose_recorded(
     data: FrictionData,
     laws: Any,
@@ -440,7 +442,8 @@ def _chosen(
     seed: int,
 ) -> Choice:
     """Compare laws of one joint, the others being given."""
-    trials = {text: _Joint(data, {**laws, joint: law}, joint, seed).errors for text, law in candidates.items()}
+    others = laws if data.robot.loops else {}  # rows of a tree's joint see its own friction only
+    trials = {text: _Joint(data, {**others, joint: law}, joint, seed).errors for text, law in candidates.items()}
     at = list(data.robot.tree.coordinates).index(joint)
     bare = data.robot.altered(friction={}, forces=())
     speeds = []
@@ -465,19 +468,16 @@ class _Joint:
         own = problem.only(seen)
         self.problem = replace(own, belief=data.belief.rows(assembly.base, own.names))
         self.bounds = shape_bounds([f.law for f in robot.friction.values()], assembly.speeds(), list(robot.friction))
-        # Rows of a tree's joint see its own friction only: the shapes of others do not matter, wherever they are.
-        others = set() if robot.loops else set(range(problem.shapes)) - set(problem.families[at])
-        middle = np.where(self.bounds[:, 0] > 0.0, np.sqrt(np.abs(self.bounds.prod(axis=1))), self.bounds.mean(axis=1))
-        self.held = {s: float(middle[s]) for s in others}
         self.eta: Array | None = None
         self.sigma = np.ones(len(seen))
 
     def errors(self, rows: NDArray[np.bool_]) -> tuple[Array, int]:
         """Return the errors of all rows, weighted together, and the number of parameters of the law."""
         if self.eta is None:  # the first search has many starts, those on parts of the data go on from it
-            found = search(self.problem, self.bounds, None, STARTS, self.seed, 60, self.held)
+            found = search(self.problem, self.bounds, None, STARTS, self.seed, 60)
             self.eta, self.sigma = found.eta, found.sigma
-        found = search(self.problem.using(rows), self.bounds, self.eta, 1, self.seed, 30, self.held)
+        part = self.problem.using(rows)
+        found = search(part, self.bounds, self.eta, 1, self.seed, PASSES, sigma=self.sigma, tolerance=CLOSE)
         every = self.problem.errors(found.eta, found.projection.x) / self.sigma[:, None]
         if self.problem.masks is not None:
             every = np.where(np.concatenate(self.problem.masks, axis=1) > 0.0, every, np.nan)

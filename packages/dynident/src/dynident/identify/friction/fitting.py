@@ -82,12 +82,12 @@ UNSURE = 0.5  # relative standard deviation from which a shape parameter is not 
 SETTLED = 0.02  # change of a shape parameter, in standard deviations, below which its column need not be taken again
 ROUNDS = 4
 LOAD_ROUNDS = 2  # fits with the load of the fit before; what is left of an error is the share of friction in the load cubed
-UNDETERMINED = "these data do not determine it; it is held where the error is lowest"
+UNDETERMINED = "these data do not determine it; it is held at the lowest error"
 ROWS = 1024
 DOTS = 4000  # samples in a figure, at most about
 SIGMOID_NOTE = (
-    "single values of a sigmoid law are not identifiable: (Bf, w) and (-Bf, -w) are the same law and terms of opposite sign "
-    "trade against each other; judge and compare the curve only"
+    "single values of a sigmoid law are not identifiable, because (Bf, w) and (-Bf, -w) are the same law; compare the curve "
+    "only"
 )
 
 
@@ -439,16 +439,30 @@ def _fit_recordings(robot: Mechanism, data: FrictionData, estimator: Any, how: S
 def _with_held_shapes(fit: Fit, found: Mechanism, robot: Mechanism, assembly: Assembly, solver: Any) -> Fit:
     """Return the fit with deviations that count what is not known of shape parameters that the search had to hold.
 
-    They are those of a fit in which the columns of these shapes are free. The covariance stays that of the held shapes, because
-    predictions are made with them.
+    They are those of a fit in which the columns of these shapes are free, and at least what the parameters move when they are
+    freed. The covariance stays that of the held shapes, because predictions are made with them.
     """
     frictions = {joint: replace(law, known=robot.friction[joint].known) for joint, law in found.friction.items()}
     if all(set(law.known) == set(found.friction[joint].known) for joint, law in frictions.items()):
         return fit
     wide, _ = _fitted(found.altered(friction=frictions), robot, assembly, solver)
-    std = dict(zip(wide.base.leaders, wide.std.tolist(), strict=True))
-    marginal = np.array([max(own, std.get(name, own)) for name, own in zip(fit.base.leaders, fit.std, strict=True)])
+    free = {name: (x, s) for name, x, s in zip(wide.base.leaders, wide.values, wide.std, strict=True)}
+    held = zip(fit.base.leaders, fit.values, fit.std, strict=True)
+    marginal = np.array([max(s, free[name][1], abs(x - free[name][0])) if name in free else s for name, x, s in held])
+    for joint, law in found.friction.items():
+        if _has_equal_terms(law.law) and set(law.known) - set(robot.friction[joint].known):
+            # Equal terms whose slopes are not known take over the heights of each other, far beyond a linearisation.
+            own = [
+                i for i, name in enumerate(fit.base.leaders) if name in {f"{x}_{joint}" for x in law.law.linear if "fc" in x}
+            ]
+            marginal[own] = np.maximum(marginal[own], np.abs(fit.values[own]))
     return fit.altered(marginal_std=marginal)
+
+
+def _has_equal_terms(law: FrictionLaw) -> bool:
+    """Tell whether a law is a sum in which a kind of term occurs twice."""
+    members = getattr(law, "members", ())
+    return len({type(member) for member in members}) < len(members)
 
 
 def _relinearised(robot: Mechanism, described: Mechanism, assembly: Assembly, solver: Any) -> tuple[Fit, list[dict[str, Any]]]:

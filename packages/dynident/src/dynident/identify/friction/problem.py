@@ -114,18 +114,19 @@ class Problem:
             bent += [(k, s, rows, R[:, own.size + j]) for j, (k, s) in enumerate(self.bends[g])]
         if self.belief is not None:
             T, t = self.belief
-            A = np.vstack([A, np.pad(T, ((0, 0), (0, self.linear - T.shape[1])))])
-            y = np.concatenate([y, t])
-        length = np.linalg.norm(A, axis=0)
+            A, y = np.concatenate([A, np.zeros((t.size, self.linear))]), np.concatenate([y, t])
+            A[tops[-1] :, : T.shape[1]] = T
+        length = np.sqrt(np.einsum("ij,ij->j", A, A))
         usable = np.flatnonzero(length > 1e-12 * max(float(length.max()), 1e-300))
         if not usable.size:
             raise IdentificationError("no parameter is excited by these data: nothing moves, or all efforts are unusable")
-        Q, R, order = scipy.linalg.qr(A[:, usable] / length[usable], mode="economic", pivoting=True)
+        scaled = A[:, usable] / length[usable]
+        Q, R, order = scipy.linalg.qr(scaled, overwrite_a=True, mode="economic", pivoting=True, check_finite=False)
         diagonal = np.abs(np.diag(R))
         rank = int(np.count_nonzero(diagonal > TOLERANCE * diagonal[0]))
         Q, R, solved = Q[:, :rank], R[:rank, :rank], usable[order[:rank]]
         x = np.zeros(self.linear)
-        x[solved] = scipy.linalg.solve_triangular(R, Q.T @ y) / length[solved]
+        x[solved] = scipy.linalg.solve_triangular(R, Q.T @ y, check_finite=False) / length[solved]
         residual = y - A @ x
         slopes, turned = np.zeros((y.size, eta.size)), np.zeros((self.linear, eta.size))
         for column, s, rows, d in bent:
@@ -133,7 +134,9 @@ class Problem:
             turned[column, s] += d @ residual[rows]
         jacobian = -(slopes - Q @ (Q.T @ slopes))
         if bent:
-            jacobian -= Q @ scipy.linalg.solve_triangular(R, turned[solved] / length[solved][:, None], trans="T")
+            jacobian -= Q @ scipy.linalg.solve_triangular(
+                R, turned[solved] / length[solved][:, None], trans="T", check_finite=False
+            )
         squares = np.array([residual[a:b] @ residual[a:b] for a, b in pairwise(tops)]) * sigma**2
         used = float(np.sum(Q[: tops[-1]] ** 2))
         return Projection(x, solved, residual, jacobian, np.hstack([A[:, solved], slopes]), squares, used)
@@ -185,6 +188,7 @@ Progress = Callable[[str, int, int], object]  # what is done, how much of it, of
 THIN = 4000
 FOLLOWED = 3
 REWEIGHTINGS = 5
+SETTLED = 1e-6  # relative change of weights that changes nothing
 SLOWEST = 0.01  # share of the moving samples
 SMALL = 0.01  # of the efforts: residuals with which weights begin
 
@@ -229,16 +233,18 @@ class Evaluator:
         self.passes = 0
         self._at: Array | None = None
         self._groups: Any = None
+        self._last: tuple[Array, Projection] | None = None  # weights and the problem at `_at`
 
     def projection(self, u: Array) -> Projection:
         """The problem at u."""
         eta = self.scale.eta(u)
         if self._at is None or not np.array_equal(self._at, u):
             self._groups = self.problem.reduce(eta)
-            self._at = u.copy()
+            self._at, self._last = u.copy(), None
             self.passes += 1
-        with one_blas_thread():
-            return self.problem.project(eta, self._groups, self.sigma)
+        if self._last is None or not np.array_equal(self._last[0], self.sigma):
+            self._last = self.sigma, self.problem.project(eta, self._groups, self.sigma)
+        return self._last[1]
 
     def search(self, u: Array, tolerance: float, passes: int) -> Array:
         """Search with bounds from u by trust regions: coordinates turn with u, but every step uses those of one u only."""
@@ -271,7 +277,9 @@ class Evaluator:
         self.sigma = SMALL * np.array([np.sqrt(g.effort_square / max(g.count, 1)) for g in self._groups])
         self.sigma = np.maximum(self.sigma, SMALL * float(self.sigma.max(initial=0.0)) or 1.0)
         for _ in range(REWEIGHTINGS):
-            self.sigma = row_sigma(self.problem, self.projection(u))
+            previous, self.sigma = self.sigma, row_sigma(self.problem, self.projection(u))
+            if np.max(np.abs(self.sigma / previous - 1.0)) < SETTLED:
+                break
 
 
 def row_sigma(problem: Problem, projection: Projection) -> Array:
@@ -327,6 +335,7 @@ def _placed(u: Array, own: Sequence[int], values: Array) -> Array:
     return result
 
 
+@one_blas_thread()
 def search(
     problem: Problem,
     bounds: Array,
@@ -336,8 +345,10 @@ def search(
     passes: int,
     held: Mapping[int, float] | None = None,
     progress: Progress | None = None,
+    sigma: Array | None = None,
+    tolerance: float = 1e-9,
 ) -> Found:
-    """Find the shape parameters of all joints, but for those held at a known value."""
+    """Find the shape parameters of all joints, but for those held at a known value; `sigma` are weights to begin with."""
     total = sum(problem.counts) * problem.independence
     believed = 0 if problem.belief is None else problem.belief[0].shape[1]
     unknown = len({int(c) for own in problem.columns for c in own if c >= believed}) + len(bounds) - len(held or {})
@@ -356,11 +367,12 @@ def search(
         raise IdentificationError(f"start is {eta.tolist()}; give {len(bounds)} shape parameters within {bounds.tolist()}")
     scale = Scale(bounds)
     u = scale.u(eta)
-    evaluator = Evaluator(problem, scale, np.ones(len(problem.names)), free)
-    evaluator.settle(u)
+    evaluator = Evaluator(problem, scale, np.ones(len(problem.names)) if sigma is None else sigma, free)
+    if sigma is None:
+        evaluator.settle(u)
     for _ in range(REWEIGHTINGS):
         if free and evaluator.passes < passes:
-            u = evaluator.search(u, 1e-9, passes - evaluator.passes)
+            u = evaluator.search(u, tolerance, passes - evaluator.passes)
         previous, evaluator.sigma = evaluator.sigma, row_sigma(problem, evaluator.projection(u))
         if np.max(np.abs(evaluator.sigma / previous - 1.0)) < 1e-3:
             break
@@ -743,8 +755,8 @@ def direction_note(name: str, v: Array) -> list[Finding]:
         return []
     way = "no" if max(forward, backward) < DRIVEN else "one"
     text = (
-        f"joint '{name}' was driven in {way} direction ({100 * forward:.1f} % of the samples forward, {100 * backward:.1f} % "
-        "backward): its Coulomb friction cannot be told from an offset or gravity; drive it both ways"
+        f"joint '{name}' moved in {way} direction ({100 * forward:.1f} % of the samples forward, {100 * backward:.1f} % "
+        "backward): its Coulomb friction cannot be distinguished from an offset or gravity; move it in both directions"
     )
     return [note("one_direction", text, "warning", f"position:{name}")]
 

@@ -22,7 +22,7 @@ from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fit import Fit
 from dynident.identify.payload.compliance import compliance_bias
-from dynident.identify.payload.load import Payload, believed
+from dynident.identify.payload.load import Payload, plausible_limits
 from dynident.identify.regression.logs import match, same_band
 from dynident.identify.regression.regression import Regression
 from dynident.mechanism.mechanism import Mechanism
@@ -74,13 +74,13 @@ def payload_regression(
 def payload_of(fit: Fit, name: str = "payload", reach: float | None = None, heaviest: float | None = None) -> Payload:
     """Return the load `name` that a `fit` of `payload_regression` has found, and what speaks against it.
 
-    Its centre of mass is believed up to `reach` [m] from the link (the size of the robot), its mass up to `heaviest` [kg]
+    Its centre of mass is plausible up to `reach` [m] from the link (the size of the robot), its mass up to `heaviest` [kg]
     (twice the described mass of the moving robot). Where rows were kept, as by `payload_regression`, a bias by elastic drives
     is looked for, noted and added to the covariance.
     """
     index = _own(fit.base, name)
     known = np.isin(index, np.flatnonzero(fit.solved | ~fit.active))
-    limits = believed(fit.mechanism, reach, heaviest, name)
+    limits = plausible_limits(fit.mechanism, reach, heaviest, name)
     covariance, notes = fit.covariance[np.ix_(index, index)], _sentences(fit.notes)
     if fit.data.stretches:
         shift, text = compliance_bias(fit, name, index)
@@ -110,9 +110,9 @@ def payload_on_arm(
     name : str
         Name of the load.
     reach : float, optional
-        Largest distance of its centre of mass from the link that is believed [m]; the size of the robot when omitted.
+        Largest plausible distance of its centre of mass from the link [m]; the size of the robot when omitted.
     heaviest : float, optional
-        Largest mass that is believed [kg], such as the rated load; twice the described mass of the moving robot when omitted.
+        Largest plausible mass [kg], such as the rated load; twice the described mass of the moving robot when omitted.
     **options
         Passed to `Regression.from_log`; those of the fit when omitted.
 
@@ -160,7 +160,7 @@ def payload_on_arm(
     moved = inverse @ shift
     covariance = scale * inverse @ inverse.T + moved @ fit.covariance @ moved.T
     notes = (*_sentences(evidence.notes), f"arm known from {fit.estimator}; residual {np.sqrt(scale):.2f} of the fit's")
-    limits = believed(fit.mechanism, reach, heaviest)
+    limits = plausible_limits(fit.mechanism, reach, heaviest)
     return _payload(base, name, index.tolist(), values, covariance, known, limits, notes)
 
 
@@ -178,14 +178,14 @@ def _inverse(W: Array) -> tuple[Array, NDArray[np.bool_]]:
 def _own(base: BaseParameters, name: str) -> list[int]:
     index = [i for i, leader in enumerate(base.leaders) if leader.endswith(f"_{name}")]
     if not index:
-        raise IdentificationError(f"the fit has no parameters of a body '{name}'; fit the evidence of payload_regression")
+        raise IdentificationError(f"the fit has no parameters of a body '{name}'; fit the result of payload_regression")
     return index
 
 
 def _carrier(robot: Mechanism, name: str) -> str:
     found = next((joint.parent for joint in robot.joints if joint.child == name), None)
     if found is None:
-        raise IdentificationError(f"robot '{robot.name}' has no body {name!r:.60}; name the load as the evidence does")
+        raise IdentificationError(f"robot '{robot.name}' has no body {name!r:.60}; name the load as the regression data do")
     return found
 
 

@@ -26,8 +26,8 @@ from dynident.identify.fit import Fit
 from dynident.identify.posterior.posterior import at_least_jackknife, inflation, least_squares_left_out
 from dynident.identify.regression.factor import RowGroup, triangle
 from dynident.identify.regression.regression import Regression
-from dynident.mechanism.inertia import from_com
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import from_com
 from dynident.results import Result
 from dynident.signals.log import Log
 from dynident.signals.quality import note
@@ -48,7 +48,7 @@ class DriveGains(Result):
     factors : ndarray, (n,)
         True over nominal gain.
     covariance : ndarray, (n, n)
-        Of the factors.
+        Covariance of the factors.
     values : ndarray, (b,)
         Base parameters of the robot with its load, efforts by the true gains.
     sigma : ndarray, (n,)
@@ -145,7 +145,7 @@ def estimate_gains(
     load = base.values(phi)
     own = np.isin(base.columns, columns)
     if np.any(load[~own] != 0.0):
-        raise IdentificationError(f"the evidence does not know '{name}' apart from the robot; make it with payload_regression")
+        raise IdentificationError(f"'{name}' is not a separate body in the regression data; use payload_regression")
     arm = np.flatnonzero(~own | np.any(base.regrouping[:, columns[known:]] != 0.0, axis=1))  # and what is not known of the load
     load[arm] = 0.0
     if not np.any(load):

@@ -40,9 +40,9 @@ class Payload(Result):
     frame : str
         The link.
     reach : float
-        Largest distance of the centre of mass from that frame that is believed [m].
+        Largest plausible distance of the centre of mass from that frame [m].
     heaviest : float
-        Largest mass that is believed [kg].
+        Largest plausible mass [kg].
     bias, bias_std : ndarray (6,), optional
         Offset of a wrist sensor, force and moment [N, N m], and its standard deviation; NaN where poses do not tell it from
         the load.
@@ -145,7 +145,7 @@ class Payload(Result):
         elif self.mass < CLEAR * self.mass_std:
             found.append(f"no load is seen: its mass of {mass} is not clearly above zero")
         elif self.mass - CLEAR * self.mass_std > self.heaviest:
-            found.append(f"its mass of {mass} is above the {self.heaviest:.4g} kg that are believed (heaviest=)")
+            found.append(f"its mass of {mass} is above the {self.heaviest:.4g} kg that are plausible (heaviest=)")
         found += self._far()
         if np.isfinite(self.inertia).all():
             excess = _violation(self.inertia)
@@ -200,7 +200,7 @@ class Payload(Result):
         if self.bias is not None:
             lines.append(f"  sensor bias {np.round(self.bias, 4).tolist()} N, N m")
             if not np.isfinite(self.bias).any():
-                lines[-1] = "  sensor bias: not told from the load by these poses"
+                lines[-1] = "  sensor bias: these poses do not separate it from the load"
             elif self.bias_std is not None:
                 lines[-1] += f" (+- [{', '.join(f'{x:.1g}' for x in self.bias_std)}])"
         if self.gravity is not None:
@@ -235,8 +235,10 @@ class Payload(Result):
         return {"M": self.mass, **millimetres, **turned, **dict(zip(("JX", "JY", "JZ"), moments.tolist(), strict=True))}
 
 
-def believed(robot: Mechanism, reach: float | None, heaviest: float | None, load: str | None = None) -> tuple[float, float]:
-    """Return how far from its link [m] and how heavy [kg] a load on a robot may be to be believed.
+def plausible_limits(
+    robot: Mechanism, reach: float | None, heaviest: float | None, load: str | None = None
+) -> tuple[float, float]:
+    """Return how far from its link [m] and how heavy [kg] a load on a robot may plausibly be.
 
     Unless told better, the size of the robot and twice the described mass of its moving bodies, `load` itself left out: arms
     carry less than they weigh. Robots with loops may carry more, and robots described without masses have no such limit.

@@ -21,14 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import choice, number, numbers, time_axis
 from dynident.errors import IdentificationError, LogError
-from dynident.identify.payload.load import Payload, believed
+from dynident.identify.payload.load import Payload, plausible_limits
 from dynident.identify.posterior.posterior import at_least_jackknife
 from dynident.identify.regression.factor import BLOCKS
 from dynident.mechanics.dynamics import forward_kinematics, frame_motion
 from dynident.mechanics.functions import Motion, at_rest
 from dynident.mechanics.newton_euler import body_regressor
-from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import SYMBOLS as INERTIA_SYMBOLS
 from dynident.signals.filters import automatic_cutoff, butterworth
 from dynident.signals.reading import read_table
 
@@ -78,9 +78,9 @@ def payload_from_wrench(
     independence : float
         Effective number of independent samples per sample, below 1 for signals that were low-passed.
     reach : float, optional
-        Largest distance of its centre of mass from the sensor that is believed [m]; the size of the robot when omitted.
+        Largest plausible distance of its centre of mass from the sensor [m]; the size of the robot when omitted.
     heaviest : float, optional
-        Largest mass that is believed [kg], such as the rated load; twice the described mass of the moving robot when omitted.
+        Largest plausible mass [kg], such as the rated load; twice the described mass of the moving robot when omitted.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def payload_from_wrench(
     R, _ = forward_kinematics(mechanism, moving.q, frame)
     w, a, al = velocity[:, 3:], acceleration[:, :3], acceleration[:, 3:]
     still = sign * body_regressor(w, al, a)
-    limits = believed(mechanism, reach, heaviest)
+    limits = plausible_limits(mechanism, reach, heaviest)
     load, left = _solve(still, sign, R, y, bias, gravity, mechanism, independence, frame, limits)
     down = np.asarray(mechanism.gravity)
     if gravity or len(y) < ENOUGH or not np.any(down):
@@ -287,7 +287,7 @@ def _drift(rows: Array, sigma: Array, floor: Array) -> Array:
     samples, _, columns = rows.shape
     grid = np.append(0.0, np.geomspace(0.1 / samples, 10.0, 2 * int(np.log10(100.0 * samples)) + 1))
     size = np.linalg.norm(rows, axis=(0, 1))
-    every = max(1, samples // CHUNK)  # a drift is slow: means over so many samples show it
+    every = max(1, samples // CHUNK)  # a drift is slow: means over this number of samples show it
     means = (rows / np.where(size > 0.0, size, 1.0))[: samples // every * every].reshape(-1, every, 6, columns).mean(axis=1)
     out, logs = _innovations(means, np.repeat(grid[:, None] * every**2, 6, axis=1))
     G = np.einsum("kgai,kgaj->gaij", out, out)

@@ -2,7 +2,7 @@
 
     minimise   ||T x - t||^2      subject to   P_i(phi) >= margin,   friction and rotor terms >= 0,     phi = phi0 + d x
 
-T and t are the triangle of data and belief together (`posterior.py`), P_i is the pseudo-inertia of a body, with
+T and t are the triangle of data and prior together (`posterior.py`), P_i is the pseudo-inertia of a body, with
 Sigma = tr(I)/2 1 - I. The programme is solved by Newton's method on ||T x - t||^2 / 2 - mu log det P_i - mu log x_k, with mu
 falling to nothing: bodies have ten parameters each, so that a step costs no more than a solution of the least squares.
 """
@@ -19,9 +19,8 @@ from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.identify.base import BaseParameters, joint_terms, natural_spread
 from dynident.identify.regression.factor import triangle
-from dynident.mechanism.inertia import pseudo_inertia
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.parameters import Parameters, pseudo_inertia
 
 MARGIN = 1e-5  # smallest eigenvalue of the pseudo-inertia, in units of the body's own mass and radius of gyration
 LAST = 1e-6  # weight of the barrier at the end; the cost is then within this times the number of inequalities of its minimum

@@ -1,4 +1,4 @@
-"""Weighted least squares with a belief whose strength the data choose.
+"""Weighted least squares with a prior whose strength the data choose.
 
     minimise  sum_g ||W_g K phi - tau_g||^2 / (c_g sigma_g^2) + sum_k x_k^2 / s_f(k)^2,      phi = phi0 + d x
 
@@ -7,7 +7,7 @@ evidence, the probability of the data with all parameters integrated out, by Mac
 
     s_f^2 = (sum x_k^2 + h_f) / (gamma_f + h_f),        gamma_f = sum (1 - var(x_k) / s_f^2),
 
-the number of well determined parameters. h_f is the weight of the belief that d is the right size, in observations: one for
+the number of well determined parameters. h_f is the weight of the assumption that d is the right size, in observations: one for
 bodies; next to none for joint terms, whose d is no more than a bound. Where data are good, the second sum is negligible; where
 they say nothing, x stays at zero and phi at the description.
 
@@ -30,7 +30,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import erf
 
 import numpy as np
 import scipy  # its sub-packages load on first use, which keeps the start fast
@@ -75,7 +74,7 @@ class Knowledge:
     without : sequence of str
         Bodies that have no parameters of their own: too light, or part of another one.
     population : Population, optional
-        What other robots of the type have shown: a far better belief for a robot with little data than its description.
+        What other robots of the type have shown: a far better prior for a robot with little data than its description.
     terms : mapping of str to float
         Numbers of joint terms and friction laws before these data, by parameter, where the robot holds later ones.
 
@@ -119,7 +118,7 @@ class Knowledge:
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """The belief: description, units, families, and rows of what is known beside it."""
+    """The prior: description, units, families, and rows of further knowledge."""
 
     mean: Array  # phi0 and d
     unit: Array  # phi0 and d
@@ -130,7 +129,7 @@ class Prior:
 
 
 def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
-    """Return the belief about a robot, with the units of its joint terms from the size of its torques."""
+    """Return the prior of a robot, with the units of its joint terms from the size of its torques."""
     robot = regression.mechanism
     known = known or Knowledge()
     bodies, names = robot.tree.bodies, robot.parameters.names
@@ -145,7 +144,7 @@ def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
     terms = joint_terms(robot)
     for k, term in terms.items():
         alike = [largest[i] for i, other in terms.items() if other is term and largest[i] > 0.0]
-        if alike:  # a joint that did not move is believed to be like those that did
+        if alike:  # a joint that did not move is assumed to be like those that did
             unit[k] = largest[k] if largest[k] > 0.0 else float(np.median(alike))
         if term is None:
             label.append(OTHER)
@@ -318,7 +317,7 @@ class Population(Result):
         return "\n".join([f"{self.robot}: {self.robots} robots, nominal parameters and their spread", *lines])
 
     def rows(self, base: BaseParameters) -> tuple[Array, Array]:
-        """Return the belief as rows of unit deviation about the standard parameters."""
+        """Return the prior as rows of unit deviation about the standard parameters."""
         if base.names != self.names or not base.fits(self.fingerprint):
             raise IdentificationError(
                 f"the population is of robot '{self.robot}' with {len(self.names)} base parameters, which is another robot "
@@ -330,7 +329,7 @@ class Population(Result):
         return W @ base.regrouping, W @ self.mean
 
 
-FLOOR = 1e-6  # of the torque: smaller residuals are not believed
+FLOOR = 1e-6  # of the torque: smaller residuals are not plausible
 REWEIGHTINGS = 8
 CORRECTED = 2  # re-weighting after which the inflation is corrected by stretches that were left out
 UNSURE = 0.05  # part of the noise that errors of left-out stretches may differ by for other reasons than parameters
@@ -338,8 +337,6 @@ SCALES = 60
 CONVERGED = 1e-3
 LARGEST, SMALLEST = 1e3, 1e-3  # scales, in units of d
 DETERMINED = 0.5  # of the deviation before the data: a parameter that is known better than this is determined by them
-WITHIN_TWO = 0.9545  # of a normal distribution within two deviations
-BISECTIONS = 20
 SIZE_OF_BODIES, SIZE_OF_TERMS = 1.0, 0.01  # h: without the second, a family that the data do not show would have no scale
 
 
@@ -369,7 +366,7 @@ class Posterior:
     inflation: Array | None = None  # variance inflation due to correlated residuals, per joint
     training_std: Array | None = None  # RMS share of the parameters in `Prediction.std` over the training data, per joint
     marginal_std: Array | None = None  # deviations of the base parameters that count held friction shapes or pruning (b,)
-    calibration: Array | None = None  # factor with which bands hold the left-out stretches, per joint
+    calibration: Array | None = None  # factor with which bands hold 95 % of the left-out stretches, per joint
     training_columns: Array | None = None  # RMS of the columns w_k over the training data, per joint (groups, b)
     speeds: Mapping[str, float] = field(default_factory=dict)  # RMS speed of joints in the training data
     before: Array | None = None  # base parameters of the description, where it lacks the numbers of friction laws (b,)
@@ -377,9 +374,9 @@ class Posterior:
 
 @dataclass(frozen=True, eq=False)
 class MapEstimate:
-    """Estimate in the units of the belief."""
+    """Estimate in the units of the prior."""
 
-    prior: Prior  # The belief
+    prior: Prior  # The prior
     scale: Array  # s of every parameter; 0 for one that is held
     x: Array  # (phi - phi0) / d, without regard to physical consistency
     root: Array  # Triangle T and t: the cost is ||T x - t||^2 up to a constant
@@ -387,6 +384,7 @@ class MapEstimate:
     sigma: Array  # Residual standard deviation of a row, in the sense of `group_sigma`
     inflation: Array  # c_g
     left_out: Array  # Base parameters of the fit without each of the K stretches of time
+    left_out_covariance: Array  # ... and their covariance, (K, b, b)
     held_out: Array  # Root mean square of the residuals of stretches that were left out of the fit, per row
     scales: dict[str, float]  # s_f by family
 
@@ -461,10 +459,10 @@ def estimate(regression: Regression, prior: Prior, sigma: Array) -> MapEstimate:
     R = triangle(stacked[:, [*free, x.size]])
     root, target = np.eye(x.size), np.zeros(x.size)
     root[np.ix_(free, free)], target[free] = R[: free.size, :-1], R[: free.size, -1]
-    betas, _ = _left_out(regression, sigma, c, M, beta0, extra, rest, scale)
+    betas, spreads, _ = _left_out(regression, sigma, c, M, beta0, extra, rest, scale)
     out = np.sqrt([squares(g, betas[: len(g.counts)]).sum() / max(g.count, 1) for g in regression.groups])
     scales = dict(zip(prior.families, np.sqrt(s2).tolist(), strict=True))
-    return MapEstimate(prior, scale, x, root, target, sigma, c, betas, out, scales)
+    return MapEstimate(prior, scale, x, root, target, sigma, c, betas, spreads, out, scales)
 
 
 def _evidence(A: Array, y: Array, family: NDArray[np.int64], s2: Array, h: Array) -> tuple[Array, Array]:
@@ -507,8 +505,8 @@ def _sigma(
 
 def _left_out(
     regression: Regression, sigma: Array, c: Array, M: Array, beta0: Array, extra: Array, rest: Array, scale: Array
-) -> tuple[Array, float]:
-    """Return the base parameters without each stretch of time, and a correction of the inflation.
+) -> tuple[Array, Array, float]:
+    """Return the base parameters without each stretch of time, their covariances, and a correction of the inflation.
 
     The squared errors of left-out stretches have two parts, noise and the uncertainty of the parameters; the correction is what
     the second part really is over what the covariance says.
@@ -519,20 +517,25 @@ def _left_out(
     right = (parts[:, :-1, -1] - parts[:, :-1, :-1] @ beta0) @ N
     total = right.sum(axis=0) + E.T @ rest
     if len(parts) < FEWEST_BLOCKS:
-        return np.tile(beta0 + N @ np.linalg.solve(whole, total), (len(parts), 1)), 1.0
-    betas, said = [], 0.0
+        inverse = N @ np.linalg.inv(whole)
+        return np.array([beta0 + inverse @ total] * len(parts)), np.array([inverse @ N.T] * len(parts)), 1.0
+    betas, spreads = [], []
     for part, own in zip(parts, right, strict=True):
-        inverse = N @ np.linalg.inv(whole - N.T @ part[:-1, :-1] @ N)
+        others = whole - N.T @ part[:-1, :-1] @ N
+        size = 1.0 / np.sqrt(np.maximum(np.diagonal(others), 1.0))  # round-off of large entries may make it singular
+        inverse = (N * size) @ np.linalg.pinv(others * np.outer(size, size), hermitian=True) * size
         betas.append(beta0 + inverse @ (total - own))
-        said += float(np.sum((inverse @ N.T) * part[:-1, :-1]) * c[0])
+        spreads.append(inverse @ N.T)
+    said = c[0] * float(np.sum(spreads * parts[:, :-1, :-1]))
     if max(group.count for group in regression.groups) < ENOUGH_ROWS:
-        return np.array(betas), 1.0
+        return np.array(betas), np.array(spreads), 1.0
     noise = sum(group.count * group.independence for group in regression.groups)
     found = sum(
         float(squares(group, np.array(betas)).sum()) / deviation**2
         for group, deviation in zip(regression.groups, sigma, strict=True)
     )
-    return np.array(betas), max(1.0, (found - noise + UNSURE * noise) / (said + UNSURE * noise))
+    correction = max(1.0, (found - noise + UNSURE * noise) / (said + UNSURE * noise))
+    return np.array(betas), np.array(spreads), correction
 
 
 ENOUGH_ROWS = FEWEST_BLOCKS * FEWEST_ROWS  # from which on stretches tell how dependent residuals are
@@ -617,32 +620,6 @@ def at_least_jackknife(covariance: Array, left_out: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = np.sqrt(np.where(own > 0.0, np.maximum(1.0, spread / own), 1.0))
     return np.asarray(covariance * np.outer(scale, scale))
-
-
-def calibration(groups: Sequence[RowGroup], left_out: Array, variance: Array, misfit: Array) -> Array:
-    """Return the factor for the deviations of every joint with which two of them hold 95 % of the left-out rows.
-
-        sum_b n_b erf(sqrt(2) q s / s_b) = 0.9545 sum_b n_b,        s_b: root mean square error of a left-out stretch
-
-    `variance` s^2 is that of the bands over the training data, `misfit` what physical consistency adds to the errors. Rows of
-    a stretch are taken as normal; stretches may differ. The factor is never below 1, because stretches of one log do not show
-    what changes from run to run. Another motion is like a left-out stretch only in the same regime.
-    """
-    factors = []
-    for group, total, more in zip(groups, variance, misfit, strict=True):
-        counts = np.array(group.counts)
-        if counts.size < FEWEST_BLOCKS or group.count < ENOUGH_ROWS or total <= 0.0:
-            factors.append(1.0)
-            continue
-        used = counts > 0
-        errors = np.sqrt((squares(group, left_out[: counts.size])[used] / counts[used] + more) / total)
-        low, high = 0.0, float(errors.max(initial=0.0))
-        for _ in range(BISECTIONS):
-            q = 0.5 * (low + high)
-            held = [erf(2.0**0.5 * q / error) if error > 0.0 else 1.0 for error in errors.tolist()]
-            low, high = (low, q) if np.average(held, weights=counts[used]) >= WITHIN_TWO else (q, high)
-        factors.append(max(high, 1.0))
-    return np.array(factors)
 
 
 def parameter_covariance(regression: Regression, found: MapEstimate) -> Array:

@@ -29,6 +29,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ROWS = 1024  # samples per tile at most
+FEW_TILES = 4  # starting threads takes longer than computing them
 CACHE = 260_000  # bytes of rows of a tile: they are read soon after they are written, and should still be in the cache
 SHORTEST = 128  # samples of a tile at least, for what it costs to begin one
 FEWEST = 160  # rows per tile after decimation: the filter's ends are computed for every tile
@@ -340,7 +342,7 @@ REST_SAMPLES = 300
 SLOW = 0.05  # of the RMS speed in training: below, friction is not known
 RESTING = 15.0  # samples at rest that tell something about residuals there
 LARGER = 0.5  # of the variance in motion: what rests add at least to be told from chance
-CALMEST = 0.1  # of the mean variance: residuals in motion are not believed to be smaller
+CALMEST = 0.1  # of the mean variance: residuals in motion are not assumed to be smaller
 
 
 def resting(names: Sequence[str], v: Array, W: Array, effort: Array) -> dict[str, list[float]]:
@@ -588,7 +590,7 @@ class Tiles:
         filtered = self.filter.factor > 1
         result = work.rows("filtered", height, outputs.stop - outputs.start if filtered else 0)
         result[:] = 0.0
-        # Of a robot with loops, only the first sample of a tile is closed.
+        # For mechanisms with loops, only the first sample of a tile is closed.
         step = piece.stop - piece.start if self.loops else self.wide
         for at in range(piece.start, piece.stop, step):
             own = slice(at - begin, min(at + step, piece.stop) - begin)
@@ -631,7 +633,7 @@ def accumulate(
     sizes = [c.size + 1 for c in columns]
     if places is None:
         places = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
-    gram, workers = Products.of(places), cores()
+    gram, workers = Products.of(places), cores() if isinstance(tiles, Tiles) or len(tiles) > FEW_TILES else 1
     work = [Workspace() for _ in range(workers)]
     sums = [gram.sums(stretches.count if stretches else 1) for _ in range(workers)]
 
@@ -654,8 +656,9 @@ def accumulate(
                 folded[worker][i] = triangle(np.vstack([folded[worker][i], rows[places[i]].T]))
 
     # Several BLAS threads on matrices this small get in each other's way; the tiles are what is parallel.
-    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-        total = sum(sum(pool.map(products, range(workers), shares)) for shares in _shared(tiles, workers))
+    with one_blas_thread(), ThreadPoolExecutor(workers) if workers > 1 else nullcontext() as pool:
+        every = map if pool is None else pool.map
+        total = sum(sum(every(products, range(workers), shares)) for shares in _shared(tiles, workers))
         kept = gram.matrices(np.sum(sums, axis=0))
         whole = [each.sum(axis=0) for each in kept]
         found = [_triangle_of(each) for each in whole]
@@ -666,7 +669,7 @@ def accumulate(
         if unsafe:
             folded = [{i: np.zeros((0, sizes[i])) for i in unsafe} for _ in range(workers)]
             for shares in _shared(tiles, workers):
-                list(pool.map(reflections, range(workers), shares))
+                list(every(reflections, range(workers), shares))
             for i in unsafe:
                 found[i] = triangle(np.vstack([own[i] for own in folded]))
     counts = stretches.rows() if stretches else (total,)

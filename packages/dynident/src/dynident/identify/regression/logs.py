@@ -8,14 +8,15 @@ is too short for is not tried.
 
 Where accelerations reach far beyond the band of the positions (drives that step, shaking structures), parameters at lower
 cut-offs are the test. If they differ by more than their deviations from those of the lowest one, the cut-off is taken whose
-parameters agree with that and are the most precise.
+parameters agree with that and are the most precise. There joints stick and slip at reversals too: if parameters without the
+rows near standstill are more precise, although the rows are fewer, those are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from inspect import signature
 from operator import add
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,7 @@ from dynident.signals.filters import Cutoff
 from dynident.signals.log import Log
 from dynident.signals.preparation import Options, Preparation, Prepared, common_cutoff, fingerprint
 from dynident.signals.quality import Finding, Segment, note, split_at_gaps
-from dynident.signals.reading import LogStream
+from dynident.signals.stream import LogStream
 
 if TYPE_CHECKING:
     from dynident.identify.posterior.posterior import MapEstimate
@@ -57,8 +58,11 @@ STEP = 1.6  # ratio of neighbouring cut-offs that are tried
 FEWEST = 7.0  # band times length of the shortest log: some rows are left when the ends are gone
 RATIO, EDGE = 2.5, 1.25  # cut-off over band: as wanted, and at least
 BEYOND = 5.0  # band of the accelerations over that of the positions from which on a cut-off is tested by lower ones
+STANDSTILL = 0.02  # of the RMS speed, below which joints of such logs are taken to stick
 AGREED = 3.0  # standard deviations, up to which parameters of two cut-offs agree
+EXACT = 1e-3  # of a parameter: differentiation is not more exact at high cut-offs
 TINY = np.finfo(float).tiny
+STICKING = f"rows below {STANDSTILL:g} of the RMS speed are left out: joints stick there, which makes parameters less precise"
 REPEATED = "the motion repeats itself: what it does again counts once, since an error of the model is the same every time"
 
 
@@ -322,7 +326,7 @@ def _joint_channels(mechanism: Mechanism, log: Log, quantity: str) -> list[int]:
             other = "position_side = 'motor'" if quantity == "positions" else "effort = 'motor_torque'"
             raise LogError(
                 f"log '{log.name}' has {quantity} of joints, but no channel is named after joint '{joint}' or after a motor "
-                f"that drives it alone; its channels are {', '.join(log.joints)}. Rename them (joints=, --joints), or say "
+                f"that drives it alone; its channels are {', '.join(log.joints)}; rename them (joints=, --joints), or state "
                 f"{other} if they were measured at the motors"
             )
         columns.append(found[0])
@@ -592,7 +596,7 @@ def _differentiated(t: Array, q: Array, wanted: Array, cutoff: float, options: M
 
 def regression_of_logs(
     mechanism: Mechanism,
-    logs: Sequence[Log] | LogStream,
+    logs: Sequence[Log] | LogStream | Iterator[Log],
     base: BaseParameters | None,
     projection: Projection | Sequence[str],
     absent: Sequence[str],
@@ -600,7 +604,7 @@ def regression_of_logs(
     options: Mapping[str, Any],
 ) -> Regression:
     """Return the regression data of all logs in one band; `Regression.from_logs` is the public way."""
-    if isinstance(logs, LogStream):
+    if isinstance(logs, LogStream | Iterator):
         if keep_rows:
             raise IdentificationError("rows of a stream are not kept; give logs, or an estimator that needs no rows")
         return _regression_of_stream(mechanism, logs, base, projection, absent, options)
@@ -625,9 +629,8 @@ def _in_one_band(
     """Return the regression data of logs without gaps in the band that is given, or that the model confirms."""
     robots = [match(mechanism, log) for log in logs]
     known = base_parameters(robots[0].mechanism) if base is None else base
-    for each in robots:
-        if not same_robot(known, each.mechanism):
-            raise IdentificationError(f"the base parameters given belong to another robot than '{each.mechanism.name}'")
+    if other := [each.mechanism.name for each in robots if not same_robot(known, each.mechanism)]:
+        raise IdentificationError(f"the base parameters given belong to another robot than '{other[0]}'")
 
     def compress(
         stretches: int | tuple[Repeats, ...] | None = None, band: Mapping[str, float] | None = None, keep: bool = keep_rows
@@ -689,6 +692,9 @@ def _in_one_band(
         # Deviations need rows to be trusted, and a band has about as many per second as its cut-off is high.
         enough = BLOCKS * FEWEST_ROWS / sum(log.duration for log in logs)
         cutoff, best, apart = _agreeing(cutoff, best, of_band, max(BEYOND * found.position_band, enough))
+        again = partial(_in_one_band, mechanism, logs, known, projection, absent, keep_rows)
+        if (moving := _in_motion(best, again, options)) is not None:
+            return moving
     final = compress(stretches, {"cutoff": cutoff, "band": width(cutoff)}) if keep_rows else best
     return said(replace(final, notes=(*apart, *final.notes)), cutoff, sentence)
 
@@ -724,14 +730,32 @@ def _agreeing(
     for lower in below[:-1]:
         other = of_band(lower)
         own = _parameters(other)
-        both = np.isfinite(own[1]) & np.isfinite(least) & (least > 0.0) & (own[1] > 0.0)
-        if _difference(own, known, other)[0] <= AGREED and np.sum(np.log(own[1][both] / least[both])) < 0.0:
+        if _difference(own, known, other)[0] <= AGREED and _more_precise(own[1], least):
             used, found, least = lower, other, own[1]
     text = (
         f"parameters at cut-offs of {cutoff:.3g} and {below[-1]:.3g} Hz differ by up to {apart:.2g} standard deviations "
         f"({name}); {used:.3g} Hz is used, where they agree with those of lower ones and are most precise"
     )
     return used, found, [note("band_inconsistent", text, "warning")]
+
+
+def _in_motion(data: Regression, again: Callable[..., Regression], options: Mapping[str, Any]) -> Regression | None:
+    """Return the data without rows near standstill if these fewer rows determine the parameters better than all."""
+    if "standstill" in options:
+        return None
+    try:
+        moving = again({**options, "standstill": STANDSTILL})
+    except (LogError, IdentificationError):  # too little is left
+        return None
+    if not _more_precise(_parameters(moving)[1], _parameters(data)[1]):
+        return None
+    return replace(moving, notes=(note("standstill", STICKING), *moving.notes))
+
+
+def _more_precise(own: Array, other: Array) -> bool:
+    """Return whether variances of parameters are smaller than others in the geometric mean."""
+    both = np.isfinite(own) & np.isfinite(other) & (other > 0.0) & (own > 0.0)
+    return bool(np.sum(np.log(own[both] / other[both])) < 0.0)
 
 
 def _parameters(data: Regression) -> tuple[Array, Array]:
@@ -745,7 +769,7 @@ def _parameters(data: Regression) -> tuple[Array, Array]:
 
 def _difference(one: tuple[Array, Array], other: tuple[Array, Array], data: Regression) -> tuple[float, str]:
     """Return the largest difference of parameters in standard deviations, and whose it is."""
-    z = np.abs(one[0] - other[0]) / np.sqrt(np.maximum(one[1] + other[1], TINY))
+    z = np.abs(one[0] - other[0]) / np.sqrt(np.maximum(one[1] + other[1] + (EXACT * one[0]) ** 2, TINY))
     worst = int(np.argmax(z))
     return float(z[worst]), data.base.names[worst]
 
@@ -763,7 +787,7 @@ def _together(groups: Sequence[RowGroup], parts: Sequence[Regression]) -> tuple[
 
 def _regression_of_stream(
     mechanism: Mechanism,
-    logs: LogStream,
+    logs: Iterable[Log],
     base: BaseParameters | None,
     projection: Projection | Sequence[str],
     absent: Sequence[str],
@@ -777,8 +801,10 @@ def _regression_of_stream(
             whole, rate = Regression.from_log(mechanism, piece, base, projection, absent, **options), piece.rate
         elif piece.duration > FEWEST / whole.sources[0]["bandwidth"]:  # a short end shows nothing in this band
             own = {**options, **same_band(whole.sources[:1], rate)}
-            more = Regression.from_log(mechanism, piece, whole.base, projection, absent, **own)
-            whole = replace(whole + more, sources=(joined_source(whole.sources[0], more.sources[0]),))
+            more = replace(Regression.from_log(mechanism, piece, whole.base, projection, absent, **own), logs=())
+            *before, last, new = (*whole.sources, *more.sources)
+            follows = new["start"] - last["end"] < 0.5 * piece.duration  # else pieces between them were left out
+            whole = replace(whole + more, sources=(*before, *((joined_source(last, new),) if follows else (last, new))))
     if whole is None:
         raise IdentificationError("the stream holds no samples; nothing can be identified")
     band = note("band", "a long recording: the band is that of its first piece")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from dynident.signals.filters import Decimator
 from dynident.signals.log import Log
 from dynident.signals.preparation import both
 from dynident.signals.quality import Finding, read_notes
-from dynident.signals.reading import LogStream
+from dynident.signals.stream import LogStream
 
 TILE = 4096  # samples whose regressor is held at once
 
@@ -199,14 +199,17 @@ class Regression:
     def from_logs(
         cls,
         mechanism: Mechanism,
-        logs: Sequence[Log] | LogStream,
+        logs: Sequence[Log] | LogStream | Iterator[Log],
         base: BaseParameters | None = None,
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
         keep_rows: bool = False,
         **options: Any,
     ) -> Regression:
-        """Prepare and compress the logs of one fit, all in one band that is chosen for them together."""
+        """Prepare and compress the logs of one fit, all in one band that is chosen for them together.
+
+        A stream or an iterator gives pieces of one recording, one at a time in memory; the band is that of the first one.
+        """
         from dynident.identify.regression.logs import regression_of_logs  # noqa: PLC0415 - it builds this class
 
         return regression_of_logs(mechanism, logs, base, projection, absent, keep_rows, options)
@@ -244,7 +247,7 @@ class Regression:
 
     def __add__(self, other: Regression) -> Regression:
         """Return the evidence of both; they must belong to the same robot."""
-        require(other, Regression, "the evidence to add")
+        require(other, Regression, "the regression data to add")
 
         return merged(self, other)
 
@@ -352,19 +355,19 @@ def merged(one: Regression, other: Regression) -> Regression:
     """Return the evidence of both; `one + other` is the public way."""
     if one.mechanism.parameters.names != other.mechanism.parameters.names:
         raise IdentificationError(
-            f"evidence of robot '{one.mechanism.name}' and of '{other.mechanism.name}' cannot be merged: parameters differ"
+            f"data of robot '{one.mechanism.name}' and of '{other.mechanism.name}' cannot be merged: parameters differ"
         )
     if not np.array_equal(one.base.columns, other.base.columns):
         raise IdentificationError("these two Regressions use different base parameters; build both with the same base=")
     if not same_robot(other.base, one.mechanism):
         raise IdentificationError(
-            f"evidence of robot '{one.mechanism.name}' and of '{other.mechanism.name}' cannot be merged: geometry, "
+            f"regression data of robot '{one.mechanism.name}' and of '{other.mechanism.name}' cannot be merged: geometry, "
             "gravity or terms differ"
         )
     mine = {group.name: group for group in one.groups}
     theirs = {group.name: group for group in other.groups}
     if one.projection != other.projection:
-        raise IdentificationError(f"evidence projected on {one.projection} and on {other.projection} cannot be merged")
+        raise IdentificationError(f"regression data projected on {one.projection} and on {other.projection} cannot be merged")
     names = [name for name in Rows(one.mechanism, one.projection).names if name in mine or name in theirs]
     if bool(one.stretches) != bool(other.stretches):
         raise IdentificationError("regression data with rows and without them cannot be merged; keep the rows of both")
@@ -436,9 +439,7 @@ def own_rows(Y: ArrayLike, tau: ArrayLike, count: int) -> tuple[Array, Array]:
             f"Y has shape {np.shape(Y)} and tau {np.shape(tau)} for {count} names; give (N, n, {count}) and (N, n)"
         )
     if not rows.size:
-        raise IdentificationError(
-            f"Y has shape {np.shape(Y)}, so there is nothing to learn from; give at least one row and name"
-        )
+        raise IdentificationError(f"Y has shape {np.shape(Y)}, so there are no data; give at least one row and name")
     for label, values in (("Y", rows), ("tau", effort)):
         if not np.isfinite(values).all():
             raise IdentificationError(
@@ -524,7 +525,7 @@ def load_regression(
     except OSError as error:
         raise IdentificationError(f"cannot read {what} as a Regression: {error.strerror or error}") from error
     if not is_zipfile(content):
-        raise IdentificationError(f"{what} is not a Regression file: it is no npz archive, or was cut short")
+        raise IdentificationError(f"{what} is not a Regression file: it is not an npz archive, or was cut short")
     content.seek(0)
     try:
         with np.load(content, allow_pickle=False) as data:
@@ -532,9 +533,9 @@ def load_regression(
             arrays = {name: np.asarray(data[name]) for name in data.files} if size <= MOST else {}
     except Exception as error:  # a damaged archive fails in a hundred ways, Python's tokenizer among them
         why = f"it is damaged or something else ({type(error).__name__})"
-        raise IdentificationError(f"cannot read {what} as a Regression: {why}; save the evidence again") from error
+        raise IdentificationError(f"cannot read {what} as a Regression: {why}; save the regression data again") from error
     if size > MOST:
-        raise IdentificationError(f"{what} would unpack to {size >> 20} MB; no evidence is that large")
+        raise IdentificationError(f"{what} would unpack to {size >> 20} MB; expected regression data")
     try:
         about = parsed(json.loads, arrays["about"].tobytes() if "about" in arrays else b"{}")
         if not isinstance(about, Mapping) or about.get("format") != "dynident-regression-2":
@@ -545,11 +546,11 @@ def load_regression(
         groups = tuple(_stored_group(arrays, i, row) for i, row in enumerate(stored(about, "groups", list[list[Any]], "about")))
         projection, found = check_projection(stored(about, "projection", Any, "about")), read_notes(notes)
     except (ContentError, DynidentError) as error:
-        raise IdentificationError(f"cannot read {what} as a Regression: {error}; save the evidence again") from error
+        raise IdentificationError(f"cannot read {what} as a Regression: {error}; save the regression data again") from error
     if tuple(names) != mechanism.parameters.names:
         raise IdentificationError(f"{what} belongs to another robot than '{mechanism.name}': parameter names differ")
     if columns.ndim != 1 or columns.dtype.kind not in "iu" or not np.isin(columns, np.arange(len(names))).all():
-        raise IdentificationError(f"cannot read {what} as a Regression: its columns are no parameters of the robot")
+        raise IdentificationError(f"cannot read {what} as a Regression: its columns are not parameters of the robot")
     base = known or base_parameters(mechanism, order=[mechanism.parameters.names[c] for c in columns])
     if not np.array_equal(base.columns, columns) or not base.fits(fingerprint):
         raise IdentificationError(

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import IdentificationError, LogError
-from dynident.graph.algebra import absolute, maximum, minimum, sqrt
+from dynident.graph.algebra import absolute, maximum, minimum, solve_general, sqrt
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Node, total
 from dynident.mechanics.actuation import actuator_jacobian
@@ -32,7 +32,6 @@ from dynident.mechanics.closure import close_positions
 from dynident.mechanics.dynamics import joint_loads
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import Motion, cached, declared, entering
-from dynident.mechanics.solving import solve_general
 from dynident.mechanism.mechanism import Mechanism
 
 Projection = str | tuple[str, ...]
@@ -321,7 +320,7 @@ class CompiledRows:
 
 
 def checked_efforts(rows: Rows, effort: ArrayLike, samples: int) -> Array:
-    """Return the efforts (N, k) of so many samples, after checking that there is a number for each."""
+    """Return the efforts (N, k) after checking that there is a number for each sample."""
     robot = rows.mechanism
     tau = numbers(effort, "effort")
     motors = len(robot.actuators)

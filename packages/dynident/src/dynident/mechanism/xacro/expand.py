@@ -153,7 +153,7 @@ class _Expander:
             case ["env" | "optenv" | "anon" | "cwd" as name, *_]:
                 return refuse(f"depends on this computer ($({name})), not on the robot")
             case _:
-                raise ExpressionError("is no command of xacro; known are $(arg), $(find), $(dirname) and $(eval)")
+                raise ExpressionError("is not a command of xacro; known are $(arg), $(find), $(dirname) and $(eval)")
 
     def argument(self, name: str) -> str:
         """Return the value of an argument."""

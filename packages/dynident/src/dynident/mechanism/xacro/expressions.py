@@ -28,7 +28,7 @@ def _parsed(text: str) -> ast.expr:
     try:
         return ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise ExpressionError(f"is no expression ({getattr(error, 'msg', None) or 'too long or too deep'})") from None
+        raise ExpressionError(f"is not an expression ({getattr(error, 'msg', None) or 'too long or too deep'})") from None
 
 
 def evaluate(text: str, lookup: Callable[[str], Any], budget: Budget) -> Any:
@@ -177,7 +177,7 @@ class _Walk:
         else:
             target = self.value(function, depth)
         if method is None and not isinstance(target, Function):
-            refuse("calls what is no function of xacro")
+            refuse("calls something that is not a function of xacro")
         if any(keyword.arg is None for keyword in keywords):
             refuse("uses **")
         values = [self.value(argument, depth) for argument in arguments]
@@ -350,7 +350,7 @@ def checked(value: Any, budget: Budget) -> Any:
 def items(value: Any) -> list[Any]:
     """Return what a value consists of, as a list."""
     if not isinstance(value, list | tuple | dict | str):
-        raise ExpressionError(f"goes through a {type(value).__name__}, which is no list")
+        raise ExpressionError(f"goes through a {type(value).__name__}, which is not a list")
     return list(value)
 
 
@@ -370,13 +370,13 @@ def _range(*bounds: int) -> list[int]:
 def _sum(values: Iterable[Any], start: float = 0) -> float:
     numbers = items(values)
     if not all(isinstance(number, int | float) for number in [*numbers, start]):
-        raise ExpressionError("sums what is no number")
+        raise ExpressionError("sums a value that is not a number")
     return sum(numbers, start)
 
 
 def _map(function: Any, *lists: Any) -> list[Any]:
     if not isinstance(function, Function):
-        raise ExpressionError("maps with what is no function")
+        raise ExpressionError("maps with something that is not a function")
     found: list[Any] = []
     size = 0
     for arguments in zip(*map(items, lists), strict=False):

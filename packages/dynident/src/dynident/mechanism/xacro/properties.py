@@ -258,7 +258,7 @@ class _Builder:
                 for source in sources:
                     table = self.build(source, depth + 1)
                     if not isinstance(table, dict):
-                        raise DescriptionError("a YAML file merges (<<) what is no table; name tables")
+                        raise DescriptionError("a YAML file merges (<<) something that is not a table; name tables")
                     merged = {**table, **merged}
             else:
                 name = self.build(key, depth + 1)

@@ -174,6 +174,9 @@ function themes() {
   name();
   button.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; name(); redraw(); });
   dark.addEventListener("change", () => { name(); redraw(); });
+  const printer = document.getElementById("print"); // browsers print to PDF files, too
+  printer.hidden = false;
+  printer.addEventListener("click", () => window.print());
   let before = null;
   const begin = () => {
     if (before) return;

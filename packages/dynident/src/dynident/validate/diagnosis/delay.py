@@ -1,4 +1,4 @@
-"""Delays of the efforts beside the positions, of all channels together and of single ones.
+"""Delays of the efforts with respect to the positions, of all channels together and of single ones.
 
 A commanded torque acts some milliseconds later, a filtered sensor reports it later; positions have delays of their own. With
 the efforts of channel k late by d_k, the equations of motion hold for efforts that are read later:
@@ -73,11 +73,11 @@ class Delay:
     halves: bool  # the squared error of the model of the fit
 
     def finding(self, names: Sequence[str]) -> Finding:
-        """Return what to tell about it; `names` are those of all channels."""
+        """Return the finding; `names` are those of all channels."""
         every, first = len(self.channels) > 1 or len(names) == 1, names[self.channels[0]]
         said = (
             f"the efforts of {'all joints' if every else first} are {1e3 * abs(self.value):.3g} +- {1e3 * self.deviation:.2g} "
-            f"ms {'late' if self.value > 0.0 else 'early'} beside the positions; align them (delay={self.value:.3g})"
+            f"ms {'late' if self.value > 0.0 else 'early'} with respect to the positions; align them (delay={self.value:.3g})"
         )
         severity = "error" if self.halves else "warning"
         return Finding("delay", "effort" if every else f"effort:{first}", severity, said, self.value)
@@ -277,7 +277,7 @@ def band_of(q: Array, v: Array) -> float:
 
 
 def _stretches(part: Motion, count: int) -> NDArray[np.int64]:
-    """Return the stretch of each of so many windows: the phase of a motion that repeats itself, which all periods share."""
+    """Return the stretch of each window: the phase of a motion that repeats itself, which all periods share."""
     period = min(period_of(part.q, part.v) / PER_WINDOW, count)
     return np.asarray(np.arange(count) % period * min(STRETCHES, int(period) // 2) // period, dtype=np.int64)
 

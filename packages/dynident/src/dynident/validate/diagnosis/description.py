@@ -24,7 +24,7 @@ KNOWN = 0.1  # relative deviation of such a ratio up to which it is known, ...
 ROUGHLY = 0.2  # ... and up to which it can support what the data say themselves, ...
 SUPPORTS = 0.5  # ... if it has the same logarithm but for this part
 ALIKE = 1.25  # ratios that are equal up to wrong masses
-TINY = 1e-6  # of a variance: better is not believed
+TINY = 1e-6  # of a variance: smaller is not plausible
 # Gravity
 TILTED = np.radians(10.0)  # from the described direction: wrong masses make less
 UPRIGHT = np.radians(15.0)  # from an axis of the root frame, which is then what is meant
@@ -107,7 +107,7 @@ def odd_gains(
     elif several and not gears and not 1.0 / GAIN < usual < GAIN:
         listed = ", ".join(f"{names[i]} {slope[i]:.3g}" for i in np.flatnonzero(known))
         masses = "small (is a tool or payload missing?)" if usual > 1.0 else "large"
-        if 1.0 / ALONE < usual < ALONE:  # a matter of the description, which the fit mends
+        if 1.0 / ALONE < usual < ALONE:  # an error of the description, which the fit corrects
             said = f"efforts are a multiple of what the description needs: {listed}; its masses look too {masses}"
             found.append(Finding("masses", "description", "info", said, usual))
         else:
@@ -126,7 +126,8 @@ def doubted_gain(
 ) -> list[Finding]:
     """Return the joint whose gain both the other joints and the description doubt, each too weakly alone.
 
-    Descriptions are wrong by tens of per cent, and the likelihood believes in the model: one alone would accuse healthy robots.
+    Descriptions are wrong by tens of per cent, and the likelihood assumes that the model is right: one alone would accuse
+    healthy robots.
     """
     known = ratios.deviation < ROUGHLY * ratios.gain
     ratio = np.log(np.where(known, ratios.gain, 1.0))
@@ -146,7 +147,7 @@ def doubted_gain(
                 f"{np.exp(x):.2g} times what the description needs beside them; check gain, unit and gear"
             )
             found.append((abs(ratio[i] - np.log(gain)), fault("gain", f"effort:{names[i]}", said, gain)))
-    # Of two joints that contradict each other, the described one stays.
+    # If two joints contradict each other, the described one stays.
     return [min(found, key=lambda pair: pair[0])[1]] if found else []
 
 
@@ -236,7 +237,7 @@ def turned_gravity(robot: Mechanism, other: Array) -> Finding:
     found, described = (",".join(f"{x:.3g}" for x in np.where(np.abs(g) < 1e-9, 0.0, g)) for g in (other, down))
     said = (
         f"gravity acts along {found} in the root frame, {angle:.0f} degrees from the described {described}: is the robot "
-        f"mounted {where}? Say so (--gravity={found}, gravity in the sidecar, with_gravity)"
+        f"mounted {where}? State it (--gravity={found}, gravity in the sidecar, with_gravity)"
     )
     return fault("mounting", "description", said, angle)
 

@@ -46,7 +46,7 @@ SOME, CONTRADICTED = 1.1, 1.4  # from which on axes are tried, each of which is 
 POOR = 0.05  # ... or relative error (geometric mean of the joints) from which on they are
 SCALED = 1.15  # a gain that differs by less is no suspicion
 RIDGE = 1e-6  # of a column's square: directions that these samples do not show stay near zero
-FLOOR = 1e-6  # of a variance: better is not believed
+FLOOR = 1e-6  # of a variance: smaller is not plausible
 PASSES, FAULTS = 4, 4
 FEW = 8  # joints whose positions are always doubted: of more, there are too many pairs
 # Tried first; the ends tell nothing.
@@ -228,7 +228,7 @@ class Faults:
     contradiction: float = 1.0  # error of the model that joints share, over that of joints alone, geometric mean
 
     def poor(self) -> bool:
-        """Tell whether the data contradict themselves still, as far as these samples show."""
+        """Return whether the data contradict themselves still, as far as these samples show."""
         return self.error > POOR
 
     @property
@@ -507,11 +507,11 @@ def _motions(names: Sequence[str], motion: Motion, angles: Sequence[int]) -> Ite
     n = len(names)
     for i in range(n):
         sign = np.where(np.arange(n) == i, -1.0, 1.0)
-        said = f"the positions of {names[i]} look turned round; check their sign"
+        said = f"the positions of {names[i]} look inverted; check their sign"
         found = fault("sign", f"position:{names[i]}", said, -1.0)
         yield Change(found, _rescaled(sign))
         said = (
-            f"positions and efforts of {names[i]} look turned round together: turn the axis of the joint in the description, "
+            f"positions and efforts of {names[i]} look inverted together: invert the axis of the joint in the description, "
             "or both channels"
         )
         found = fault("axis", f"position:{names[i]}", said, -1.0)
@@ -571,7 +571,7 @@ def _closer(misfit: Callable[[int, float], float], best: tuple[float, int, float
 def wrong_zero(name: str, angle: float) -> Finding:
     """Return the finding about a zero that is off by an angle [rad]."""
     degrees = round(float(np.degrees(angle)))
-    twist = " (a twist alpha of the wrong sign before it looks alike)" if abs(degrees) == 180 else ""
+    twist = " (a twist alpha of the wrong sign before it looks the same)" if abs(degrees) == 180 else ""
     said = (
         f"the zero of {name} looks {abs(degrees)} degrees off{twist}; add {degrees} degrees to its positions, or turn the "
         "joint's origin in the description about its axis by as much"

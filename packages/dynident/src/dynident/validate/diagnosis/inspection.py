@@ -280,7 +280,7 @@ def suspicions(inspections: Sequence[Inspection], severity: str = "error") -> tu
     """Return the faults that spoil a fit of these logs: the same but for numbers once, with the logs unless these are all.
 
     A fault of clock, gravity or axis is in every log. A log with fewer rows than parameters hardly contradicts itself but by
-    chance. Such faults are believed only if logs of half of the time say the same.
+    chance. Such faults count only if logs of half of the time agree.
     """
     faults: dict[str, Finding] = {}
     where: dict[str, list[Inspection]] = {}
@@ -434,15 +434,15 @@ def _other_axes(robot: Mechanism) -> Iterator[Change]:
 def _contradicts(faults: Faults) -> Finding | None:
     """Return the finding about efforts that stay unexplained whatever is mended; None where they do not.
 
-    Joints contradict each other by far, or the likeliest fault mends next to nothing: to name it would mislead.
+    Joints contradict each other by far, or the likeliest fault explains next to nothing: naming it would mislead.
     """
     error = faults.error
     if not (faults.poor() and faults.contradiction > CONTRADICTS) and not (faults.findings and error > UNEXPLAINED):
         return None
     said = (
         f"the motion does not explain the efforts: one model of all joints leaves {error:.0%} of them, joints fitted alone "
-        f"{error / faults.contradiction:.0%}, and no single fault mends it; does this log belong to this robot? Check the "
-        "description's geometry, and order, signs and zeros of the joints"
+        f"{error / faults.contradiction:.0%}, and no single fault explains it; check that the log belongs to this robot, its "
+        "geometry, and order, signs and zeros of the joints"
     )
     return fault("contradiction", "description", said, error)
 
@@ -516,9 +516,7 @@ def _turned(names: tuple[str, ...], turned: NDArray[np.bool_], seen: NDArray[np.
     if not flipped:
         return []
     which = "all joints" if len(flipped) > 1 and seen.sum() > 1 and turned[seen].all() else ", ".join(flipped)
-    said = (
-        f"the efforts of {which} have the opposite sign of what other joints or the description need; turn them round (gain=-1)"
-    )
+    said = f"the efforts of {which} have the opposite sign of what other joints or the description need; invert them (gain=-1)"
     return [fault("sign", ",".join(f"effort:{name}" for name in flipped), said, -1.0)]
 
 

@@ -130,7 +130,7 @@ def false_channels(log: Log, quality: Quality, sample: Sample) -> list[Finding]:
         said = f"the clock says {log.rate:.3g} samples per second; are its stamps milliseconds taken for seconds (time=ms)?"
         return [fault("clock", "time", said, log.rate)]
     found = [
-        fault("stuck", f.channel, f"the {f.channel.replace(':', ' of ')} {f.sentence}; leave that stretch of time out", f.value)
+        fault("stuck", f.channel, f"the {f.channel.replace(':', ' of ')} {f.sentence}; remove that stretch of time", f.value)
         for f in quality.of("stuck")
         if f.channel.startswith(("position:", "effort:"))
     ]
@@ -140,15 +140,15 @@ def false_channels(log: Log, quality: Quality, sample: Sample) -> list[Finding]:
         if channel in limited and joint in sample.names and _cut_off(log.t, log.effort[:, j], sample, joint):
             limit = float(np.nanmax(np.abs(log.effort[:, j])))
             said = (
-                f"the efforts of {joint} are cut off at their limit {limit:.4g}, where other samples tell that more acted; "
-                "record a wider range, or leave these stretches of time out"
+                f"the efforts of {joint} are cut off at their limit {limit:.4g}, although other samples show larger efforts; "
+                "record a wider range, or remove these stretches of time"
             )
             found.append(fault("clipped", channel, said, limit))
     return found
 
 
 def _cut_off(t: Array, effort: Array, sample: Sample, joint: str) -> bool:
-    """Tell whether the residuals of a joint are larger where its effort is at a limit."""
+    """Return whether the residuals of a joint are larger where its effort is at a limit."""
     at_limit = (effort == np.nanmax(effort)) | (effort == np.nanmin(effort))
     cut = np.interp(sample.motion.t, t, at_limit.astype(float)) > 0.0
     i, W = sample.names.index(joint), sample.equations(sample.motion)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,23 +18,16 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import numbers, per_actuator
 from dynident.errors import IdentificationError, require
-from dynident.figures import BLUE, SKY, finish, label, new_figure
 from dynident.identify.base import BaseParameters
-from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.regression.factor import RowGroup, Solution, solve, triangle
-from dynident.identify.regression.regression import Regression, sampled
+from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import Rows
 from dynident.mechanics.functions import Motion
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-COLUMNS = 4  # of panels in a figure
-
 
 @dataclass(kw_only=True, eq=False)
-class RLS(LeastSquares):
-    """Recursive least squares with exponential forgetting; off line by `fit`, on line by `start` and `update`.
+class RLS:
+    """Recursive least squares with exponential forgetting: `start`, then `update` with every piece of a log.
 
         beta[k] = argmin sum_i lambda^(k - i) sum_g (y - W beta)_gi^2 / sigma_g^2,      lambda = exp(-dt / memory)
 
@@ -43,10 +35,8 @@ class RLS(LeastSquares):
     ----------
     memory : float
         Time constant of forgetting [s]; infinite remembers everything.
-    history : int
-        Number of points, evenly spread over the log, at which `fit` keeps the estimate; 0 for none.
-    recovery, tolerance
-        As of `OLS`.
+    tolerance : float
+        Relative size below which a column counts as not excited by the data.
 
     Examples
     --------
@@ -55,14 +45,13 @@ class RLS(LeastSquares):
     """
 
     memory: float = math.inf
-    history: int = 0
-    recovery: str = "prior"
     tolerance: float = 1e-8
 
     def start(self, base: BaseParameters, sigma: ArrayLike = 1.0) -> RLS:
         """Begin on line, knowing nothing."""
         require(base, BaseParameters, "base")
-        self._check()
+        if not self.memory > 0.0:
+            raise IdentificationError(f"RLS: memory is {self.memory}; it must be a time above zero in s, or infinite")
         self.base_ = base
         self.rows_ = Rows(base.mechanism, "gls")
         self.sigma_ = per_actuator(sigma, len(self.rows_.names), "sigma")
@@ -99,67 +88,6 @@ class RLS(LeastSquares):
         solution = _solved(self.base_, self.R_, np.ones(self.base_.rank, dtype=bool), self.tolerance)
         self.coef_, self.covariance_, self.condition_ = solution.beta, _covariance(solution, self.twice_), solution.condition
         return self
-
-    def plot(self) -> Figure:
-        """Draw how the estimates of `fit` went on, one panel per base parameter, with two final standard deviations.
-
-        Panels show what the estimates of the last four fifths cover: the first ones, of few samples, may leave them.
-        """
-        if not hasattr(self, "history_") or not self.times_.size:
-            raise IdentificationError(f"RLS: history is {self.history}; fit with history=100 or so before plot()")
-        names, spread = self.result_.base.names, 2.0 * np.sqrt(np.diag(self.covariance_))
-        rows = -(-len(names) // COLUMNS)
-        figure = new_figure(11.0, 1.5 * rows + 0.5)
-        for i, name in enumerate(names):
-            axes = figure.add_subplot(rows, COLUMNS, i + 1)
-            if np.isfinite(spread[i]):
-                axes.axhspan(self.coef_[i] - spread[i], self.coef_[i] + spread[i], color=SKY, linewidth=0.0)
-            axes.plot(self.times_, self.history_[:, i], color=BLUE, linewidth=1.0)
-            settled = self.history_[self.times_.size // 5 :, i]
-            width = max(float(np.ptp(settled)), 2.0 * float(spread[i]) if np.isfinite(spread[i]) else 0.0)
-            if width > 0.0:
-                axes.set_ylim(settled.min() - width, settled.max() + width)
-            finish(axes, "time [s]" if i >= len(names) - COLUMNS else "", "", label(name))
-        figure.tight_layout()
-        return figure
-
-    def _check(self) -> None:
-        if not self.memory > 0.0:
-            raise IdentificationError(f"RLS: memory is {self.memory}; it must be a time above zero in s, or infinite")
-        self._check_least(history=0)
-
-    def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
-        evidence = sampled(regression, "RLS")
-        self._check()
-        _, sigma = WLS(tolerance=self.tolerance)._estimate(regression, active)
-        b = regression.base.rank
-        R, self.twice_ = np.zeros((0, b + 1)), np.zeros((0, b))
-        times, history = [], []
-        offset, last = 0.0, 0.0
-        for part in evidence.stretches:  # logs follow each other, without the time between them
-            blocks = []
-            for group, W, y, s in zip(evidence.groups, part.W, part.y, sigma, strict=True):
-                block = np.zeros((y.size, b + 1))
-                block[:, group.columns], block[:, -1] = W / s, y / s
-                blocks.append(block)
-            rows = np.stack(blocks, axis=1)
-            clock = offset + part.t - part.t[0]
-            pieces = max(1, min(self.history // len(evidence.stretches), part.t.size))
-            for piece in np.array_split(np.arange(part.t.size), pieces):
-                now = clock[piece[-1]]
-                fade, since = np.exp(-0.5 * (now - clock[piece]) / self.memory), (now - last) / self.memory
-                flat = (rows[piece] * fade[:, None, None]).reshape(-1, b + 1)
-                R, self.twice_ = _folded(R, self.twice_, flat, np.repeat(fade, rows.shape[1]), since)
-                last = now
-                if self.history:
-                    times.append(now)
-                    history.append(_solved(evidence.base, R, active, self.tolerance).beta)
-            offset = clock[-1] + (part.t[-1] - part.t[0]) / max(part.t.size - 1, 1)
-        self.times_, self.history_ = np.array(times), np.array(history).reshape(len(times), b)
-        return _solved(evidence.base, R, active, self.tolerance), sigma
-
-    def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
-        return _covariance(solution, self.twice_)
 
 
 def _folded(R: Array, twice: Array, rows: Array, fade: Array, since: float) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from test_report_page import Page, arm, fitted, motion_of, truth_of, unpacked
 import dynident as di
 from dynident.cli import run
 from dynident.errors import DynidentError
-from dynident.report import write_comparison
+from dynident_lab.fit_comparison import write_comparison
 
 
 def log_of(robot: di.Mechanism, seed: int, grown: float = 0.0) -> di.Log:
@@ -31,7 +31,7 @@ def test_the_parameter_that_changed_is_named_and_both_fits_are_drawn(tmp_path: P
     for season in ("spring", "autumn"):
         (tmp_path / season).mkdir()
     files = [old.save(tmp_path / "spring/fit.json"), new.save(tmp_path / "autumn/fit.json"), other.save(tmp_path / "other.csv")]
-    assert run(["report", *map(str, files), "-o", str(tmp_path / "same.html")]) == 0
+    assert run(["compare-fits", *map(str, files), "-o", str(tmp_path / "same.html")]) == 0
     assert (tmp_path / "same.html").read_text(encoding="utf-8").count("What changed") == 1
     assert "spring and autumn compared" in Page(tmp_path / "same.html").text
     changed = page.text.split("What changed")[1].split("Table of all")[0]

@@ -1,0 +1,288 @@
+"""What every stage has reached, and which stages are locked because an earlier result is missing, stale or bad."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dynident.errors import DynidentError
+from dynident.files import read_json
+from dynident_lab.campaigns.log import is_campaign
+from dynident_lab.workbench.jobs import Job
+from dynident_lab.workbench.project import LogUse, Project, result_of
+
+OUT = "OUT"  # stands for the folder of results in digests
+NOT_OK = 3  # exit code of a result that is not good
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a stage has reached.
+
+    Parameters
+    ----------
+    state : str
+        empty, running, ok, bad, stale, failed.
+    text : str
+        A few words.
+    digest : str
+        Hash of the inputs that the result belongs to, by which it can be waived.
+    waived : bool
+        Whether a stale or bad result was accepted by name.
+    """
+
+    state: str
+    text: str = ""
+    digest: str = ""
+    waived: bool = False
+
+    @property
+    def opens(self) -> bool:
+        """Whether later stages may use the result."""
+        return self.state == "ok" or self.waived
+
+
+# ---------------------------------------------------------------------- commands
+def describe_words(p: Project) -> list[str]:
+    """Return the command of the stage Robot."""
+    return ["describe", *p.robot_words(), "--json"]
+
+
+def excite_words(p: Project, output: str) -> list[str]:
+    """Return the command of the stage Excite."""
+    words = ["excite", *p.robot_words()]
+    words += ["--limits", p.settings.limits] if p.settings.limits else []
+    words += ["--speed", f"{float(p.choice('excite', 'speed', 50)) / 100:g}"]
+    floor = p.choice("excite", "floor", None)
+    words += [] if floor is None else [f"--floor={floor:g}"]
+    words += ["--frequency", f"{1.0 / float(p.choice('excite', 'duration', 10.0)):.6g}"]
+    steps = p.choice("excite", "iterations", None)
+    words += ["--iterations", str(int(steps))] if steps else ["--time-budget", f"{p.choice('excite', 'budget', 20.0):g}"]
+    words += ["--starts", str(int(starts))] if (starts := p.choice("excite", "starts", None)) else []
+    return [*words, "-o", output, "--json"]
+
+
+def inspect_words(p: Project, log: str) -> list[str]:
+    """Return the command of the stage Check for one log."""
+    s = p.settings
+    robot = ["--robot", s.robot, *(["--sidecar", s.sidecar] if s.sidecar else [])]
+    return ["inspect", log, *robot, *reading(p, log), "--json"]
+
+
+def reading(p: Project, log: str) -> list[str]:
+    """Return how a log is read; a campaign says that itself."""
+    return [] if is_campaign(p.folder / log) else p.log_words()
+
+
+def used_logs(p: Project) -> list[LogUse]:
+    """Return the logs that are used."""
+    return [log for log in p.settings.logs if log.use != "unused" and (p.folder / log.path).exists()]
+
+
+def identify_commands(p: Project, output: str) -> list[list[str]]:
+    """Return the commands of the stage Identify: parts of logs are written first, then they are fitted."""
+    parts: list[list[str]] = []
+    training: list[str] = []
+    validation: list[str] = []
+    logs = used_logs(p)
+    cut = any(log.training or log.validation for log in logs)
+    for i, log in enumerate(logs, 1):
+        windows = {"training": log.training, "validation": log.validation} if cut else {}
+        whole = log.use if cut and not (log.training or log.validation) else None
+        for use, window in windows.items():
+            if window is None and use != whole:
+                continue
+            target = f"{output}/data/{use}_{i}.csv"
+            ends = [] if window is None else [f"--start={window[0]:.6g}", f"--end={window[1]:.6g}"]
+            parts.append(["convert", log.path, target, *reading(p, log.path), *ends, "--json"])
+            (training if use == "training" else validation).append(target)
+        if not cut:
+            (training if log.use == "training" else validation).append(log.path)
+    words = ["identify", *p.robot_words()[:1], *training, *p.robot_words()[1:]]
+    for path in validation:
+        words += ["--validate", path]
+    # Parts are in SI units and say what they hold; campaigns do so, too.
+    words += [] if cut or any(is_campaign(p.folder / log.path) for log in logs) else p.log_words()
+    estimator, friction = p.choice("identify", "estimator", "map"), p.choice("identify", "friction", "")
+    words += ["--estimator", estimator] if estimator != "map" else []
+    words += ["--friction", friction] if friction else []
+    total = p.choice("identify", "total_mass", "")
+    words += ["--total-mass", total] if total and estimator == "map" else []
+    for name in ("hold_out", "cutoff", "standstill"):
+        value = p.choice("identify", name, "")
+        words += [f"--{name.replace('_', '-')}", str(value)] if value else []
+    return [*parts, [*words, "-o", output, "--json"]]
+
+
+def identify_files(p: Project) -> list[str]:
+    """Return the files that the stage Identify reads."""
+    return [*p.robot_files(), *(log.path for log in used_logs(p))]
+
+
+# ---------------------------------------------------------------------- states
+def robot_status(p: Project) -> Status:
+    """Return the state of the stage Robot."""
+    if not p.settings.robot:
+        return Status("empty", "no robot yet")
+    digest = p.digest(describe_words(p), p.robot_files())
+    job = p.jobs.latest("robot")
+    if job is not None and job.running:
+        return Status("running", "reading the robot")
+    if job is None or job.facts["digest"] != digest:
+        return Status("stale", "the description has changed; read it again", digest)
+    data = result_of(job)
+    if data is None:
+        return Status("failed", problem(job), digest)
+    freedom = "degree" if data["dof"] == 1 else "degrees"
+    return Status("ok", f"{data['name']}: {data['dof']} {freedom} of freedom", digest)
+
+
+def excite_status(p: Project) -> Status:
+    """Return the state of the stage Excite, whose result is the chosen plan."""
+    job = p.jobs.latest("excite")
+    if job is not None and job.running:
+        return Status("running", "searching for a motion")
+    plan = p.settings.plan
+    if not plan or not (p.folder / plan / "plan.json").exists():
+        if job is not None and job.state == "failed":
+            return Status("failed", problem(job))
+        return Status("empty", "no plan yet")
+    files = [*p.robot_files(), *filter(None, [p.settings.limits])]
+    digest = p.digest(excite_words(p, OUT), files)
+    if not p.fresh(plan, digest, files):
+        return Status("stale", f"{plan} was made for other inputs", digest, p.waived("excite", digest))
+    return Status("ok", plan, digest)
+
+
+def record_status(p: Project) -> Status:
+    """Return the state of the stage Record: logs that can be checked."""
+    job = p.jobs.latest("record")
+    if job is not None and job.running:
+        return Status("running", "recording")
+    logs = {*p.logs(), *(log.path for log in used_logs(p))}
+    if not logs:
+        return Status("failed", problem(job)) if job is not None and job.state == "failed" else Status("empty", "no log yet")
+    return Status("ok", f"{len(logs)} {'log' if len(logs) == 1 else 'logs'}")
+
+
+def check_digest(p: Project) -> str:
+    """Return the hash of what the stage Check looks at."""
+    words = [word for log in used_logs(p) for word in inspect_words(p, log.path)]
+    return p.digest(words, [*p.robot_files(), *(log.path for log in used_logs(p))])
+
+
+def check_status(p: Project) -> Status:
+    """Return the state of the stage Check."""
+    job = p.jobs.latest("check")
+    if job is not None and job.running:
+        return Status("running", "looking for faults")
+    if not used_logs(p):
+        return Status("empty", "no log chosen")
+    if job is None:
+        return Status("empty", "not checked yet")
+    digest = check_digest(p)
+    if job.facts["digest"] != digest:
+        return Status("stale", "robot, logs or their reading have changed; check again", digest, p.waived("check", digest))
+    if job.state != "ok":
+        return Status("failed", problem(job), digest)
+    found = [job.result(i) for i in range(len(job.facts["commands"]))]
+    if any(not each["usable"] for each in found if each):
+        return Status("bad", "a fit of these logs would be worthless", digest, p.waived("check", digest))
+    count = sum(len(each["findings"]) for each in found if each)
+    return Status("ok", f"{count} {'finding' if count == 1 else 'findings'}" if count else "no fault found", digest)
+
+
+def identify_status(p: Project) -> Status:
+    """Return the state of the stage Identify, whose result is the chosen run."""
+    job = p.jobs.latest("identify")
+    if job is not None and job.running:
+        return Status("running", "identifying")
+    run = chosen_run(p)
+    if not run:
+        if job is not None and job.state == "failed":
+            return Status("failed", problem(job))
+        return Status("empty", "no run yet")
+    if not used_logs(p):
+        return Status("ok", run)
+    words = [word for command in identify_commands(p, OUT) for word in command]
+    digest = p.digest(words, identify_files(p))
+    if not p.fresh(run, digest, identify_files(p)):
+        return Status("stale", f"{run} belongs to other inputs or choices", digest, p.waived("identify", f"{run}:{digest}"))
+    return Status("ok", run, digest)
+
+
+def validate_status(p: Project) -> Status:
+    """Return the state of the stage Validate: the verdict of the chosen run."""
+    verdict = verdict_of(p, chosen_run(p))
+    if verdict is None:
+        return Status("empty", "no verdict yet")
+    return Status("ok" if verdict.get("ok") else "bad", headline(verdict))
+
+
+STATUS = {
+    "robot": robot_status,
+    "excite": excite_status,
+    "record": record_status,
+    "check": check_status,
+    "identify": identify_status,
+    "validate": validate_status,
+}
+
+
+def chosen_run(p: Project) -> str:
+    """Return the run that is shown: the chosen one, else the newest."""
+    runs = p.numbered("runs", "verdict.json")
+    return p.settings.run if p.settings.run in runs else runs[-1] if runs else ""
+
+
+def verdict_of(p: Project, run: str) -> dict[str, Any] | None:
+    """Return verdict.json of a run."""
+    try:
+        found = read_json(p.folder / run / "verdict.json", "a verdict") if run else None
+    except (DynidentError, OSError):
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("checks"), list) else None
+
+
+def headline(verdict: dict[str, Any]) -> str:
+    """Return a verdict in a few words."""
+    failed = [check["name"].replace("_", " ") for check in verdict["checks"] if not check["ok"]]
+    if verdict.get("ok"):
+        return f"validated ({len(verdict['checks'])} checks passed)"
+    return f"not validated: {', '.join(failed)}" if failed else "not validated: no held-out data"
+
+
+def lock_reason(p: Project, stage: str) -> str:
+    """Return why a stage is locked; nothing for an open one."""
+    needs = {
+        "excite": ("robot",),
+        "record": ("robot",),
+        "check": ("robot",),
+        "identify": ("robot", "check"),
+        "validate": ("identify",),
+    }
+    for name in needs.get(stage, ()):
+        status = STATUS[name](p)
+        if not status.opens:
+            return f"{NAMES[name]}: {status.text}"
+    return ""
+
+
+NAMES = {
+    "robot": "Robot",
+    "excite": "Excite",
+    "record": "Record",
+    "check": "Check",
+    "identify": "Identify",
+    "validate": "Validate and export",
+}
+
+
+def problem(job: Job) -> str:
+    """Return the sentence with which a job failed."""
+    if job.state == "lost":
+        return "the job ended with its process; run it again"
+    if job.state == "cancelled":
+        return "cancelled" if job.stage != "record" else f"stopped; go on with dynident record --resume {job.output}"
+    said = [line for line in job.messages() if not line.startswith("note: ")]
+    return said[-1].removeprefix("error: ") if said else "the command failed without a message"
