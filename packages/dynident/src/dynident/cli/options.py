@@ -57,9 +57,7 @@ RankTolerance = Annotated[
 ]
 FrictionLaws = Annotated[
     list[str] | None,
-    Parameter(
-        help="Friction law to fit, as 'stribeck + viscous' or joint2=tanh; auto chooses. Several times."
-    ),
+    Parameter(help="Friction law to fit, as 'stribeck + viscous' or joint2=tanh; auto chooses. Several times."),
 ]
 Essential = Annotated[
     float | None,
