@@ -71,7 +71,7 @@ class Campaign:
         place, self.folder = folder / ".workbench" / "jobs" / "0001", folder / "campaigns" / "1"
         place.mkdir(parents=True)
         self.folder.mkdir(parents=True)
-        facts: dict[str, Any] = {"stage": "record", "commands": [["record"]], "output": "campaigns/1", "digest": ""}
+        facts: dict[str, Any] = {"stage": "record", "commands": [["record"]], "output": "campaigns/1", "checksum": ""}
         facts |= {"accepted": [], "attached": True, "speed": 1.0, "plan": ""}
         (place / "job.json").write_text(json.dumps(facts))
         self.handle = lock(place)

@@ -209,7 +209,7 @@ def test_results_of_other_inputs_are_stale_until_they_are_waived(project):
     (p.folder / "runs" / "1").mkdir(parents=True)
     write_atomic(p.folder / "runs/1/verdict.json", json.dumps({"ok": True, "checks": [], "scores": []}))
     words = [word for each in gates.identify_commands(p, gates.OUT) for word in each]
-    digest = p.digest(words, gates.identify_files(p))
+    checksum = p.checksum(words, gates.identify_files(p))
     assert gates.identify_status(p).state == "ok"  # from a shell, newer than its inputs
     place = p.hidden / "jobs" / "0001"
     place.mkdir(parents=True)
@@ -217,7 +217,7 @@ def test_results_of_other_inputs_are_stale_until_they_are_waived(project):
         "stage": "identify",
         "commands": [["cache"]],
         "output": "runs/1",
-        "digest": digest,
+        "checksum": checksum,
         "accepted": [],
         "attached": False,
     }
@@ -229,7 +229,7 @@ def test_results_of_other_inputs_are_stale_until_they_are_waived(project):
         file.write("\n")
     stale = gates.identify_status(p)
     assert stale.state == "stale" and gates.lock_reason(p, "validate")
-    p.waive("identify", f"runs/1:{stale.digest}")
+    p.waive("identify", f"runs/1:{stale.checksum}")
     assert gates.lock_reason(p, "validate") == ""
 
 
@@ -258,7 +258,7 @@ def test_windows_become_parts_of_logs_before_they_are_fitted(project):
 def test_a_job_runs_the_command_it_shows_and_its_result_opens_the_next_stage(project):
     p = project
     words = gates.describe_words(p)
-    job = finished(p.jobs.start("robot", [words], digest=p.digest(words, p.robot_files())))
+    job = finished(p.jobs.start("robot", [words], checksum=p.checksum(words, p.robot_files())))
     assert job.state == "ok" and job.result()["dof"] == 6
     assert gates.robot_status(p).opens and gates.lock_reason(p, "check") == ""
     by_hand = subprocess.run([sys.executable, "-m", "dynident", *words], cwd=p.folder, capture_output=True, check=True)

@@ -20,6 +20,7 @@ from dynident_lab.testbench.heating import CampaignStudy
 from dynident_lab.testbench.history import FrictionHistory
 from dynident_lab.testbench.maintenance import FaultDetector, Maintenance
 from dynident_lab.testbench.study import FrictionStudy
+from dynident_lab.thermal.models import ThermalModel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,7 +114,10 @@ def _compensation(how: str, joint: str, test: Study, baseline: Sequence[Study]) 
         own = heating[next(k for k, known in enumerate(histories) if known is history)]
         return own.power_t, own.power * (healthy.cold / own.cold)
 
-    return ThermalPrediction(healthy.best.model, power)
+    model = healthy.best.model
+    if not isinstance(model, ThermalModel):
+        raise DynidentError("its thermal model has no states; give another compensation")
+    return ThermalPrediction(model, power)
 
 
 def _histories(study: Study) -> dict[str, FrictionHistory]:

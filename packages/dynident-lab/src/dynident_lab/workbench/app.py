@@ -64,7 +64,7 @@ class Bench:
     def robot(self) -> Mechanism:
         """Return the robot of the project, read again when its files change."""
         s, p = self.project.settings, self.project
-        key = p.digest(p.robot_words(), p.robot_files())
+        key = p.checksum(p.robot_words(), p.robot_files())
         if self._robot is None or self._robot[0] != key:
             file = p.folder / s.robot
             options = RobotOptions(sidecar=p.folder / s.sidecar if s.sidecar else None)

@@ -11,7 +11,7 @@ from dynident_lab.campaigns.log import is_campaign
 from dynident_lab.workbench.jobs import Job
 from dynident_lab.workbench.project import LogUse, Project, result_of
 
-OUT = "OUT"  # stands for the folder of results in digests
+OUT = "OUT"  # stands for the folder of results in checksums
 NOT_OK = 3  # exit code of a result that is not good
 
 
@@ -25,7 +25,7 @@ class Status:
         empty, running, ok, bad, stale, failed.
     text : str
         A few words.
-    digest : str
+    checksum : str
         Hash of the inputs that the result belongs to, by which it can be waived.
     waived : bool
         Whether a stale or bad result was accepted by name.
@@ -33,7 +33,7 @@ class Status:
 
     state: str
     text: str = ""
-    digest: str = ""
+    checksum: str = ""
     waived: bool = False
 
     @property
@@ -124,17 +124,17 @@ def robot_status(p: Project) -> Status:
     """Return the state of the stage Robot."""
     if not p.settings.robot:
         return Status("empty", "no robot yet")
-    digest = p.digest(describe_words(p), p.robot_files())
+    checksum = p.checksum(describe_words(p), p.robot_files())
     job = p.jobs.latest("robot")
     if job is not None and job.running:
         return Status("running", "reading the robot")
-    if job is None or job.facts["digest"] != digest:
-        return Status("stale", "the description has changed; read it again", digest)
+    if job is None or job.facts["checksum"] != checksum:
+        return Status("stale", "the description has changed; read it again", checksum)
     data = result_of(job)
     if data is None:
-        return Status("failed", problem(job), digest)
+        return Status("failed", problem(job), checksum)
     freedom = "degree" if data["dof"] == 1 else "degrees"
-    return Status("ok", f"{data['name']}: {data['dof']} {freedom} of freedom", digest)
+    return Status("ok", f"{data['name']}: {data['dof']} {freedom} of freedom", checksum)
 
 
 def excite_status(p: Project) -> Status:
@@ -148,10 +148,10 @@ def excite_status(p: Project) -> Status:
             return Status("failed", problem(job))
         return Status("empty", "no plan yet")
     files = [*p.robot_files(), *filter(None, [p.settings.limits])]
-    digest = p.digest(excite_words(p, OUT), files)
-    if not p.fresh(plan, digest, files):
-        return Status("stale", f"{plan} was made for other inputs", digest, p.waived("excite", digest))
-    return Status("ok", plan, digest)
+    checksum = p.checksum(excite_words(p, OUT), files)
+    if not p.fresh(plan, checksum, files):
+        return Status("stale", f"{plan} was made for other inputs", checksum, p.waived("excite", checksum))
+    return Status("ok", plan, checksum)
 
 
 def record_status(p: Project) -> Status:
@@ -168,7 +168,7 @@ def record_status(p: Project) -> Status:
 def check_digest(p: Project) -> str:
     """Return the hash of what the stage Check looks at."""
     words = [word for log in used_logs(p) for word in inspect_words(p, log.path)]
-    return p.digest(words, [*p.robot_files(), *(log.path for log in used_logs(p))])
+    return p.checksum(words, [*p.robot_files(), *(log.path for log in used_logs(p))])
 
 
 def check_status(p: Project) -> Status:
@@ -180,16 +180,16 @@ def check_status(p: Project) -> Status:
         return Status("empty", "no log chosen")
     if job is None:
         return Status("empty", "not checked yet")
-    digest = check_digest(p)
-    if job.facts["digest"] != digest:
-        return Status("stale", "robot, logs or their reading have changed; check again", digest, p.waived("check", digest))
+    checksum = check_digest(p)
+    if job.facts["checksum"] != checksum:
+        return Status("stale", "robot, logs or their reading have changed; check again", checksum, p.waived("check", checksum))
     if job.state != "ok":
-        return Status("failed", problem(job), digest)
+        return Status("failed", problem(job), checksum)
     found = [job.result(i) for i in range(len(job.facts["commands"]))]
     if any(not each["usable"] for each in found if each):
-        return Status("bad", "a fit of these logs would be worthless", digest, p.waived("check", digest))
+        return Status("bad", "a fit of these logs would be worthless", checksum, p.waived("check", checksum))
     count = sum(len(each["findings"]) for each in found if each)
-    return Status("ok", f"{count} {'finding' if count == 1 else 'findings'}" if count else "no fault found", digest)
+    return Status("ok", f"{count} {'finding' if count == 1 else 'findings'}" if count else "no fault found", checksum)
 
 
 def identify_status(p: Project) -> Status:
@@ -205,10 +205,10 @@ def identify_status(p: Project) -> Status:
     if not used_logs(p):
         return Status("ok", run)
     words = [word for command in identify_commands(p, OUT) for word in command]
-    digest = p.digest(words, identify_files(p))
-    if not p.fresh(run, digest, identify_files(p)):
-        return Status("stale", f"{run} belongs to other inputs or choices", digest, p.waived("identify", f"{run}:{digest}"))
-    return Status("ok", run, digest)
+    checksum = p.checksum(words, identify_files(p))
+    if not p.fresh(run, checksum, identify_files(p)):
+        return Status("stale", f"{run} belongs to other inputs or choices", checksum, p.waived("identify", f"{run}:{checksum}"))
+    return Status("ok", run, checksum)
 
 
 def validate_status(p: Project) -> Status:

@@ -146,7 +146,7 @@ class Jobs:
         for place in sorted(folder.glob("[0-9]*"), key=lambda path: int(path.name) if path.name.isdigit() else -1):
             with contextlib.suppress(OSError, ValueError):
                 facts = json.loads((place / "job.json").read_text(encoding="utf-8"))
-                if {"stage", "commands", "output", "digest", "accepted", "attached"} <= set(facts):
+                if {"stage", "commands", "output", "checksum", "accepted", "attached"} <= set(facts):
                     self.jobs.append(Job(place, facts))
 
     def start(
@@ -155,7 +155,7 @@ class Jobs:
         commands: Sequence[Sequence[str]],
         *,
         output: str = "",
-        digest: str = "",
+        checksum: str = "",
         accepted: Sequence[int] = (),
         attached: bool = False,
         facts: Mapping[str, Any] | None = None,
@@ -170,7 +170,7 @@ class Jobs:
             Words of each command, without ``dynident``.
         output : str
             What it writes, relative to the project.
-        digest : str
+        checksum : str
             Hash of its inputs.
         accepted : sequence of int
             Exit codes beside 0 that are a result.
@@ -187,7 +187,7 @@ class Jobs:
             "stage": stage,
             "commands": [list(words) for words in commands],
             "output": output,
-            "digest": digest,
+            "checksum": checksum,
             "accepted": list(accepted),
             "attached": attached,
             "folder": str(self.project),

@@ -56,7 +56,7 @@ class Settings:
     unit: str = ""
     plan: str = ""
     run: str = ""
-    waived: dict[str, str] = field(default_factory=dict)  # digest of the stale or bad result that is accepted, by stage
+    waived: dict[str, str] = field(default_factory=dict)  # checksum of the stale or bad result that is accepted, by stage
     choices: dict[str, dict[str, Any]] = field(default_factory=dict)  # other choices by stage
 
 
@@ -195,7 +195,7 @@ class Project:
         return words
 
     # ------------------------------------------------------------------ freshness
-    def digest(self, words: Sequence[str], files: Sequence[str]) -> str:
+    def checksum(self, words: Sequence[str], files: Sequence[str]) -> str:
         """Return the hash of a result's inputs: words of the command, and content of files or folders."""
         total = hashlib.sha256(json.dumps(list(words)).encode())
         for name in files:
@@ -226,24 +226,24 @@ class Project:
         s = self.settings
         return [name for name in (s.robot, s.sidecar) if name and (self.folder / name).exists()]
 
-    def fresh(self, output: str, digest: str, files: Sequence[str]) -> bool:
-        """Return whether a folder of results belongs to inputs with this digest."""
+    def fresh(self, output: str, checksum: str, files: Sequence[str]) -> bool:
+        """Return whether a folder of results belongs to inputs with this checksum."""
         job = self.jobs.of_output(output)
         if job is not None:
-            return str(job.facts["digest"]) == digest
+            return str(job.facts["checksum"]) == checksum
         with contextlib.suppress(OSError, ValueError):
             made = min(path.stat().st_mtime for path in (self.folder / output).iterdir())
             return made >= max((self.folder / name).stat().st_mtime for name in files)
         return False
 
-    def waive(self, stage: str, digest: str) -> None:
+    def waive(self, stage: str, checksum: str) -> None:
         """Accept the result of a stage although it is stale or bad."""
-        self.settings.waived[stage] = digest
+        self.settings.waived[stage] = checksum
         self.save()
 
-    def waived(self, stage: str, digest: str) -> bool:
+    def waived(self, stage: str, checksum: str) -> bool:
         """Return whether this result was accepted by name."""
-        return bool(digest) and self.settings.waived.get(stage) == digest
+        return bool(checksum) and self.settings.waived.get(stage) == checksum
 
     def stamp(self, stage: str = "") -> tuple[Any, ...]:
         """Return what changes when a stage must be drawn again: choices, its jobs, files that a shell may have written.

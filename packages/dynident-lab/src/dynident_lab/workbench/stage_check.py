@@ -71,7 +71,7 @@ def check(p: Project) -> None:
     chosen = used_logs(p)
     if not chosen:
         raise DynidentError("no log is used; choose one for training")
-    p.jobs.start("check", [inspect_words(p, log.path) for log in chosen], digest=check_digest(p), accepted=[NOT_OK])
+    p.jobs.start("check", [inspect_words(p, log.path) for log in chosen], checksum=check_digest(p), accepted=[NOT_OK])
 
 
 def _verdict(page: Page) -> None:
@@ -84,7 +84,7 @@ def _verdict(page: Page) -> None:
     if status.state in ("stale", "bad"):
         with banner(status.text if not status.waived else f"waived: {status.text}", "mid" if status.waived else "bad"):
             if page.writes and not status.waived:
-                button("Accept it anyway", lambda: page.attempt(lambda: p.waive("check", status.digest)))
+                button("Accept it anyway", lambda: page.attempt(lambda: p.waive("check", status.checksum)))
     elif status.state == "ok":
         banner(f"ready to identify: {status.text}", "ok")
     if job is None or job.state != "ok":

@@ -67,7 +67,7 @@ def excite(p: Project) -> None:
     """Start the command of this stage."""
     output = p.new_folder("plans")
     files = [*p.robot_files(), *filter(None, [p.settings.limits])]
-    p.jobs.start("excite", [excite_words(p, output)], output=output, digest=p.digest(excite_words(p, OUT), files))
+    p.jobs.start("excite", [excite_words(p, output)], output=output, checksum=p.checksum(excite_words(p, OUT), files))
     p.settings.plan = output
     p.save()
 
@@ -114,7 +114,7 @@ def _stale(page: Page) -> None:
     if status.state == "stale":
         with banner(f"{status.text}{' (waived)' if status.waived else ''}", "mid"):
             if page.writes and not status.waived:
-                button("Use it anyway", lambda: page.attempt(lambda: p.waive("excite", status.digest)))
+                button("Use it anyway", lambda: page.attempt(lambda: p.waive("excite", status.checksum)))
 
 
 def lights(names: list[str], relative: list[float | None]) -> None:

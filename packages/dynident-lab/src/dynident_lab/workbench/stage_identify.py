@@ -84,8 +84,8 @@ def identify(p: Project) -> None:
         raise DynidentError("no log is used for training; choose one in the stage Check")
     output = p.new_folder("runs")
     words = [word for each in identify_commands(p, OUT) for word in each]
-    digest = p.digest(words, identify_files(p))
-    p.jobs.start("identify", identify_commands(p, output), output=output, digest=digest)
+    checksum = p.checksum(words, identify_files(p))
+    p.jobs.start("identify", identify_commands(p, output), output=output, checksum=checksum)
     p.settings.run = output
     p.save()
 
@@ -140,7 +140,7 @@ def _result(page: Page) -> None:
     if status.state == "stale":
         with banner(f"{status.text}; identify again" + (" (waived)" if status.waived else ""), "mid"):
             if page.writes and not status.waived:
-                button("Use it anyway", lambda: page.attempt(lambda: p.waive("identify", f"{run}:{status.digest}")))
+                button("Use it anyway", lambda: page.attempt(lambda: p.waive("identify", f"{run}:{status.checksum}")))
     text(f"{run}: {headline(verdict)}", "").style("font-weight:620")
     score = next((s for s in verdict["scores"] if not s["training"]), None)
     if score is None:

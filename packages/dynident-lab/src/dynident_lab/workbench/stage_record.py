@@ -118,8 +118,8 @@ def record(p: Project, speed: float, confirmed: bool) -> None:
         raise DynidentError("there is no controller: start the virtual robot, or give an address")
     output = p.new_folder("campaigns")
     facts = {"plan": p.settings.plan, "speed": speed}
-    digest = p.digest(record_words(p, OUT, speed), [p.settings.plan])
-    p.jobs.start("record", [record_words(p, output, speed)], output=output, digest=digest, attached=True, facts=facts)
+    checksum = p.checksum(record_words(p, OUT, speed), [p.settings.plan])
+    p.jobs.start("record", [record_words(p, output, speed)], output=output, checksum=checksum, attached=True, facts=facts)
 
 
 def stop(bench: Bench) -> None:
@@ -258,10 +258,10 @@ def _understood(page: Page) -> None:
     for each in words:  # the robot is asked in the stage Check
         at = each.index("--robot")
         del each[at : at + 2 + (2 if p.settings.sidecar else 0)]
-    digest = p.digest([word for each in words for word in each], used)
+    checksum = p.checksum([word for each in words for word in each], used)
     job = p.jobs.latest("read")
-    if (job is None or job.facts["digest"] != digest) and p.settings.effort and page.writes:
-        job = p.jobs.start("read", words, digest=digest, accepted=[3])
+    if (job is None or job.facts["checksum"] != checksum) and p.settings.effort and page.writes:
+        job = p.jobs.start("read", words, checksum=checksum, accepted=[3])
     if not p.settings.effort:
         banner("Say what the effort columns are; a file cannot tell.", "mid")
         return

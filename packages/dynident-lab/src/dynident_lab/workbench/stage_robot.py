@@ -62,7 +62,7 @@ def describe(p: Project) -> None:
     """Start the command of this stage."""
     if not p.settings.robot:
         raise DynidentError("no robot is chosen; drop a description first")
-    p.jobs.start("robot", [describe_words(p)], digest=p.digest(describe_words(p), p.robot_files()))
+    p.jobs.start("robot", [describe_words(p)], checksum=p.checksum(describe_words(p), p.robot_files()))
 
 
 def refresh(p: Project) -> None:

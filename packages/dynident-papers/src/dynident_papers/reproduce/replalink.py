@@ -190,4 +190,4 @@ def replalink_fig_6_17() -> Reproduction:
 
 def peak(x: np.ndarray) -> np.ndarray:
     """Return the largest absolute value of every column."""
-    return np.abs(x).max(axis=0)
+    return np.asarray(np.abs(x).max(axis=0))

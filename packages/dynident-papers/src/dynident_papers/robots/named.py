@@ -45,7 +45,9 @@ def _machine(name: str, **options: float) -> VirtualRobot:
     if not np.any(sensors.effort_noise):
         largest = np.array([min(drive.motor.current_limit, RANGE) for drive in found.drives])
         sensors = replace(sensors, effort_noise=NOISE * largest)
-    controller = replace(found.controller, **STIFFER[name]) if name in STIFFER else found.controller
+    controller = found.controller
+    if name in STIFFER and isinstance(controller, di.control.Cascade):
+        controller = replace(controller, **STIFFER[name])
     return replace(found, mechanism=replace(found.mechanism, name=name), sensors=sensors, controller=controller)
 
 
