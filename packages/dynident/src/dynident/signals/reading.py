@@ -316,7 +316,7 @@ def _on_one_clock(
             raise LogError(f"the rows of '{labels[k]}' are not in the order of their times, or two have one time; sort them")
     first, last = max(clock[r[0]] for r in rows), min(clock[r[-1]] for r in rows)
     times = times[(times >= first) & (times <= last)]
-    notes.append(f"rows have separate times: interpolated to those of '{labels[0]}'")
+    notes.append(f"rows have separate times: linear interpolation to those of '{labels[0]}'")
     since = np.asarray(times - first, dtype=np.float64)
     own = [np.asarray(clock[r] - first, dtype=np.float64) for r in rows]
     return times, {(c, k): np.interp(since, own[k], v[r]) for c, v in columns.items() for k, r in enumerate(rows)}
