@@ -28,6 +28,7 @@ GOOD: dict[tuple[str, ...], tuple[str, ...]] = {
     ("identify",): ("robot.urdf", "run.csv", *TORQUE, "--recovery", "prior", "-o", "out"),
     ("validate",): ("fit.json", "other.csv", *TORQUE),
     ("report",): ("fit.json", "other.csv", *TORQUE, "-o", "page.html"),
+    ("compare-fits",): ("fit.json", "first.json", "-o", "page.html"),
     ("compare",): ("robot.urdf", "run.csv", *TORQUE),
     ("excite",): ("robot.urdf", "--limits", "limits.toml", "--iterations", "1", "--starts", "1", "-o", "out"),
     ("simulate",): ("motion.csv", "--robot", "robot.urdf", "-o", "sim.csv"),
@@ -48,6 +49,8 @@ GOOD: dict[tuple[str, ...], tuple[str, ...]] = {
     ("ik",): ("robot.urdf", "--position", "0.5,0,0.4"),
     ("check",): ("robot.urdf", "--samples", "5"),
     ("reduction",): ("robot.urdf",),
+    ("acceleration",): ("dualv",),
+    ("write",): ("GO", "-o", "written.csv"),
     ("workspace",): ("robot.urdf", "--size", "5"),
     ("partitions",): ("robot.urdf", "plan.json"),
     ("bandwidth",): ("robot.urdf", "--frequencies", "1,2", "--no-alone"),
@@ -57,7 +60,7 @@ GOOD: dict[tuple[str, ...], tuple[str, ...]] = {
     ("fleet", "identify"): ("fleet.toml", "-o", "store"),
     ("fleet", "report"): ("store",),
 }
-NOT_TRIED = (("demo",), ("cache",))  # they read no files of the user
+NOT_TRIED = (("demo",), ("cache",), ("workbench",))  # they read no files of the user, or serve pages until they are stopped
 OUTPUTS = ("--output", "--svg", "--truth", "--figures", "--mcap", "--plot", "--c", "--save-fit", "TARGET", "--live-fit")
 
 

@@ -27,7 +27,7 @@ IDENTIFY = [*["identify", "robot.urdf", "run.csv", "--validate", "other.csv", "-
 DATE = rb"\d{4}-\d\d-\d\d \d\d:\d\d UTC"  # of the report
 PATIENCE = 90_000.0  # a busy machine is slow [ms]
 #: The head of an upload is the UI library's: its file input and the link around it have no names (docs/howto/workbench.md).
-OF_THE_LIBRARY = {"exclude": [[".q-uploader__header"]]}
+OF_THE_LIBRARY = {"exclude": [[".q-uploader__header"], [".q-loading-bar"]]}
 
 
 @pytest.fixture(scope="module")

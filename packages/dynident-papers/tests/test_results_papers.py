@@ -18,7 +18,7 @@ from dynident_papers.identify import Individual, JointReduction, Reduction
 from dynident_papers.properties import RobotCheck, check
 from dynident_papers.robots import dualv
 from dynident_papers.servo import ActuatorFit, Gains, ModalFit, Trial, ZoneTuning, fit_modal
-from dynident_papers.workspace import Singularity, WorkspaceMap, workspace_map
+from dynident_papers.workspace import Acceleration, Singularity, WorkspaceMap, workspace_map
 
 T = np.linspace(0.0, 1.0, 300)
 WAVE = np.column_stack([np.sin(T), np.cos(T)])
@@ -83,6 +83,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "FlexureRequirements": lambda: FlexureRequirements(
         "arm", ("a",), ("N m/rad",), ONES[:1], ("m",), ("N m",), WAVE[:, :1], WAVE[:, :1], WAVE[:, 1:]
     ),
+    "Acceleration": lambda: Acceleration("arm", "tool", np.array([0.0, 0.0, 1.0]), 250.0, ONES, ONES, 2.0 * ONES),
     "Singularity": lambda: Singularity(ONES, ONES, ONES, np.array([0.5, np.nan])),
     "WorkspaceMap": workspace,
     "Reproduction": lambda: reproduce.Reproduction((table(),), {}, ("note",), "one", "numbers", "[Key]"),

@@ -33,7 +33,7 @@ CHANNEL = record(4, struct.pack("<HH", 1, 1) + text(b"/js") + text(b"cdr") + str
     ("records", "sentence"),
     [
         (SCHEMA + CHANNEL, "a definition of a message has 2097152 bytes"),
-        (CHANNEL * 100_001, "over 100000 that are no messages"),
+        (CHANNEL * 100_001, "over 100000 that are not messages"),
         (record(5, b"xx"), "a message of 2 bytes"),
     ],
 )

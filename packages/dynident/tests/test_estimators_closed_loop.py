@@ -150,7 +150,7 @@ def test_one_of_the_gains_is_found_relative_to_the_other(robot, machine, run, wi
     assert found.held_ == GAINS[1:]
     note = found.result_.notes[-1].sentence
     assert note.startswith(f"loop: {GAINS[0]} is ")
-    assert f"{GAINS[1]} is held at what the loop has" in note
+    assert f"{GAINS[1]} is held at the value of the loop" in note
     assert note in found.result_.summary()
     again = Fit.from_dict(found.result_.to_dict())  # no effort, so no deviation of efforts
     assert np.isnan(again.sigma).all()

@@ -144,7 +144,7 @@ def test_held_joints_and_mjcf_to_urdf(tmp_path: Path) -> None:
     robot = identified(DEMO).lock({"joint3": 0.7})
     done = export_robot(robot, tmp_path / "held", "pinocchio", DEMO)
     assert done.difference < 1e-9
-    assert "joint 'joint3' was held still" in done.summary()
+    assert "joint 'joint3' was locked" in done.summary()
     mujoco_file = Path(export_robot(identified(DEMO), tmp_path / "m", "mujoco").files[0])
     again = quietly(di.Mechanism.from_mjcf, mujoco_file)
     assert export_robot(again, tmp_path / "back", "pinocchio", mujoco_file).difference < 1e-9

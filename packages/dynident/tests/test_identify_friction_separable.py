@@ -270,7 +270,7 @@ def test_saturated_efforts_are_left_out_and_said() -> None:
 def test_one_direction_is_a_partial_result() -> None:
     v = 1.0 + 0.5 * np.sin(np.arange(500) * 0.05)
     fit = fit_friction(None, Axis(2.0 * v + 3.0, v), Viscous() + Coulomb() + Offset())
-    assert any("one direction" in note and "both ways" in note for note in fit.notes)
+    assert any("one direction" in note and "in both directions" in note for note in fit.notes)
     assert fit.parameters["viscous.fv"] == pytest.approx(2.0)
     assert fit.parameters["coulomb.fc"] + fit.parameters["offset.off"] == pytest.approx(3.0)
     assert np.isinf([fit.std["coulomb.fc"], fit.std["offset.off"]]).any()

@@ -93,7 +93,7 @@ def test_point_masses_and_rods_are_possible():
 def test_bad_shapes_and_centreless_bodies_are_refused():
     with pytest.raises(DescriptionError, match="10 numbers"):
         to_com(np.zeros(9))
-    with pytest.raises(DescriptionError, match="no centre of mass"):
+    with pytest.raises(DescriptionError, match="zero mass but a first moment"):
         to_com([0.0, 1.0, *[0.0] * 8])
 
 

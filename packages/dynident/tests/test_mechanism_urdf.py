@@ -256,7 +256,7 @@ BAD = {
     "negative velocity limit": (two_links('<limit velocity="-1"/>'), "velocity is -1"),
     "damping word": (two_links('<dynamics damping="much"/>'), "damping is 'much'"),
     "mimic of nobody": (two_links('<mimic joint="x"/>'), "mimics joint 'x'"),
-    "mimic of itself": (two_links('<mimic joint="j"/>'), "circle"),
+    "mimic of itself": (two_links('<mimic joint="j"/>'), "cycle"),
     "negative mass": (moving(inertial("-1", "1")), "mass is -1.0 kg"),
     "no mass": (moving(inertial("1", "1").replace('<mass value="1"/>', "")), "no <mass>"),
     "mass without value": (moving(inertial("1", "1").replace('<mass value="1"/>', "<mass/>")), "no attribute 'value'"),

@@ -90,7 +90,9 @@ def test_five_bar_by_linear_terms_and_by_its_own_law(five_bar_logs):
     machine, clean, noisy, other = five_bar_logs
     motors = ["motor1", "motor4"]
     default = di.WLS().fit(di.Regression.from_log(machine.model, noisy)).result_
-    assert default.score(other).metrics.relative > 0.05
+    assert any(note.kind == "standstill" for note in default.notes)  # rows at which joints stick are left out by default
+    assert default.score(other).metrics.relative < 0.01
+    assert default.score(other).all_samples.relative > 0.05  # ... but counted here
     moving = di.WLS().fit(di.Regression.from_log(machine.model, noisy, projection=motors, standstill=STANDSTILL)).result_
     assert np.abs(deviations(machine.model, moving)).max() < 4.0
     assert moving.score(other).metrics.relative < 0.01

@@ -186,7 +186,7 @@ def test_columns_in_another_order_are_not_taken_for_a_wrong_gain():
     )
     found = said(log, robot)
     assert found.startswith("the motion does not explain the efforts: one model of all joints leaves ")
-    assert "check that the log belongs to this robot?" in found
+    assert "check that the log belongs to this robot" in found
 
 
 def test_bodies_that_are_described_too_light_accuse_no_joint():

@@ -66,7 +66,11 @@ def read_text(path: str | os.PathLike[str], what: str, form: str = "text in UTF-
 def _read(path: str | os.PathLike[str], what: str, most: int) -> bytes:
     """Return the bytes of a regular file; a file above the limit is not read."""
     try:
-        info = Path(path).stat()
+        file = Path(path)
+    except TypeError as error:
+        raise DynidentError(f"cannot read {what} from '{path}': {error}") from error
+    try:
+        info = file.stat()
         if stat.S_ISDIR(info.st_mode):
             reason = "it is a directory; give a file"
         elif not stat.S_ISREG(info.st_mode):  # a pipe would wait for ever
@@ -74,9 +78,9 @@ def _read(path: str | os.PathLike[str], what: str, most: int) -> bytes:
         elif info.st_size > most:
             reason = f"it is larger than {most >> 20} MB; expected {what}"
         else:
-            return read_regular(path, most)
-    except (OSError, TypeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+            return read_regular(file, most)
+    except OSError as error:
+        reason = error.strerror or str(error)
     raise DynidentError(f"cannot read {what} from '{path}': {reason}")
 
 

@@ -37,8 +37,8 @@ PACKAGES = {"lab": "dynident-lab", "papers": "dynident-papers"}
 PROVIDED: dict[str, dict[str, tuple[str, ...]]] = {
     COMMANDS: {
         "lab": (
-            *("bandwidth", "controller", "cycles", "fleet", "friction", "live", "maintenance"),
-            *("record", "repeatability", "schedule", "simulate-campaign", "track"),
+            *("bandwidth", "compare-fits", "controller", "cycles", "fleet", "friction", "live", "maintenance"),
+            *("record", "repeatability", "schedule", "simulate-campaign", "track", "workbench"),
         ),
         "papers": ("acceleration", "check", "reduction", "reproduce", "workspace", "write"),
     },

@@ -257,5 +257,5 @@ def _check_rank(Phi: Array, norm: Array, names: tuple[str, ...]) -> None:
     if values[-1] < BLIND * values[0]:
         mixed = [name for name, share in zip(names, np.abs(vectors[-1]), strict=True) if share > 0.1]
         raise IdentificationError(
-            f"the motion does not separate {', '.join(mixed)} apart; vary speed and acceleration, or use a simpler law"
+            f"the motion does not separate {', '.join(mixed)}; vary speed and acceleration, or use a simpler law"
         )

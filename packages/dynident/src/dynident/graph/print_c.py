@@ -302,7 +302,8 @@ static double compare(const double *wanted, const double *made, const int size)
         /* infinite numbers, and what is not a number on both sides, are the same */
         const int same = (made[i] == wanted[i]) || ((made[i] != made[i]) && (wanted[i] != wanted[i]));
         const double error = same ? 0.0 : (fabs(made[i] - wanted[i]) / fmax(1.0, fabs(wanted[i])));
-        largest = (error <= largest) ? largest : error; /* also when it is not a number */
+        const double counted = (error == error) ? error : HUGE_VAL; /* not a number */
+        largest = (counted <= largest) ? largest : counted;
     }
     worst = (largest <= worst) ? worst : largest;
     return largest;

@@ -323,7 +323,8 @@ def fit_friction(
     if isinstance(data, Recording):
         chosen = usual_projection(robot) if projection is None else check_projection(projection)
         return _fit_data(FrictionData(robot, (data,), chosen, known), laws, estimator, how)
-    prepared = friction_data(robot, data, options, projection, known)
+    # A law describes friction near standstill too, so rows there are used.
+    prepared = friction_data(robot, data, {"standstill": 0.0, **(options or {})}, projection, known)
     fit = _fit_data(prepared, laws, estimator, how)
     rejudged = _rejudged(prepared, fit.mechanism)
     return fit if rejudged is None else _fit_data(rejudged, laws, estimator, how)

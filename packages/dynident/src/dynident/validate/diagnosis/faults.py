@@ -356,7 +356,8 @@ def _of_efforts(products: Products, names: Sequence[str], left: float) -> Iterat
     usual = np.arange(n)
     apart = products.apart()
     for i, j in combinations(range(n), 2):
-        if apart[i, j] < CROSSED * apart[j, j] and apart[j, i] < CROSSED * apart[i, i]:
+        one, other = apart[i, j] / apart[j, j], apart[j, i] / apart[i, i]  # both fall, and together by more than noise hides
+        if max(one, other) < 1.0 and one * other < CROSSED**2:
             order = usual.copy()
             order[[i, j]] = j, i
             yield products.mended(order, np.ones(n)).misfit(), _reordered(exchanged(names[i], names[j]), order)
