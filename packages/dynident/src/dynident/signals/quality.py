@@ -273,9 +273,9 @@ def without_outliers(log: Log) -> tuple[Log, list[Finding]]:
 
     A sample is an outlier if it differs from the medians of the three samples before and after it by more than `FAR` times the
     distance to the mean of its two neighbours that 95 % of all samples keep, by three quanta, by `SMALL` of the range of the
-    channel and by four times what these medians differ; or if it is `BEYOND` ranges away. Efforts beside standstill differ for
-    another reason: friction breaks away. A number that is an outlier again and again stands for missing values: all rows are missing in which every joint has it. Channels with more than `MOST`
-    outliers are left as they are.
+    channel and by four times what these medians differ; or if it is `BEYOND` ranges away. Efforts beside standstill, where
+    friction breaks away, must differ by the range. A number that is an outlier again and again stands for missing values: all
+    rows are missing in which every joint has it. Channels with more than `MOST` outliers are left as they are.
     """
     if log.t.size < FEWEST:
         return log, []
@@ -311,12 +311,12 @@ def without_outliers(log: Log) -> tuple[Log, list[Finding]]:
 def _near_rest(position: Array) -> Mask:
     """Mark the samples within three of one at which a joint is slow."""
     step = np.abs(np.diff(position, append=position[-1]))
-    slow = step <= SLOW_STEP * np.nanpercentile(step, 95)
+    slow = step <= SLOW_STEP * (np.nanpercentile(step, 95) if np.isfinite(step).any() else 0.0)
     return np.convolve(slow, np.ones(7), "same") > 0.0
 
 
 def _outliers(x: Array, exempt: Mask | None) -> Mask:
-    """Mark the samples of one channel that cannot be measurements; those that are exempt only if they are ranges away."""
+    """Mark the samples of one channel that cannot be measurements; those that are exempt only if they are a range away."""
     few = x[:: max(x.size // 20_000, 1)]
     low, middle, high = np.nanpercentile(few, (5, 50, 95)) if np.isfinite(few).any() else (0.0, 0.0, 0.0)
     marked = np.zeros(x.size, dtype=bool)
@@ -335,7 +335,7 @@ def _outliers(x: Array, exempt: Mask | None) -> Mask:
             before, after = (np.nanmedian(x[at[:, None] + side], axis=1) for side in (np.arange(-3, 0), np.arange(1, 4)))
             least = np.minimum(np.abs(x[at] - before), np.abs(x[at] - after))
             marked[at] = least > np.maximum(limit, 4.0 * np.abs(after - before))
-            marked[at] &= True if exempt is None else ~exempt[at]
+            marked[at] &= True if exempt is None else ~exempt[at] | (least > high - low)
         marked |= far
     return marked if marked.mean() <= MOST else np.zeros_like(marked)
 
