@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NOISE = 1e-3  # of a recorded effort, over the largest: two digits of 12 bits
 RANGE = 20.0  # A: that of a current sensor whose drive has no limit
-STIFFER = {
+STIFFER: dict[str, dict[str, Any]] = {
     "prs3": {"velocity_feedforward": 1.0, "position_cycle": 0.001}
 }  # sliders that stand a fifth of the time show nothing
 FINE = 500.0  # Hz: rate of a motion that is not given as a curve
