@@ -6,8 +6,6 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from identify_cases import PLANAR, RRR, UR10, arm, simulated_log
 
@@ -17,6 +15,8 @@ from dynident.identify.held_out import unpacked
 from dynident.identify.regression import factor
 from dynident.signals import filters, stream
 from dynident.signals.filters import butterworth_part, differences, filter_columns, low_passed, padded, parts_of
+
+pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 
 SMALL = 1500  # samples of a part
 

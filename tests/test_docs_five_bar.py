@@ -13,7 +13,7 @@ import pytest
 import dynident as di
 from dynident.cli import run
 
-PAGE = Path(__file__).parents[3] / "docs" / "tutorials" / "parallel_robot.md"
+PAGE = Path(__file__).parents[1] / "docs" / "tutorials" / "parallel_robot.md"
 STRICT = ("-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Werror")
 
 
