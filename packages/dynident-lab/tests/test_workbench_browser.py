@@ -176,7 +176,7 @@ def test_a_campaign_on_the_virtual_robot_is_planned_tried_slowly_stopped_recorde
         w.press("First run at 10 %")
         w.sees(re.compile(r"cycle, \d+ samples"))
         w.press("Stop the robot")
-        w.sees(re.compile("aborted; the robot is at rest|stopped; go on"))
+        w.sees(re.compile("aborted, robot at rest|stopped; go on"))
         w.page.get_by_role("checkbox", name="without a first run").click()
         w.press("Record")
         w.page.wait_for_selector("text=campaigns/2: ok")
