@@ -137,7 +137,7 @@ def test_samples_are_exact() -> None:
         found = decode_samples(body, order)
         assert np.array_equal(found.table, table, equal_nan=True)
         assert isinstance(found, Samples)
-        with pytest.raises(LinkError, match="says 5 samples"):
+        with pytest.raises(LinkError, match="declares 5 samples"):
             decode_samples(body[:-8], order)
 
 
