@@ -155,7 +155,7 @@ def test_refit_uses_all_data_and_keeps_the_verdict() -> None:
     spans = [sum(source["end"] - source["start"] for source in done.fit.sources) for done in (plain, refitted)]
     assert spans[1] == pytest.approx(arm.run.duration, rel=0.05) and spans[0] == pytest.approx(spans[1] * 2 / 3, rel=0.05)
     assert "fitted again to all data" in refitted.summary()
-    with pytest.raises(di.DynidentError, match="nothing is held out"):
+    with pytest.raises(di.DynidentError, match="needs held-out data"):
         di.identify(arm.robot, arm.run, validate=0, refit=True)
 
 

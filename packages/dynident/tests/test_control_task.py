@@ -278,7 +278,7 @@ def test_bad_input_is_refused(arm: Mechanism, subtests: pytest.Subtests) -> None
         (lambda arm: TaskCascade(ToolSpace(), None), "loops is a NoneType"),
         (
             lambda arm: machine(arm3(), TaskComputedTorque(ToolSpace(), arm3(), 1.0, 1.0, cycle=1e-3)),
-            "the work space has 6 rows but robot .* has 3 coordinates; choose at most",
+            "the task space has 6 rows but robot .* has 3 coordinates; choose fewer",
         ),
         (
             lambda arm: machine(arm, TaskComputedTorque(ToolSpace(), arm, [1.0, 2.0], 1.0, cycle=1e-3)).simulate(REST),
