@@ -15,11 +15,9 @@ from dynident.errors import DynidentError, DynidentWarning, require
 from dynident.identify.base import base_parameters
 from dynident.identify.estimators.bias import LeastSquaresBias, least_squares_bias
 from dynident.identify.estimators.direct import DIDIM, simulated_instruments
-from dynident.identify.estimators.entropic import Entropic
 from dynident.identify.estimators.gls import GLS
 from dynident.identify.estimators.instrumental import IV
 from dynident.identify.estimators.least_squares import OLS, WLS, fit_of
-from dynident.identify.estimators.likelihood import ML
 from dynident.identify.estimators.map import MAP
 from dynident.identify.estimators.output_error import OutputError
 from dynident.identify.estimators.robust import IRLS
@@ -154,8 +152,6 @@ def standard_estimators(evidence: Regression, period: float | None = None, loop:
         "IRLS Huber": IRLS(),
         "IRLS Tukey": IRLS(loss="tukey"),
         "TLS": TLS(),
-        "ML": ML(),
-        "Entropic": Entropic(),
     }
     if all(part.reference is not None for part in evidence.stretches):
         found["IV reference"] = IV()
