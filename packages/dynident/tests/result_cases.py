@@ -134,6 +134,5 @@ CASES: dict[str, Callable[[], Any]] = {
     "TrackingError": tracking,
     "Comparison": comparison,
     "CrossValidation": lambda: validate.CrossValidation(("a", "b"), 0.1 * ONES, np.array([[1.0, np.nan], ONES]), 0.2),
-    "HoldOut": lambda: validate.HoldOut(*fitted()),
     "Verdict": verdict,
 }

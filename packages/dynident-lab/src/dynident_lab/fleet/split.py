@@ -38,7 +38,6 @@ SPLIT = (".parquet", ".mcap")
 GROWTH = 20  # times its size that a file may take when unpacked
 GROUP = 1 << 30  # bytes of a row group or chunk at most
 MESSAGE = 31  # bytes of a message of MCAP at least
-METHODS = ("butterworth", "savitzky_golay")  # whose memory is so short
 
 
 @dataclass(frozen=True)
@@ -58,11 +57,10 @@ def layout_of(path: str, robot: Mechanism, reading: Mapping[str, Any], options: 
     """Return how a log is cut, from its index and its first block."""
     if options.get("cutoff", "auto") == "auto":
         raise LogError(f"log '{path}' is cut into pieces, which need one cut-off for all; give cutoff= in [prepare]")
-    method = str(options.get("method", "butterworth"))
-    if method not in METHODS or robot.loops or options.get("phase", "zero") != "zero":
+    if options.get("method", "butterworth") != "butterworth" or robot.loops or options.get("phase", "zero") != "zero":
         raise LogError(
             f"log '{path}' is larger than one piece of {piece} samples and cannot be cut: only logs of robots without loops, "
-            f"filtered by {' or '.join(METHODS)} without delay, can; raise piece="
+            "filtered by butterworth without delay, can; raise piece="
         )
     with _reader(path, reading) as reader:
         first = match(robot, reader.log(0, min(BLOCK, reader.samples))).log

@@ -36,8 +36,8 @@ from dynident.signals.filters import (
     stray,
 )
 from dynident.signals.log import Log
+from dynident.signals.periodic import METHODS
 from dynident.signals.quality import LONGEST_HOLE, Finding, Quality, Segment
-from dynident.signals.smoothers import METHODS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -135,7 +135,7 @@ def prepare(
     ----------
     log : Log
         What was measured.
-    method : {"butterworth", "savitzky_golay", "smoothing_spline", "fourier"}
+    method : {"butterworth", "fourier"}
         How positions become velocities and accelerations; "fourier" needs `period`.
     cutoff : float or "auto"
         Low-pass frequency in Hz; "auto" reads it from the spectrum (`automatic_cutoff`).
