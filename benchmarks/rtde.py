@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--real-time", action="store_true", help="server and reader run before other processes")
     given = parser.parse_args()
     x = measure(given.duration, given.real_time)
-    age = f"{100 * x['share within 6 ms']:.2f} % of {x['samples']} samples within 6 ms, 99 % within {x['age of 99 % [ms]']:.1f} ms"
+    age = f"{100 * x['share within 6 ms']:.2f} % of {x['samples']} samples within 6 ms, 99 % in {x['age of 99 % [ms]']:.1f} ms"
     target(f"ur_rtde at 500 Hz for {given.duration:g} s", age, "99 % within 6 ms", x["share within 6 ms"] >= 0.99)
     gaps = int(x["gaps in the time stamps sent"])
     target("time stamps sent", f"{gaps} gaps", "0", gaps == 0)
