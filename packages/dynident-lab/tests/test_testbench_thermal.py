@@ -131,5 +131,5 @@ def test_bad_tests() -> None:
     # A pause in the middle of a test that claims constant power: the temperature was not monotonic.
     power = np.where((t > 1200) & (t < 2400), 0.0, POWER)
     test = ThermalTest(t, AXIS4.simulate(t, power).ratio, POWER)
-    with pytest.warns(SignalWarning, match="not monotonic"):
+    with pytest.warns(SignalWarning, match="at constant power"):
         fit_thermal(test, FirstOrder)
