@@ -69,9 +69,9 @@ class Knowledge:
     ('cable',)
     """
 
-    #: (float, float), weighed masses by body [kg], with their standard deviation where it is not negligible
+    #: Weighed masses by body [kg], with their standard deviation where it is not negligible
     masses: Mapping[str, Value] = field(default_factory=dict)
-    total_mass: Value | None = None  #: (float, float), mass of all moving bodies together [kg]
+    total_mass: Value | None = None  #: Mass of all moving bodies together [kg]
     #: Centres of mass in the link frame [m]; known to a millimetre
     centres: Mapping[str, Sequence[float]] = field(default_factory=dict)
     without: Sequence[str] = ()  #: Bodies that have no parameters of their own: too light, or part of another one
