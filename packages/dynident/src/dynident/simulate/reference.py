@@ -238,7 +238,8 @@ class ModelColumns(NamedTuple):
         ok = np.ones((len(table), 1))
         width = len(code.function.outputs["row"])
         code(len(table), {**arrays, **self.numbers, "row": table[:, self.first : self.first + width], "ok": ok})
-        refuse_singular(~(ok[:, 0] > 0.0))
+        if not ok.min() > 0.0:
+            refuse_singular(~(ok[:, 0] > 0.0))
 
 
 class Columns(NamedTuple):
