@@ -66,7 +66,7 @@ def test_plans_and_their_files_are_references(tmp_path: Path) -> None:
     with pytest.raises(SimulationError, match="make a plan for this robot"):
         reference_of(plan, arm(2))
     (tmp_path / "other.json").write_text("{}")
-    with pytest.raises(SimulationError, match="is not a plan"):
+    with pytest.raises(SimulationError, match="cannot be read as a plan"):
         reference_of(tmp_path / "other.json", robot)
 
 

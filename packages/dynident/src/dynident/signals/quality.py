@@ -58,27 +58,13 @@ LARGEST_SPEED = 50.0
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding about a log, or a decision or warning of a fit.
+    """A finding about a log, or a decision or warning of a fit."""
 
-    Parameters
-    ----------
-    kind : str
-        Short code that does not change between versions, as "saturated" or "dead_effort".
-    channel : str
-        "time", or quantity and joint as "effort:arm_5_joint"; empty if it concerns no single channel.
-    severity : {"info", "warning", "error"}
-        "info" is dealt with by `prepare`; "warning" may spoil a fit; "error" will.
-    sentence : str
-        What was seen, with the number, and what to do.
-    value : float, optional
-        The number the decision rests on (s, steps, ratio or fraction).
-    """
-
-    kind: str
-    channel: str
-    severity: str
-    sentence: str
-    value: float | None = None
+    kind: str  #: Short code that does not change between versions, as "saturated" or "dead_effort"
+    channel: str  #: "time", or quantity and joint as "effort:arm_5_joint"; empty if it concerns no single channel
+    severity: str  #: {"info", "warning", "error"}: "info" is dealt with by `prepare`; "warning" may spoil a fit; "error" will
+    sentence: str  #: What was seen, with the number, and what to do
+    value: float | None = None  #: The number the decision rests on (s, steps, ratio or fraction)
 
 
 def note(kind: str, sentence: str, severity: str = "info", channel: str = "") -> Finding:
@@ -102,18 +88,10 @@ def read_notes(entries: Iterable[Any]) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True)
 class Quality(Result):
-    """All findings of one log.
+    """All findings of one log."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the log.
-    findings : tuple of Finding
-        What was found, in the order of the checks.
-    """
-
-    name: str
-    findings: tuple[Finding, ...] = ()
+    name: str  #: Name of the log
+    findings: tuple[Finding, ...] = ()  #: What was found, in the order of the checks
     derived: ClassVar[tuple[str, ...]] = ("ok",)
 
     @property

@@ -50,28 +50,14 @@ class ComparisonRow(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Result):
-    """All estimators on the same logs.
+    """All estimators on the same logs."""
 
-    Parameters
-    ----------
-    robot : str
-        Its name.
-    logs, held_out : tuple of str
-        Logs of the fits, and those of the errors.
-    rows : tuple of ComparisonRow
-        One per estimator.
-    bias : LeastSquaresBias
-        Whether least squares is biased.
-    description : float
-        Held-out error of the description as it was given.
-    """
-
-    robot: str
-    logs: tuple[str, ...]
-    held_out: tuple[str, ...]
-    rows: tuple[ComparisonRow, ...]
-    bias: LeastSquaresBias
-    description: float
+    robot: str  #: Its name
+    logs: tuple[str, ...]  #: Logs of the fits
+    held_out: tuple[str, ...]  #: Logs of the errors
+    rows: tuple[ComparisonRow, ...]  #: One per estimator
+    bias: LeastSquaresBias  #: Whether least squares is biased
+    description: float  #: Held-out error of the description as it was given
 
     def __getitem__(self, name: str) -> ComparisonRow:
         """Return the row of an estimator."""

@@ -44,24 +44,12 @@ def split(log: Log, fraction: float = 2.0 / 3.0, gap: float = 0.0) -> tuple[Log,
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation(Result):
-    """Held-out errors of every block.
+    """Held-out errors of every block."""
 
-    Parameters
-    ----------
-    joints : tuple of str
-        Joints compared.
-    relative : ndarray, (folds,)
-        ||e|| / ||tau|| of each block under the model fitted to all others.
-    rmse : ndarray, (folds, n)
-        RMSE per block and joint [N m or N].
-    overall : float
-        ||e|| / ||tau|| over all blocks together.
-    """
-
-    joints: tuple[str, ...]
-    relative: Array
-    rmse: Array
-    overall: float
+    joints: tuple[str, ...]  #: Joints compared
+    relative: Array  #: (folds,), ||e|| / ||tau|| of each block under the model fitted to all others
+    rmse: Array  #: (folds, n), RMSE per block and joint [N m or N]
+    overall: float  #: ||e|| / ||tau|| over all blocks together
 
     def summary(self) -> str:
         """Return the errors as text. One line."""
