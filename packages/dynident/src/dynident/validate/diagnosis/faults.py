@@ -65,10 +65,10 @@ LEAST = np.radians(10.0)  # less is a matter of calibration
 RIGHT, NEAR = np.radians(90.0), np.radians(5.0)  # a multiple of a right angle so near is what is meant
 
 
-def nearest(misfit: Callable[[float], float], tried: Sequence[float]) -> tuple[float, float]:
+def nearest(misfit: Callable[[float], float], tried: Sequence[float], steps: int = 4) -> tuple[float, float]:
     """Return the least misfit and its factor: the best of those tried, then about it."""
     best, ratio = min((misfit(factor), factor) for factor in tried), REFINED
-    for _ in range(4 if best[1] else 0):
+    for _ in range(steps if best[1] else 0):
         best = min(best, *((misfit(factor), factor) for factor in (best[1] * ratio, best[1] / ratio)))
         ratio = float(np.sqrt(ratio))
     return best
@@ -117,7 +117,7 @@ class Products:
         def misfit(factor: float) -> float:
             return self.mended(np.arange(len(self.Y)), np.where(own, factor, 1.0)).misfit()
 
-        best, factor = nearest(misfit, GAINS)
+        best, factor = nearest(misfit, GAINS, 3)
         return (best, factor) if 2.0 * GAINS[0] < factor < 0.5 * GAINS[-1] else (self.misfit(), 1.0)
 
     def apart(self) -> Array:
