@@ -449,9 +449,11 @@ def _constant(channel: Channel) -> list[Finding]:
             findings.append(Finding("dead", f"{name}:{joint}", "error", text, share))
             continue
         start, length = _longest_run(values)
-        # A coarse channel repeats values anyway: the run must be far longer than its usual ones.
+        # A coarse channel repeats values anyway: the run must be far longer than its usual ones, and end with more than a step.
+        steps = np.abs(np.diff(values))
         usual = 1.0 / max(np.mean(x[1:] != x[:-1]), 1e-9)
-        inside = moves[start : start + length].mean() > 0.5
+        jumps = steps[start + length - 1 : start + length].sum() > 1.5 * np.min(steps[steps > 0.0], initial=np.inf)
+        inside = jumps and moves[start : start + length].mean() > 0.5
         if inside and length >= shortest and length > 20.0 * usual and values.min() < values[start] < values.max():
             text = f"keeps {values[start]:g} for {length} samples from sample {start} on while the joint moves"
             findings.append(Finding("stuck", f"{name}:{joint}", "warning", text, length / channel.rate))

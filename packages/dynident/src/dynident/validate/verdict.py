@@ -583,7 +583,7 @@ def feeding_joints(fit: Fit) -> tuple[Finding, ...]:
         f"friction of {', '.join(found)} feeds energy significantly: efforts or positions of "
         f"{'these joints look' if len(found) > 1 else 'this joint look'} inverted (gain=-1), or one is late"
     )
-    return (Finding("feeding", ",".join(f"effort:{joint}" for joint in found), "error", said),)
+    return (Finding("sign", ",".join(f"effort:{joint}" for joint in found), "error", said),)
 
 
 def feeding_laws(fit: Fit, doubt: float) -> list[str]:
