@@ -106,7 +106,7 @@ class Experiment(Result):
         values = f" ({data['before'][name]:.4g} -> {data['after'][name]:.4g})" if name in data["after"] else ""
         low, high = float(np.min(self.design.noise)), float(np.max(self.design.noise))
         noise = f"{low:.2g} to {high:.2g}" if high > 1.05 * low else f"{high:.2g}"
-        more = f"; {runs} repetitions are recommended ({often} of {total})" if runs > 1 else ""
+        more = f"; {runs} repetitions are recommended (--repetitions {runs}: {often} of {total})" if runs > 1 else ""
         return (
             f"optimised criterion {name}{values}: one run makes {once} of {total} base parameters known to "
             f"{100 * KNOWN_TO:.0f} % with {noise} N m (N) of noise{more}"

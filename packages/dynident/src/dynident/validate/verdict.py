@@ -270,7 +270,7 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
     judged = [rescaled(score, own) for score, own in zip(held_out, factors, strict=True)]
     # Held-out data have the error of the training data and that of uncertain parameters, which has a limit of its own.
     gap = max(score.metrics.relative / np.hypot(trained, np.nan_to_num(score.open_share)) for score in judged)
-    least = f", which counts as {100 * EXACT:g} % at least" if trained > fit.training_relative else ""
+    least = f" (at least {100 * EXACT:g} %)" if trained > fit.training_relative else ""
     less = " without that factor" if any(factors) else ""
     checks.append(
         _check(
