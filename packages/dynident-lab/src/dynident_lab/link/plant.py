@@ -35,7 +35,7 @@ from dynident.simulate import VirtualRobot
 from dynident.simulate.record import End
 from dynident_lab.link.setpoints import JointLimits, on_ticks, sampled, standing
 
-VERSION = (1, 2, 0)  # of our own messages; 1.1 has points of float64 and rests of a length, 1.2 a watchdog on request
+VERSION = (1, 2, 0)  # of our own messages
 COOLING = 1.0  # between two temperatures of a rest [s]
 COLD = 1e-9  # change of temperature that is none [K]
 SETTLING = 0.5  # for which a robot is simulated after a motion, again while it moves [s]
