@@ -187,7 +187,9 @@ def test_columns_in_another_order_are_not_taken_for_a_wrong_gain():
         t=t, joints=robot.coordinate_names, position=q[:, [0, 1, 3, 4, 2, 5, 6]], effort=effort, effort_kind="joint_torque"
     )
     found = said(log, robot)
-    assert found.startswith("the positions of joint_3 and joint_4 look exchanged; check the order of the columns; the positions of")
+    assert found.startswith(
+        "the positions of joint_3 and joint_4 look exchanged; check the order of the columns; the positions of"
+    )
     assert "gain" not in found
 
 

@@ -32,10 +32,16 @@ NOISE, PRELOAD = 0.1, (5.0, -3.0, 2.0, 4.0)  # of the RMS torque; N m
 PUT_IN = "noise: the numbers of case 1 were put in, and the nine are found within four deviations and 0.5 % for compliance"
 CASE_1 = "the machine has the numbers of case 1, and case 2 finds those again: within four deviations and 0.5 %"
 SPREAD = "deviations are those of the noise, 10 % assumed: they grow in proportion to it"
-RULE = "on the virtual machine the paper's rule alone drops inertias that are there, and biases the rest; an F-test stops it here"
+RULE = (
+    "on the virtual machine the paper's rule alone drops inertias that are there, and biases the rest; an F-test stops it here"
+)
 RAW = "measured torques are low-passed here before the fit; as recorded they are missed by 8 to 10 %"
-BENDS = "a structure that bends at 100 Hz makes the payload heavier: on a rigid machine it is within 0.1 % of the 5.37 kg put in"
-QUARTER = "our model is nearly exact; with a feed-forward that leaves out 30 % of the torque, errors fall by 55 to 80 %, as printed"
+BENDS = (
+    "a structure that bends at 100 Hz makes the payload heavier: on a rigid machine it is within 0.1 % of the 5.37 kg put in"
+)
+QUARTER = (
+    "our model is nearly exact; with a feed-forward that leaves out 30 % of the torque, errors fall by 55 to 80 %, as printed"
+)
 ABOUT_LOGS = (
     "logs are of the virtual machine, whose true values are those printed for case 1; the paper's logs are not published"
 )
@@ -265,7 +271,13 @@ def dualv_table_4() -> Reproduction:
     for k, trajectory in enumerate(case.motions):
         found = {label: largest(proof, model, trajectory) for label, model in models.items()}
         rows = [
-            Row(f"e_{i + 1}, {label}", float(found[label][i]), published[label][k][i], "mrad", soft if label == "PD (a)" else QUARTER)
+            Row(
+                f"e_{i + 1}, {label}",
+                float(found[label][i]),
+                published[label][k][i],
+                "mrad",
+                soft if label == "PD (a)" else QUARTER,
+            )
             for label in found
             for i in range(4)
         ]
@@ -399,7 +411,9 @@ def dualv_payload() -> Reproduction:
         light = payload_of(di.WLS().fit(_evidence("case 1", 5.37, ideal=True)).result_).mass
         return bool(abs(light / 5.37 - 1.0) < 1e-3 < float(rows[0].ours) / 5.37 - 1.0)
 
-    return Reproduction((Table("mass of the payload", tuple(rows)),), notes=(about,), experiments={BENDS: rigid, SPREAD: spread})
+    return Reproduction(
+        (Table("mass of the payload", tuple(rows)),), notes=(about,), experiments={BENDS: rigid, SPREAD: spread}
+    )
 
 
 @reproduction("dualv-fig-5-6", "projected torques, measured and of the model", "[Briot2015, figures 5 and 6]", seconds=27)

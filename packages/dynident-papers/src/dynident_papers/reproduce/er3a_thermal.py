@@ -174,7 +174,10 @@ def table_7() -> Reproduction:
 )
 def table_8() -> Reproduction:
     """Identified from heating curves with noise."""
-    noise, printed = "noise of 0.1 %; without it the printed number comes back", np.round(er3a_c60.TIME_CONSTANTS / MINUTE, 1).tolist()
+    noise, printed = (
+        "noise of 0.1 %; without it the printed number comes back",
+        np.round(er3a_c60.TIME_CONSTANTS / MINUTE, 1).tolist(),
+    )
     own = "(130) itself has 28.55 and 2.02 min at full duty: the table was not computed from it"
     models = list(zip(er3a_c60.thermal_models(), er3a_c60.friction_powers(), strict=True))
 

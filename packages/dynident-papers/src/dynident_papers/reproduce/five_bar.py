@@ -23,7 +23,9 @@ RPM = 2.0 * np.pi / 60.0
 NOISE = "noise of 0.02 N m and 10000 counts: the printed slope is within its deviation of 0.2"
 VIRTUAL = "the log is not published: torques of the printed numbers with noise"
 FEED = "the thesis' velocity feed-forward has no printed gain: a share between 0.3 and 0.5 gives its 22 mm"
-GROWTH = "printed errors grow by 1.2 (model) and 1.4 (machine) when the speed doubles, those of a loop with k_v by 1.9, whatever "
+GROWTH = (
+    "printed errors grow by 1.2 (model) and 1.4 (machine) when the speed doubles, those of a loop with k_v by 1.9, whatever "
+)
 GROWTH += "its feed-forward: no gain gives both"
 LAG = "printed lag times speed is three times the printed error and more; a loop with k_v lags by 1 / k_v = 0.05 s"
 RADIAL = "a loop that is 40 mm off the circle has a motor error above 1.2 rev, where 0.7 is printed"
@@ -65,10 +67,7 @@ def five_bar_table_4_1() -> Reproduction:
     ours = dict(zip(fit.names, fit.values, strict=True))
     deviation = dict(zip(fit.names, fit.standard_deviation, strict=True))
     known = {"inertia": (J, "kg m^2"), "viscous.fv": (c, "N m s/rad"), "tanh.fc": (fc, "N m"), "tanh.beta": (beta, "s/rad")}
-    rows = [
-        Row(name, float(ours[name]), value, unit, NOISE)
-        for name, (value, unit) in known.items()
-    ]
+    rows = [Row(name, float(ours[name]), value, unit, NOISE) for name, (value, unit) in known.items()]
     rows.append(Row("fastest", float(np.abs(v).max() / RPM), 3700, "rpm"))
     turn = {"speed [rpm]": {"": v / RPM}, "torque [N m]": {"": torque}}
     return Reproduction(

@@ -12,9 +12,13 @@ from dynident_papers.reproduce.registry import Reproduction, Row, Table, reprodu
 from dynident_papers.robots import prs3
 
 BEAM = "beams are stiffer than the paper's finite elements by one factor, 1.07, in all three: ends that give way, or a modulus"
-LINEAR = "large motion: the paper's analysis is linear, its z over s is the same at every step, and so is that of our linear model"
+LINEAR = (
+    "large motion: the paper's analysis is linear, its z over s is the same at every step, and so is that of our linear model"
+)
 SOFTER = "the printed force over travel falls from step to step by 2 %, which neither a linear analysis nor its own z does"
-NOMINAL = "6 M / (w t^2) of the linear model over the printed stress is one factor for all steps, 1.012: the paper's is not nominal"
+NOMINAL = (
+    "6 M / (w t^2) of the linear model over the printed stress is one factor for all steps, 1.012: the paper's is not nominal"
+)
 BEAM_Z = "springs and beams for finite elements: z over s is 0.999 where the paper has 0.998"
 STIFF = "the paper prints no stiffness across the legs: with half of the beams' all tilts are met within 2 % or 4 arc seconds"
 RISE = "springs and beams for finite elements: z is 0.1 to 0.2 % larger, as in Table 2"
@@ -92,7 +96,9 @@ def flexures_table_2() -> Reproduction:
     slope, soft_slope, linear_slope = printed_z / printed_s, soft.x[:, 2] / s[:, 0], linear.x[:, 2] / s[:, 0]
     experiments = {
         LINEAR: lambda: bool(np.ptp(slope) < 1e-3 and np.ptp(linear_slope) < 1e-9 and np.ptp(soft_slope) > 0.02),
-        SOFTER: lambda: bool(np.ptp(printed_force / printed_s) / np.mean(printed_force / printed_s) > 0.02 > 10 * np.ptp(slope)),
+        SOFTER: lambda: bool(
+            np.ptp(printed_force / printed_s) / np.mean(printed_force / printed_s) > 0.02 > 10 * np.ptp(slope)
+        ),
         NOMINAL: lambda: bool(np.ptp(factor) < 2e-3 and abs(factor.mean() - 1.012) < 1e-3),
         BEAM_Z: lambda: bool(np.all(np.abs(linear_slope - slope) < 2e-3)),
     }
@@ -129,7 +135,9 @@ def flexures_table_6() -> Reproduction:
     tables.append(
         Table(
             "mean difference of psi from the finite elements",
-            tuple(Row(model, x, None, "arc s") for model, x in zip(("ideal joints", "large motion", "linear"), gap, strict=True)),
+            tuple(
+                Row(model, x, None, "arc s") for model, x in zip(("ideal joints", "large motion", "linear"), gap, strict=True)
+            ),
         )
     )
     notes = (

@@ -50,7 +50,9 @@ def prr2_figure_6_1() -> Reproduction:
             "the same over the sliders": found.plot,
         },
         experiments={
-            STROKE: lambda: bool(np.ptp(_sliders(prr2.WORKSPACE["x"], -0.5)[:, 0]) > 0.45 > 0.35 > np.ptp(prr2.POSITION_LIMITS)),
+            STROKE: lambda: bool(
+                np.ptp(_sliders(prr2.WORKSPACE["x"], -0.5)[:, 0]) > 0.45 > 0.35 > np.ptp(prr2.POSITION_LIMITS)
+            ),
             HEIGHT: lambda: max(tall(0.54), tall(0.74)) < 0.12 < 0.25 < tall(0.63),
             TOOL: lambda: prr2.BAR < -prr2.WORKSPACE["y"][0],
         },
@@ -70,9 +72,7 @@ def tall(x: float) -> float:
     return 0.002 * sum(reached)
 
 
-@reproduction(
-    "prr2-table-6-1", "excitation: condition numbers", "[Roldan2017, Table 6.1, section 6.1.4, figure 6.4]", 10
-)
+@reproduction("prr2-table-6-1", "excitation: condition numbers", "[Roldan2017, Table 6.1, section 6.1.4, figure 6.4]", 10)
 def prr2_table_6_1() -> Reproduction:
     """Ten harmonics of 0.4 Hz within 0.35 m, 0.57 m/s and 5 m/s^2; condition of the base regressor in SI units."""
     motion = prr2.initial_motion()

@@ -56,7 +56,9 @@ def replalink_table_6_3() -> Reproduction:
     start = np.linalg.cond(replalink.regressor(motion.q, motion.v, motion.a)[:, :, columns].reshape(-1, 9))
     found = design(robot, LIMITS, "cond", 60.0, FAMILY, base=base, starts=2, iterations=60)
     space = workspace_map(robot, "tool", size=81)
-    polygon = "the polygon of the joint space is not printed: within a third of the ranges about the start the optimum is above 45"
+    polygon = (
+        "the polygon of the joint space is not printed: within a third of the ranges about the start the optimum is above 45"
+    )
     rows = (
         Row("motion of Table 6.3", float(start), None),
         Row("fastest on axis 1 in Table 6.3", float(np.abs(motion.v[:, 0]).max()), None, "rad/s", "2 % above its own limit"),
@@ -125,8 +127,12 @@ def replalink_validation() -> Reproduction:
     fit = di.WLS().fit(di.Regression.from_log(robot, train.log, base=_base(robot), cutoff=replalink.CUTOFF)).result_
     score = fit.score(test.log)
     measured, predicted = replalink.GEAR * score.measured, replalink.GEAR * score.predicted
-    linkage = "lengths and speed of the linkage are not printed: ours loads the first axis more at every speed, theirs the second"
-    drawings = "our machine has the parameters of the drawings; along this motion the printed base parameters miss it by 5 and 7 N m"
+    linkage = (
+        "lengths and speed of the linkage are not printed: ours loads the first axis more at every speed, theirs the second"
+    )
+    drawings = (
+        "our machine has the parameters of the drawings; along this motion the printed base parameters miss it by 5 and 7 N m"
+    )
     rows = []
     for i, (largest, error) in enumerate(((4.9, 4.2), (12.8, 6.7))):
         wrong = float(np.abs(measured[:, i] - predicted[:, i]).max())

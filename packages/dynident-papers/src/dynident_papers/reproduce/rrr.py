@@ -205,7 +205,9 @@ def rrr_writing() -> Reproduction:
     trial = proof.trial("identified model", proof.motions[0])
     model, feedback = trial.shares
     exact = proof.trial("identified, sigmoid friction", proof.motions[0]).shares
-    volts = "lengths, masses, path and gains are not printed: the torques shown here are these voltages with gains of 1 to 4 N m/V"
+    volts = (
+        "lengths, masses, path and gains are not printed: the torques shown here are these voltages with gains of 1 to 4 N m/V"
+    )
     knows = "the feedback does what the model misses: ratios are 0.7 to 6 without friction in the model, 12 to 250 with law (9)"
     tables = [
         Table.of(title, JOINTS, ours, printed, unit, why)
@@ -221,7 +223,10 @@ def rrr_writing() -> Reproduction:
     def decides() -> bool:
         """Return whether the friction that the model knows decides the ratio."""
         poor, good = bare[0] / bare[1], exact[0] / exact[1]
-        return bool(np.all(poor < model / feedback) and np.all(model / feedback < good) and poor.max() < 7.0 < 10.0 < good.min())
+        return bool(
+            np.all(poor < model / feedback) and np.all(model / feedback < good) and poor.max() < 7.0 < 10.0 < good.min()
+        )
+
     known = Table.of("ratio with the friction law (9) in the model", JOINTS, exact[0] / exact[1])
     tip, motion = writing()
     runs = {
