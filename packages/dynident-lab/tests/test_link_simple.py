@@ -14,7 +14,7 @@ from warm_robots import balanced_machine
 
 import dynident as di
 from dynident.errors import LinkError
-from dynident_lab.link import Emulator, Message, Plant, SimpleClient, SimpleServer, decode, encode
+from dynident_lab.link import Emulator, Message, Plant, SimpleClient, SimpleServer, decode, encode, simple_client
 from dynident_lab.link.simple_server import MotionTask
 
 PERIOD = 0.004
@@ -295,10 +295,17 @@ def test_a_refused_point_ends_the_motion_with_a_sentence() -> None:
         server.close()
 
 
-def test_another_version_is_one_sentence() -> None:
+def test_another_version_of_our_own_messages_is_one_sentence(serve, monkeypatch) -> None:
+    monkeypatch.setattr(simple_client, "VERSION", (2, 0, 0))
+    with pytest.raises(LinkError, match=r"speaks version 1\.2 of these messages, this client 2\.0; update the older one"):
+        client_of(serve())
+
+
+def test_a_foreign_controller_may_have_any_version() -> None:
     server = StyleServer(version=struct.pack("<3i", 7, 1, 0))
-    with pytest.raises(LinkError, match="speaks version 7"):
-        SimpleClient("127.0.0.1", *server.ports).connect()
+    client = SimpleClient("127.0.0.1", *server.ports)
+    assert client.connect().robot == ""
+    client.close()
     server.close()
 
 

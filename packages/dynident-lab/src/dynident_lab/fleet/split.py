@@ -38,7 +38,6 @@ SPLIT = (".parquet", ".mcap")
 GROWTH = 20  # times its size that a file may take when unpacked
 GROUP = 1 << 30  # bytes of a row group or chunk at most
 MESSAGE = 31  # bytes of a message of MCAP at least
-METHODS = ("butterworth", "savitzky_golay")  # whose memory is so short
 
 
 @dataclass(frozen=True)
@@ -58,11 +57,10 @@ def layout_of(path: str, robot: Mechanism, reading: Mapping[str, Any], options: 
     """Return how a log is cut, from its index and its first block."""
     if options.get("cutoff", "auto") == "auto":
         raise LogError(f"log '{path}' is read in pieces, which need one common cut-off; give cutoff= in [prepare]")
-    method = str(options.get("method", "butterworth"))
-    if method not in METHODS or robot.loops or options.get("phase", "zero") != "zero":
+    if options.get("method", "butterworth") != "butterworth" or robot.loops or options.get("phase", "zero") != "zero":
         raise LogError(
             f"log '{path}' exceeds one piece of {piece} samples; pieces need a robot without loops, filter "
-            f"{' or '.join(METHODS)} and no delay: raise piece="
+            "butterworth and no delay: raise piece="
         )
     with _reader(path, reading) as reader:
         first = match(robot, reader.log(0, min(BLOCK, reader.samples))).log

@@ -8,7 +8,6 @@ from .controller import UnreachableError as UnreachableError
 from .controller import open_controller as open_controller
 from .emulator import Emulator as Emulator
 from .exports import export_text as export_text
-from .exports import mcap_writer as mcap_writer
 from .follower import Listener as Listener
 from .follower import Progress as Progress
 from .follower import Watch as Watch

@@ -173,24 +173,12 @@ class Identity:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Identity:
-        """Return the identity that a controller of ours reports.
-
-        Parameters
-        ----------
-        data : mapping
-            Its plain data.
-
-        Returns
-        -------
-        Identity
-            The same; a sentence says what is wrong with it.
-        """
+        """Return the identity that a controller of ours reports as plain data."""
         try:
             n = len(data["coordinates"])
             missing = {"lower": -np.inf, "upper": np.inf, "velocity": np.inf, "acceleration": np.inf, "home": 0.0}
-            given = {"acceleration": [None] * n, **data}  # controllers before 1.2 have none
             arrays: dict[str, Any] = {
-                key: np.array([none if x is None else float(x) for x in given[key]]) for key, none in missing.items()
+                key: np.array([none if x is None else float(x) for x in data[key]]) for key, none in missing.items()
             }
             if any(x.shape != (n,) for x in arrays.values()):
                 raise LinkError("the controller's identity has limits of another number of joints")
@@ -315,7 +303,7 @@ class RemoteController(ABC):
                 out.append(self._queue.get_nowait())
         if None in out:
             raise ConnectionError("the controller has closed the connection")
-        return [item for item in out if item is not None]
+        return [item for item in out if item is not None and len(item[1])]
 
     @abstractmethod
     def close(self) -> None:
@@ -325,24 +313,10 @@ class RemoteController(ABC):
         """Say that the robot is to stand still for a while: a virtual one lets its time run faster; others need not know."""
         del resting, duration
 
-    def home(self) -> None:
-        """Move slowly to the controller's home and return when there."""
-        if self.identity.home is not None:
-            self.move_to(self.identity.home)
-
     def approach(self, q: ArrayLike) -> Motion | None:
         """Return a slow motion from where the robot is to a pose, at rest at both ends."""
         there = np.atleast_1d(np.asarray(q, dtype=np.float64))
         return approach(self.position()[: there.size], there, self.identity)
-
-    def move_to(self, q: ArrayLike, timeout: float = 120.0) -> None:
-        """Move slowly to a pose and return when there; what is sampled meanwhile is thrown away."""
-        motion = self.approach(q)
-        if motion is None:
-            return
-        self.send(motion)
-        self.run()
-        wait_for_rest(self, float(motion.t[-1]), timeout)
 
 
 def approach(here: Array, there: Array, identity: Identity) -> Motion | None:
@@ -367,22 +341,6 @@ def straight(here: Array, way: Array, duration: float, period: float) -> Motion:
     t = np.arange(round(np.ceil(duration / step)) + 1) * step
     share, rate, change = (np.reshape(x, (-1, 1)) for x in Quintic(1.0, float(t[-1]))(t))
     return Motion(t, here + share * way, rate * way, change * way)
-
-
-def wait_for_rest(controller: RemoteController, duration: float, timeout: float) -> None:
-    """Wait until a motion of some duration is over, throwing samples away."""
-    end = time.monotonic() + timeout
-    seen = False
-    while time.monotonic() < end:
-        for _, rows in controller.samples(0.05):
-            running = np.isfinite(rows.motion)
-            seen |= bool(running.any() and np.nanmax(rows.motion) >= duration - 1e-6)
-        status = controller.state()
-        if status.alarm:
-            raise LinkError(f"the controller is in {status.why}; reset it")
-        if seen and not status.moving and not controller.sending:
-            return
-    raise LinkError(f"the robot did not stop within {timeout:g} s; check the robot")
 
 
 # ---- addresses -------------------------------------------------------------------------------------------------------

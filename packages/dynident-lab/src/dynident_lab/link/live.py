@@ -19,20 +19,7 @@ from dynident_lab.link.controller import Identity, Samples
 from dynident_lab.link.recursive import RLS
 
 
-class _Stream:
-    """What takes samples one batch after the other, whenever they come."""
-
-    def feed(self, host: float, samples: Samples) -> None:
-        """Take samples; a gap in their counter or time stamps resets the filters."""
-        del host
-        if len(samples):
-            self._take(samples)
-
-    def _take(self, samples: Samples) -> None:
-        raise NotImplementedError
-
-
-class LiveFit(_Stream):
+class LiveFit:
     """Feeds a recursive fit of the robot with every sample.
 
     Positions and efforts are smoothed alike, by a raised cosine of `window` seconds, and the smoothed positions are
@@ -68,7 +55,9 @@ class LiveFit(_Stream):
         self._position, self._effort, _ = _to_joints(mechanism, mechanism.coordinate_names, identity)
         self._recent: Array = np.empty((0, 0))
 
-    def _take(self, samples: Samples) -> None:
+    def feed(self, host: float, samples: Samples) -> None:
+        """Take samples; a gap in their time stamps begins a new window."""
+        del host
         new = np.hstack([samples.clock[:, None], self._position(samples.position), self._effort(samples.effort)])
         rows = np.vstack([self._recent, new]) if self._recent.size else new
         steps = np.diff(rows[:, 0])
@@ -109,7 +98,7 @@ def _kernels(half: int, dt: float) -> Array:
     return np.vstack([middle, (after - before) / (2.0 * dt), (after - 2.0 * middle + before) / dt**2, ends])
 
 
-class ThermalObserver(_Stream):
+class ThermalObserver:
     """Follows the thermal state of one joint from its friction power, sample by sample.
 
     Parameters
@@ -136,7 +125,9 @@ class ThermalObserver(_Stream):
         self.state: Array = np.array(model.simulate([0.0, 1.0], 0.0, None, ambient).state[0])
         self._clock: float | None = None
 
-    def _take(self, samples: Samples) -> None:
+    def feed(self, host: float, samples: Samples) -> None:
+        """Take samples."""
+        del host
         last = self._clock if self._clock is not None else float(samples.clock[0])
         span = float(samples.clock[-1]) - last
         self._clock = float(samples.clock[-1])
@@ -151,7 +142,7 @@ class ThermalObserver(_Stream):
         return float(self.state[0])
 
 
-class LiveMonitor(_Stream):
+class LiveMonitor:
     """Hands every sample to a monitor, which stops the motion when something touches the robot.
 
     Parameters
@@ -186,7 +177,9 @@ class LiveMonitor(_Stream):
         self._position, self._effort, self._warmth = _to_joints(monitor.mechanism, monitor.joints, identity)
         self._count: int | None = None
 
-    def _take(self, samples: Samples) -> None:
+    def feed(self, host: float, samples: Samples) -> None:
+        """Take samples; a gap in their counter resets the filters."""
+        del host
         q, tau = self._position(samples.position), self._effort(samples.effort)
         T = self._warmth(samples.temperature)
         for k, index in enumerate(samples.index.tolist()):

@@ -26,20 +26,8 @@ OPEN, CLOSE, SHUTDOWN, OPENED, CLOSED, REFUSED, HELLO, PROOF, ALIVE = 1, 2, 3, 4
 # KIND of COMM 2
 BLOCK, MEASUREMENTS, TAKEN, END = 1, 2, 3, 4
 # KIND of COMM 4
-IDENTITY, HOME, JOG, RUN, STOP, ACQUIRE, QUICK_STOP, RELEASE, RESET, REST, CONFIGURE, DONE = (
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    9,
-    10,
-    11,
-    100,
-)
+IDENTITY, HOME, JOG, RUN, STOP, ACQUIRE, QUICK_STOP, RELEASE, RESET, REST, CONFIGURE = range(1, 12)
+DONE = 100
 # TASK
 CONFIGURATION, HOMING, JOGGING, CONTROL = 1, 2, 3, 4
 TASKS = {CONFIGURATION: "configuration", HOMING: "homing", JOGGING: "jog", CONTROL: "control"}
@@ -47,9 +35,8 @@ INDICATORS = ("loading", "ready", "sending trajectory", "target reading", "recei
 VERSION = 1
 MOST_ROWS = 500  # of a block
 HEAD = struct.Struct("<BBHII")
-STATE = struct.Struct(
-    "<7iBBHII"
-)  # status, indicator, homed, open task, lower and upper limit switches (one bit per coordinate)
+# Status, indicator, homed, open task, lower and upper limit switches (one bit per coordinate).
+STATE = struct.Struct("<7iBBHII")
 
 
 @dataclass(frozen=True)

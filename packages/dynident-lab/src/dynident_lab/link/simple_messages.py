@@ -51,12 +51,12 @@ class Message:
     sequence: int = 0  # Index of a point, or a special number
     robot: int = 0  # robot_id
     valid: int = 0  # valid_fields
-    time: float = 0.0  # Seconds since the start, share of the top speed, seconds of the move
-    velocity: float = 0.0  # Seconds since the start, share of the top speed, seconds of the move
-    duration: float = 0.0  # Seconds since the start, share of the top speed, seconds of the move
-    q: tuple[float, ...] = ()  # Ten joint slots each
-    v: tuple[float, ...] = ()  # Ten joint slots each
-    a: tuple[float, ...] = ()  # Ten joint slots each
+    time: float = 0.0  # Since the start [s]
+    velocity: float = 0.0  # Share of the top speed
+    duration: float = 0.0  # Of the move [s]
+    q: tuple[float, ...] = ()  # Ten joint slots, as v and a
+    v: tuple[float, ...] = ()
+    a: tuple[float, ...] = ()
     status: tuple[int, ...] = ()  # The seven numbers of STATUS
     points: tuple[Message, ...] = field(default=())  # Points of a JOINT_TRAJ
     data: bytes = b""  # Bytes of PING, GET_VERSION, of a reply and of our own types

@@ -19,6 +19,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from dynident.errors import LinkError
 from dynident_lab.link.controller import UnreachableError
 from dynident_lab.link.emulator import Emulator
+from dynident_lab.link.plant import prefer_thread
 from dynident_lab.link.simple_messages import HANDSHAKE, Framer
 
 TIMEOUT = 3.0  # of an answer [s]
@@ -292,6 +293,7 @@ class Server(ABC, Generic[TaskT]):
 
     # ------------------------------------------------------------------ the loop
     def _run(self) -> None:
+        prefer_thread()
         while not self._done.is_set():
             self._turn()
 

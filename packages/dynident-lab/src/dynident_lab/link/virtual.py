@@ -119,7 +119,9 @@ def simulate_campaign(
     """
     place, how = Path(folder), settings or Settings.of(plan, {})
     plant = Plant(with_faults(robot, faults, -1.0), start, period, seed)
-    identity = Identity.of({**facts_of(plant, plant.coordinates), "buffer": 0, "speed": 1.0})
+    identity = Identity.of(
+        {**facts_of(plant, plant.coordinates), "buffer": 0, "speed": 1.0, "acceleration": [None] * plant.robot.mechanism.dof}
+    )
     motion, steps = on_ticks(cycle_motion(plan, identity), robot.step), steps_of(plan, how)
     asked = {"seed": seed, "period": period, "faults": [[f.joint, f.factor, f.onset] for f in faults]}
     if (place / "campaign.json").exists():

@@ -41,7 +41,6 @@ ESTIMATORS = {
     "map": "data and description (map)",
     "wls": "data alone (weighted least squares)",
     "huber": "data alone, robust against outliers (huber)",
-    "entropic": "data, physically consistent bodies (entropic)",
 }
 FRICTION = {
     "": "Coulomb and viscous, as described",
