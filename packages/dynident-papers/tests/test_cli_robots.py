@@ -58,7 +58,7 @@ def test_redundancy_is_described(monkeypatch, capsys):
     assert run(monkeypatch, "describe", "dualv") == 0
     text = capsys.readouterr().out
     assert "redundant: 4 motors for 3 degrees of freedom, 1 of internal preload" in text
-    assert "12 closure equations repeat others" in text
+    assert "12 closure equations are redundant" in text
     assert "40 base parameters" in text
 
 

@@ -207,7 +207,7 @@ def test_channels_that_the_robot_does_not_have_are_left_out_with_a_note(
     heads = ",".join(["t", *(f"q_{j}" for j in names), *(f"tau_{j}" for j in names)])
     np.savetxt("run.csv", table, delimiter=",", header=heads, comments="")
     assert run(["identify", "arm.urdf", "run.csv", "--effort", kind, *gain, "--estimator", "wls", "-o", "out"]) == 0
-    assert "gripper_finger moved, and the model knows nothing of it" in " ".join(capsys.readouterr().err.split())
+    assert "gripper_finger moved, which the model ignores" in " ".join(capsys.readouterr().err.split())
 
 
 def test_next_command_of_a_robot_with_loops_writes_its_controller(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

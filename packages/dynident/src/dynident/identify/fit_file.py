@@ -132,7 +132,8 @@ def stored_parts(data: Mapping[str, Any], mechanism: Mechanism | None) -> tuple[
     if mechanism is None:
         if given.get("mechanism") is None:
             raise IdentificationError(
-                f"robot '{given['robot']}' has functions that no file holds; give the mechanism, as in load(path, mechanism)"
+                f"robot '{given['robot']}' contains Python functions, which no file can store; give the mechanism, as in "
+                "load(path, mechanism)"
             )
         mechanism = Mechanism.from_dict(given["mechanism"])
     moving = with_own_parts(mechanism, given)
@@ -265,7 +266,7 @@ def _stored_options(options: dict[str, Any]) -> dict[str, Any]:
     known = inspect.signature(prepare).parameters
     unknown = [name for name in options if name not in known]
     if unknown:
-        raise IdentificationError(f"the fit was made with options that are not known here: {', '.join(unknown)}")
+        raise IdentificationError(f"the fit has unknown options: {', '.join(unknown)}; update dynident or identify again")
     return options
 
 
