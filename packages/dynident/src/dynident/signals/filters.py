@@ -149,7 +149,7 @@ def checked_inputs(t: ArrayLike, q: ArrayLike, uniform: bool = True) -> tuple[Ar
     if not step > 0.0:
         raise LogError("times do not increase; sort them first")
     if uniform and (strays := stray(clock)) > UNIFORM:
-        raise LogError(f"times stray from a uniform clock by {strays:.3g} steps; resample first (prepare does it)")
+        raise LogError(f"times deviate from a uniform clock by {strays:.3g} steps; resample first (prepare does it)")
     return clock, values, step
 
 
@@ -167,8 +167,8 @@ def check_cutoff(cutoff: float, rate: float, samples: int) -> float:
         raise LogError(f"cut-off frequency {cutoff:g} Hz is not below the Nyquist frequency {rate / 2:g} Hz; lower it")
     if cutoff * samples < SHORTEST * rate:  # filters reach over some periods of the cut-off: this bounds their memory
         raise LogError(
-            f"a period of the cut-off frequency {cutoff:g} Hz is {rate / (cutoff * samples):.3g} times as long as the record "
-            f"({samples} samples at {rate:g} Hz); check the unit of the clock, or raise the cut-off"
+            f"one period of the cut-off {cutoff:g} Hz is {rate / (cutoff * samples):.3g} times the record ({samples} "
+            f"samples at {rate:g} Hz); check the unit of the clock, or raise the cut-off"
         )
     return float(cutoff)
 
@@ -453,7 +453,7 @@ def automatic_cutoff(t: ArrayLike, q: ArrayLike) -> Cutoff:
     rate = float(clock) if clock.ndim == 0 else (clock.size - 1) / float(clock[-1] - clock[0])
     if values.shape[0] < FEWEST_SAMPLES:
         raise LogError(
-            f"{values.shape[0]} samples are too few to see a spectrum ({FEWEST_SAMPLES} are needed); give a cut-off frequency"
+            f"{values.shape[0]} samples are too few for a spectrum ({FEWEST_SAMPLES} are needed); give a cut-off frequency"
         )
     if not np.all(np.isfinite(values)):
         raise LogError("positions have missing values; interpolate or cut them out before choosing a cut-off")
@@ -469,7 +469,7 @@ def choose_cutoff(rate: float, records: list[Array]) -> Cutoff:
     f, density = acceleration_spectrum(rate, *records, highest=HIGHEST_CUTOFF)
     slices = _bins(f)
     if not slices:
-        raise LogError(f"{samples} samples are too few to see a spectrum; give a cut-off frequency, or longer logs")
+        raise LogError(f"{samples} samples are too few for a spectrum; give a cut-off frequency, or longer logs")
     smooth = np.array([density[s].mean(axis=0) for s in slices])
     valleys = [None if still[j] else _valley(smooth[:, j]) for j in range(still.size)]
     moving = np.array([v is not None for v in valleys])
@@ -506,9 +506,9 @@ def choose_cutoff(rate: float, records: list[Array]) -> Cutoff:
     inside = min(max(frequency / RATIO, min(fast, frequency / EDGE)), frequency)
     noise = _noise_share(f, pooled, float(together[index]), valley, inside)
     explanation = (
-        f"cut-off {frequency:.4g} Hz, {reasons[frequency]}: {POWER:.1%} of the acceleration power of the motion lies below "
-        f"{fast:.4g} Hz, the acceleration density has its valley between motion and noise at {valley:.4g} Hz, noise would "
-        f"add {BIAS:.0%} at {limit:.4g} Hz; {int(moving.sum())} of {moving.size} channels move"
+        f"cut-off {frequency:.4g} Hz, {reasons[frequency]}: {POWER:.1%} of the acceleration power is below {fast:.4g} Hz, "
+        f"motion and noise meet at {valley:.4g} Hz, noise adds {BIAS:.0%} at {limit:.4g} Hz; {int(moving.sum())} of "
+        f"{moving.size} channels move"
     )
     lowest = min(frequency, RATIO * max(most, 0.4 * ROWS * rate / samples))
     highest = min(max(frequency, SLOW * slow), top)
@@ -565,8 +565,8 @@ def _from_positions(rate: float, bands: Array) -> Cutoff:
     slow = float(np.max(bands)) if np.any(moving) else top
     frequency = min(SLOW * slow, top)
     text = (
-        f"cut-off {frequency:.4g} Hz, {SLOW:g} times the {slow:.3g} Hz band of the positions: no channel has accelerations "
-        "above its noise, so inertias cannot be seen in this log"
+        f"cut-off {frequency:.4g} Hz, {SLOW:g} times the {slow:.3g} Hz band of the positions: accelerations are below the "
+        "noise, so inertias cannot be identified"
     )
     return Cutoff(frequency, frequency / RATIO, slow, frequency, moving, text, frequency, frequency)
 

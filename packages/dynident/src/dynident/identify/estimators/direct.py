@@ -142,7 +142,7 @@ class DIDIM(LeastSquares):
                 model, parts, share = _toward(evidence, loop, model, model_of(evidence.base, beta, known))
         if share < 1.0:
             warn(
-                "DIDIM: the estimate cannot be simulated, so the last step was shortened to {100 * share:.2g} %; use "
+                f"DIDIM: the estimate cannot be simulated, so the last step was shortened to {100 * share:.2g} %; use "
                 "recovery='physical' for consistent bodies",
                 DynidentWarning,
             )
