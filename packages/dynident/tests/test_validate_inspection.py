@@ -11,6 +11,7 @@ from benchmarks.population import population
 from identify_cases import LWR, RRR, UR10, arm, simulated_log, smooth
 
 import dynident as di
+from dynident.errors import LogError
 from dynident.identify import MAP, Regression
 from dynident.validate.diagnosis.description import other_gravities, turned_gravity
 from dynident.validate.diagnosis.inspection import Inspection, doubts_of, inspect_fit, suspicions, with_findings
@@ -172,7 +173,7 @@ def test_milliseconds_taken_for_seconds_are_told_before_all_else():
     slow = replace(log, t=1000.0 * log.t)
     sentence = "says 0.2 samples per second; are its stamps milliseconds taken for seconds (time=ms)?"
     assert di.inspect(slow, arm(RRR)).findings[0].sentence.endswith(sentence)
-    with pytest.raises(di.LogError, match=re.escape(sentence)):
+    with pytest.raises(LogError, match=re.escape(sentence)):
         Regression.from_log(arm(RRR), slow)
 
 
@@ -187,7 +188,9 @@ def test_columns_in_another_order_are_not_taken_for_a_wrong_gain():
         t=t, joints=robot.coordinate_names, position=q[:, [0, 1, 3, 4, 2, 5, 6]], effort=effort, effort_kind="joint_torque"
     )
     found = said(log, robot)
-    assert found.startswith("the positions of joint_3 and joint_4 look exchanged; check the order of the columns; the positions of")
+    assert found.startswith(
+        "the positions of joint_3 and joint_4 look exchanged; check the order of the columns; the positions of"
+    )
     assert "gain" not in found
 
 
