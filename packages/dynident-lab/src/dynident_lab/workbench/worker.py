@@ -2,8 +2,8 @@
 
 ``python -m dynident_lab.workbench.worker FOLDER`` reads job.json of the folder. It holds a lock while it works, so that a
 server that was killed and started again knows which jobs still run. An attached job (a motion of a robot, a virtual robot) ends
-with the server: its standard input is a pipe from there; the end of that pipe interrupts the command, which stops the robot. The
-command has such a pipe from the worker (``... worker --attached WORDS``), so that it ends if the worker alone is killed.
+with the server: its standard input is a pipe from there; the end of that pipe interrupts the command, which stops the robot.
+The command has such a pipe from the worker (``... worker --attached WORDS``), so that it ends if the worker alone is killed.
 """
 
 from __future__ import annotations
