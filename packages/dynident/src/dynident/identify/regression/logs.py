@@ -258,7 +258,8 @@ def _match_motors(mechanism: Mechanism, log: Log, notes: list[Finding]) -> Match
     order = [_channel(mechanism, log, actuator.name) for actuator in mechanism.actuators]
     if len(order) < mechanism.dof:
         raise LogError(
-            f"robot '{mechanism.name}' has {mechanism.dof} degrees of freedom but {len(order)} actuators; declare them"
+            f"robot '{mechanism.name}' has {mechanism.dof} degrees of freedom but {len(order)} actuators; "
+            "name its motors as [[actuator]] in a sidecar"
         )
     if any(len(actuator.coupling) > 1 for actuator in mechanism.actuators):
         raise LogError(f"robot '{mechanism.name}' has loops and motors that turn with several joints; this is not supported")
