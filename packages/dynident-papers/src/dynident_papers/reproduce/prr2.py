@@ -30,7 +30,7 @@ def _base() -> di.BaseParameters:
     return di.base_parameters(prr2.mechanism(), order=[prr2.STANDARD_NAMES[leader] for leader in prr2.BASE_LEADERS])
 
 
-@reproduction("prr2-fig-6-1", "work space", "[Roldan2017, figure 6.1]", 6, kind="virtual")
+@reproduction("prr2-fig-6-1", "work space", "[Roldan2017, figure 6.1]", 1, kind="virtual")
 def prr2_figure_6_1() -> Reproduction:
     """Sliders over their limits; the platform, and the distance to singularities."""
     found = workspace_map(prr2.mechanism(), "platform", size=61)
@@ -159,7 +159,7 @@ def _sine() -> di.Motion:
     "prr2-validation",
     "identified forces on another motion",
     "[Roldan2017, sections 6.1.5 to 6.1.7, figures 6.5 to 6.8]",
-    20,
+    2,
     kind="virtual",
 )
 def prr2_validation() -> Reproduction:

@@ -44,7 +44,7 @@ def _over(found: WorkspaceMap, motions: dict[str, di.Motion]) -> Callable[[], An
     "replalink-table-6-3",
     "excitation: condition number and joint space",
     "[Roldan2017, Table 6.3 and figures 6.14 to 6.16]",
-    40,
+    3,
     kind="virtual",
 )
 def replalink_table_6_3() -> Reproduction:
@@ -116,7 +116,7 @@ def replalink_table_6_4() -> Reproduction:
     "replalink-validation",
     "identified torques on a four-bar motion",
     "[Roldan2017, sections 6.2.6 and 6.2.7, figures 6.18 and 6.19]",
-    20,
+    1,
     kind="virtual",
 )
 def replalink_validation() -> Reproduction:

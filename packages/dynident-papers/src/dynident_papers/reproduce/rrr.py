@@ -196,7 +196,7 @@ def rrr_ik() -> Reproduction:
     "rrr-writing",
     "shares of model and PD control in the writing task (16)",
     "[Kostic2002, (16), figures 7 to 9]",
-    8,
+    3,
     kind="virtual",
 )
 def rrr_writing() -> Reproduction:
