@@ -297,7 +297,7 @@ def cft_excitation() -> Reproduction:
 
 @cache
 def fixed_offsets(steps: int = 80) -> tuple[float, float]:
-    """Return the lowest J_k of a search from Table 3 that keeps its offsets, ranges and rates, and the least share left of these.
+    """Return the lowest J_k of a search from Table 3 that keeps its offsets, ranges and rates, and what is left of them.
 
     By SLSQP on 100 points of the period; both numbers are taken on 2000.
     """

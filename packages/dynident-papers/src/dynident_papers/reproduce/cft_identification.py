@@ -293,7 +293,7 @@ def cft_log() -> Reproduction:
     t = np.linspace(0.0, 10.0, 2001)
     top = np.abs(cft.joint_motion(*cft.excitation(t))[1]).max(axis=0)
     noise = "quantised encoders and currents: within four standard deviations of what was put in"
-    sums = "slopes are held where the error is lowest, and forces with them: the friction of q1 and q2 is within 0.5 % of its height"
+    sums = "slopes are held where the error is lowest, which fixes the forces too: the curves of q1 and q2 are within 0.5 %"
     one = "with one tanh term, instead of the report's two, the error of q1 at 0.3 of the speed is above 100 %"
     known = np.isfinite(found.std)
     rows = [

@@ -202,7 +202,7 @@ def replalink_fig_6_17() -> Reproduction:
     torque = {"base parameters": Y @ np.linalg.lstsq(C, V, rcond=None)[0]}
     for k, name in ((0, "means"), (2, "optimum")):
         torque[name] = Y @ [replalink.TABLE_6_4[each][k] for each in replalink.PARAMETER_NAMES]
-    why = "the thesis' motion is not published: along Table 6.3, where its search starts, 0.8 of the speed gives the printed number"
+    why = "the thesis' motion is not published: along Table 6.3, where its search starts, 0.8 of the speed gives it"
     largest = {name: np.abs(x - torque["base parameters"]).max(axis=0) for name, x in torque.items()}
     rows = [
         Row(

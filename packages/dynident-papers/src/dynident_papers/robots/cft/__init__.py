@@ -38,7 +38,8 @@ __all__ = [
     "coriolis_matrix", "definiteness", "encoder_position", "excitation", "force_from_torque", "force_from_voltage",
     "forward_dynamics", "friction", "friction_bound", "friction_report", "gravity", "inertias_from_theta", "inverse_dynamics",
     "joint_from_cartesian", "joint_motion", "machine", "mass_matrix", "measured_references", "mechanism", "motor_gains",
-    "references_from_cartesian", "regressor", "table_four", "tool_position", "torque_from_force", "voltage_from_force", "voltage_input",
+    "references_from_cartesian", "regressor", "table_four", "tool_position",
+    "torque_from_force", "voltage_from_force", "voltage_input",
 ]  # fmt: skip
 
 

@@ -43,7 +43,7 @@ class TableFour:
             f"  {name:<28}{x:>11.4f}{f' +- {s:.2g}' if np.isfinite(s) else ' slope held':<12}{known:>11.4f}  {unit}"
             for name, x, s, known, unit in rows
         ]
-        head = f"Table 4 of [Rodriguez2002] from this log, beside the printed numbers (twelve inertias are enough: p = {self.p:.2g})"
+        head = f"Table 4 of [Rodriguez2002] from this log, beside the printed one (twelve inertias suffice: p = {self.p:.2g})"
         return "\n".join([head, *lines])
 
 
