@@ -182,6 +182,8 @@ def identify(
             parts = [*done.fit.removals, done.fit.summary(), *(score.summary() for score in done.scores if not score.training)]
             out.print(in_options("\n\n".join([*parts, done.verdict.summary()])) + "\n")
         out.print(in_options(done.summary()))
+        if is_known(robot) and (of_source := find_robot(str(robot)).parameters) is not None:
+            out.print(f"\n{of_source(done.fit)}")
         out.print(f"\nFiles: {'  '.join(map(str, written))}")
         inspected = [str(logs[0]), "--robot", str(robot), *typed(described)]
         print_next(*_next_step(output / "fit.json", done, logged, inspected))
