@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 NOTHING: Array = np.zeros(0)
 ABSOLUTE = 0.003  # of a joint's effort: less is no difference
 HARMLESS = 1.5  # times the error of the clean model on clean held-out data
+#: What a message says of a fault that the data cannot tell from the one it names first.
+ALIKE = {"clock": "A clock whose seconds are", "gravity": "of the gravity torques would look alike", "zero": "or the zero of"}
 EXPLAINED = 1.15  # times the clean error on its own held-out data: another possible robot explains the faulty log as well
 
 
@@ -71,6 +73,8 @@ def judged(outcome: Outcome, healthy: Outcome, causes: tuple[str, ...], named: t
             return "refused"
         if code in causes and all(name in sentence for name in named):
             return "right"
+        if any(phrase in sentence for cause in causes if (phrase := ALIKE.get(cause))) and all(x in sentence for x in named):
+            return "equal"
         return "failed" if code.startswith("check") else "warned"
     same = outcome.own.shape == healthy.own.shape
     if outcome.true.shape == healthy.own.shape and np.all(outcome.true <= HARMLESS * healthy.own + ABSOLUTE):
@@ -120,12 +124,12 @@ def main() -> None:
                 errors = f"own {_text(outcome.own)}, true {_text(outcome.true)}, clean {_text(healthy[subject.name].own)}"
                 print(f"{word:12s} {name} | {subject.name}, joint {joint + 1} | {errors} | {said}", flush=True)
     _print(table, [subject.name for subject in subjects])
-    reported = total["right"] + total["warned"] + total["failed"] + total["refused"] + total["SILENT"]
+    reported = sum(total[word] for word in ("right", "equal", "warned", "failed", "refused", "SILENT"))
     print(f"\n{sum(total.values()) - total['healthy']} cases of {len(chosen)} faults, {time.process_time() - start:.0f} CPU s")
-    for word in ("right", "warned", "failed", "refused", "SILENT", "harmless", "undetectable"):
+    for word in ("right", "equal", "warned", "failed", "refused", "SILENT", "harmless", "undetectable"):
         print(f"  {word:14s}{total[word]:4d}")
     if reported:
-        share = 100 * (total["right"] + total["refused"]) / reported
+        share = 100 * (total["right"] + total["equal"] + total["refused"]) / reported
         print(f"  right cause first: {share:.0f} % of what can be detected and does harm")
     print(f"healthy logs accused: {len(accused)} of {total['healthy']}")
     for text in accused:

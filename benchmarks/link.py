@@ -160,7 +160,7 @@ def kills(count: int, seed: int = 0) -> dict[str, Any]:
                 try:
                     found = sum(len(part.motion) for part in di.Log.read(place).recordings)
                 except di.DynidentError as error:
-                    empty = "samples yet" in str(error) or not Path(place, "campaign.json").exists()
+                    empty = "samples so far" in str(error) or not Path(place, "campaign.json").exists()
                     unreadable += not empty
                     found = 0
                 lost += max(0, before + known - found)

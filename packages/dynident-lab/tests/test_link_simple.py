@@ -453,9 +453,9 @@ def test_wrong_settings_are_one_sentence(machine) -> None:
     emulator = Emulator(machine)
     with pytest.raises(LinkError, match="alarm 4000"):
         SimpleServer(emulator, host="nowhere", motion_port=0, state_port=0)
-    with pytest.raises(LinkError, match="name who may connect"):
+    with pytest.raises(LinkError, match="list the allowed addresses"):
         SimpleServer(emulator, host="0.0.0.0", motion_port=0, state_port=0)
-    with pytest.raises(LinkError, match="'robot' is no IP address of a peer"):
+    with pytest.raises(LinkError, match="'robot' is not an IP address of a peer"):
         SimpleServer(emulator, host="0.0.0.0", motion_port=0, state_port=0, peers=("robot",))
     with socket.create_server(("127.0.0.1", 0)) as busy, pytest.raises(LinkError, match="alarm 4002"):
         SimpleServer(emulator, motion_port=busy.getsockname()[1], state_port=0)

@@ -305,7 +305,7 @@ def test_a_machine_becomes_an_fmu_by_its_name(folder, capsys, monkeypatch):
     assert cli.run(["export", "rrr", "--for", "fmu", "-o", "rrr.fmu"]) == 0
     captured = capsys.readouterr()
     assert "rrr.fmu (FMI 3.0, co-simulation)" in captured.out
-    assert "this FMU is for co-simulation, not model exchange" in captured.err.replace("\n", " ")
+    assert "this FMU supports co-simulation only" in captured.err.replace("\n", " ")
     text = ZipFile("rrr.fmu").read("modelDescription.xml").decode()
     assert 'name="q_ref_' in text and "ModelExchange" not in text
     assert cli.run(["export", "rrr", "--for", "fmu", "-o", "rrr.fmu", "--option", "controller=torque"]) == 0

@@ -257,7 +257,6 @@ def test_identify_with_several_logs(quick: Runner) -> None:
             lambda fit: any(row["verdict"] == "dropped" for row in fit["base_parameters"]),
         ),
         (["--estimator", "tukey"], lambda fit: fit["estimator"].startswith("IRLS(loss='tukey'")),
-        (["--estimator", "entropic"], lambda fit: fit["estimator"].startswith("Entropic")),
         (["--causal", "--filter-order", "3"], lambda fit: fit["options"] == {"order": 3, "phase": "causal"}),
         (
             ["--cutoff", "8", "--decimation", "4", "--recovery", "prior"],

@@ -49,7 +49,7 @@ def test_a_motion_on_a_description_becomes_a_log_that_identifies_it(monkeypatch,
     assert "computed_torque" in told.err and "ideal drives" in told.err
     assert data["settings"]["seed"] == 3 and data["samples"] == 4001 and data["real_time_factor"] > 0.0
     assert set(data["tracking"]) == {"shoulder", "elbow"} and data["tracking"]["elbow"]["largest"] < 1e-3
-    assert {Path(path).name for path in data["written"]} == {"run.parquet", "truth.npz", "tracking.png", "torque_split.png"}
+    assert {Path(path).name for path in data["written"]} == {"run.parquet", "truth.npz", "tracking.png"}
     assert Path("figures/tracking.png").read_bytes().startswith(b"\x89PNG")
     log = di.Log.read("run.parquet")
     assert log.effort_kind == "joint_torque" and log.truth is not None

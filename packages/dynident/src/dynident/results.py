@@ -95,7 +95,7 @@ FORMER = {
     "dynident_lab.fleet": "fleet",
     "dynident_lab.joint_reactions": "mechanics.Conditioning",
     "dynident_lab.servo": "control.Margins drive.Bode drive.Modes simulate.MachineFit simulate.MotorLoad simulate.SineResponse "
-    "simulate.Sizing simulate.StepMetrics simulate.Sweep",
+    "simulate.Sizing simulate.StepMetrics simulate.Sweep simulate.TorqueSplit",
     "dynident_lab.testbench": "testbench",
     "dynident_lab.thermal": "friction.AdvancedSecondOrder friction.FirstOrder friction.SecondOrder friction.Thermal "
     "friction.WarmFriction friction.Warming",

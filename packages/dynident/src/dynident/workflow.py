@@ -85,8 +85,7 @@ def identify(
     >>> done.verdict.ok
     True
     """
-    from dynident.identify.estimators.entropic import Entropic  # noqa: PLC0415 - `import dynident` loads this module
-    from dynident.identify.estimators.essential import contributing_parameters  # noqa: PLC0415
+    from dynident.identify.estimators.essential import contributing_parameters  # noqa: PLC0415 - `import dynident` loads this module
     from dynident.identify.estimators.least_squares import Estimator, fit_of  # noqa: PLC0415
     from dynident.identify.regression.logs import with_drive_gains  # noqa: PLC0415
     from dynident.signals.quality import note  # noqa: PLC0415
@@ -103,7 +102,7 @@ def identify(
                 raise di.DynidentError("friction laws are searched in logs as a whole; give a log that fits into memory")
             return di.fit_friction(mechanism, training, laws, options, None if projection == "gls" else projection, solver)
         if given is None:
-            rows = isinstance(solver, Estimator) and not isinstance(solver, di.MAP | di.WLS | di.OLS | Entropic)
+            rows = isinstance(solver, Estimator) and not isinstance(solver, di.MAP | di.WLS | di.OLS)
             given = di.Regression.from_logs(mechanism, training, base, projection, keep_rows=rows, **options)
         if essential is not None:
             return di.essential_parameters(given, solver, essential)

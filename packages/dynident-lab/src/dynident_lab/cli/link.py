@@ -310,12 +310,12 @@ def record(
     if tell is not None:
         return _tell(tell, output or resume)
     if (monitor is not None or live_fit is not None) and model is None:
-        raise DynidentError("--monitor and --live-fit need --model, the robot that the fit belongs to")
+        raise DynidentError("--monitor and --live-fit need a robot; give --model")
     mechanism = None if model is None else described.robot(model)  # before anything moves or is written
     watching = None if monitor is None or mechanism is None else di.monitor.Monitor(di.Fit.load(monitor, mechanism))
     for path in healthy or []:
         if watching is None:
-            raise DynidentError("--healthy raises the thresholds of --monitor; give both")
+            raise DynidentError("--healthy sets the thresholds of --monitor; give both")
         watching = watching.calibrated(di.Log.read(path))
     if live_fit is not None:
         check_output(live_fit)
@@ -343,7 +343,9 @@ def record(
         if dry_run:
             return _dry_run(loaded, settings, as_json)
         if address is None or output is None:
-            raise DynidentError("give --controller and -o, or --dry-run to see what would be done")
+            raise DynidentError(
+                "no controller or output folder; give --controller and -o, or --dry-run to preview the campaign"
+            )
         wire = link.open_controller(address, **options)
         campaign = link.Campaign.create(output, loaded, settings, wire, address, yes=yes)
     if watching is not None:
@@ -387,7 +389,7 @@ def _address(folder: Path) -> str:
 
 def _tell(word: str, folder: Path | None) -> int:
     if folder is None or not (folder / "campaign.json").is_file():
-        raise DynidentError(f"--tell needs -o with the folder of a campaign; '{folder}' is none")
+        raise DynidentError(f"--tell needs a campaign folder; '{folder}' given by -o is not one")
     if word == "continue":
         (folder / "pause").unlink(missing_ok=True)
     else:
@@ -402,7 +404,8 @@ def _predictor(mechanism: Mechanism | None, campaign: Campaign) -> Any:
     if mechanism is not None:
         if not plain or list(mechanism.coordinate_names) != known["coordinates"]:
             raise DynidentError(
-                f"--model '{mechanism.name}' cannot predict the efforts of this controller; it measures {known['effort_kind']}"
+                f"--model '{mechanism.name}' cannot predict the efforts of this controller, which measures "
+                f"{known['effort_kind']}"
             )
         model = mechanism
     else:
@@ -473,9 +476,7 @@ def _run(campaign: Campaign, predict: Any, model: Path | None, mcap: Path | None
             campaign.observe = observe
             done = campaign.run()
     except KeyboardInterrupt:
-        raise link.AbortedError(
-            f"aborted; the robot is at rest; continue with dynident record --resume {campaign.folder}"
-        ) from None
+        raise link.AbortedError(f"aborted, robot at rest; continue with dynident record --resume {campaign.folder}") from None
     if mcap is not None:  # with effort kind, gains, plan and stages, which a live writer could not know
         di.Log.read(campaign.folder).save(mcap)
     result: dict[str, Any] = {

@@ -137,7 +137,7 @@ def live(
             **search,
         )
     except KeyboardInterrupt:
-        raise link.AbortedError(f"aborted; the robot is at rest, what was recorded is in {output}") from None
+        raise link.AbortedError(f"aborted, robot at rest; recorded data are in {output}") from None
     files = made.write(output)
     if as_json:
         print_json({**made.numbers(), "files": [str(path) for path in files]})

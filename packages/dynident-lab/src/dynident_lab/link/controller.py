@@ -107,9 +107,11 @@ def decode_json(data: bytes) -> dict[str, Any]:
     try:
         found = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
-        raise LinkError(f"the controller's identity cannot be read ({error}); its version differs from ours") from error
+        raise LinkError(
+            f"the controller's identity cannot be read ({error}); update the older of controller and client"
+        ) from error
     if not isinstance(found, dict):
-        raise LinkError("the controller's identity is not a table; its version differs from ours")
+        raise LinkError("the controller's identity is not a table; update the older of controller and client")
     return found
 
 
@@ -189,7 +191,9 @@ class Identity:
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, LinkError):
                 raise
-            raise LinkError(f"the controller's identity cannot be used ({error!r}); its version differs from ours") from error
+            raise LinkError(
+                f"the controller's identity cannot be used ({error!r}); update the older of controller and client"
+            ) from error
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a record. Names, versions and rates."""
@@ -362,7 +366,8 @@ def open_controller(address: str, **options: Any) -> RemoteController:
     if make is None or not parts.hostname or parts.path not in ("", "/"):
         known = ", ".join(entries(CONTROLLERS))
         raise LinkError(
-            f"controller '{address}' is not an address of a known protocol ({known}); give one such as simple_message://127.0.0.1:11000"
+            f"controller '{address}' is not an address of a known protocol ({known}); give one such as "
+            "simple_message://127.0.0.1:11000"
         )
     place = (parts.hostname,) if port is None else (parts.hostname, port)
     try:

@@ -153,9 +153,9 @@ class LiveMonitor:
         if self.stop:
             i = int(np.argmax(np.abs(reading.torque / reading.threshold)))
             raise LinkError(
-                f"collision? external torque of '{self.monitor.joints[i]}' is {reading.torque[i]:.3g}, the model explains "
-                f"{reading.threshold[i]:.3g} at most (t = {reading.t:.3f} s of the controller): stopped; "
-                "if nothing touched the robot, calibrate with --healthy RUN"
+                f"possible collision: external torque of '{self.monitor.joints[i]}' is {reading.torque[i]:.3g}, threshold "
+                f"{reading.threshold[i]:.3g} (t = {reading.t:.3f} s): stopped; after a false alarm, calibrate with "
+                "--healthy RUN"
             )
 
 
@@ -183,7 +183,7 @@ def _to_joints(mechanism: Mechanism, joints: tuple[str, ...], identity: Identity
     matched = match(mechanism, log)
     if matched.mechanism.coordinate_names != joints:
         missing = ", ".join(sorted(set(joints) - set(matched.mechanism.coordinate_names)))
-        raise LinkError(f"the controller does not measure {missing}, which the model has; give the model of this robot")
+        raise LinkError(f"the controller does not measure {missing}, which the model contains; give the model of this robot")
 
     def affine(rows: Array | None) -> Affine:
         assert rows is not None

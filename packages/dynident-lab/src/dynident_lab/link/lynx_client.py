@@ -81,10 +81,10 @@ class LynxClient(RemoteController):
             if hello.kind == x.REFUSED:
                 raise UnreachableError(f"the controller refuses: {hello.data.decode(errors='replace')}")
             if hello.kind != x.HELLO or len(hello.data) != 21:
-                raise LinkError(f"what answers at {where} does not speak lynx; check the port")
+                raise LinkError(f"the server at {where} does not use the lynx protocol; check the port")
             version, needs = struct.unpack_from("<IB", hello.data)
             if version != x.VERSION:
-                raise LinkError(f"the controller speaks version {version} of lynx, this is {x.VERSION}; update the older one")
+                raise LinkError(f"the controller uses lynx version {version}, this client {x.VERSION}; update the older one")
             if needs:
                 if not self._key:
                     raise LinkError(f"the controller at {where} needs a key; give it with key= (--key-file)")
@@ -95,7 +95,7 @@ class LynxClient(RemoteController):
             self.close()
             if isinstance(error, LinkError):
                 raise
-            raise UnreachableError(f"what answers at {where} does not speak lynx ({error}); check the port") from error
+            raise UnreachableError(f"the server at {where} does not use the lynx protocol ({error}); check the port") from error
         end = time.monotonic() + TIMEOUT
         while self._state is None and time.monotonic() < end:
             time.sleep(0.005)  # the first measurement has the state

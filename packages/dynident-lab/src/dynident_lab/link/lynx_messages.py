@@ -59,7 +59,7 @@ def encode(frame: Frame) -> bytes:
 def decode(data: bytes) -> Frame:
     """Return the frame of some bytes, LENGTH included; `LinkError` for anything malformed."""
     if len(data) < 4 + HEAD.size or struct.unpack_from("<I", data)[0] != len(data) - 4:
-        raise LinkError(f"a packet of {len(data)} bytes is no Lynx message")
+        raise LinkError(f"a packet of {len(data)} bytes is not a Lynx message")
     comm, kind, task, sequence, crc = HEAD.unpack_from(data, 4)
     body = data[4 + HEAD.size :]
     if zlib.crc32(body) != crc:
@@ -85,7 +85,7 @@ def decode_rows(data: bytes) -> Array:
         raise LinkError(f"a table of {len(data)} bytes has no size")
     columns, rows = struct.unpack_from("<II", data)
     if not 0 < columns <= 10_000 or len(data) != 8 + 8 * rows * columns:
-        raise LinkError(f"a table says {rows} rows of {columns} numbers and has {len(data)} bytes")
+        raise LinkError(f"a table declares {rows} rows of {columns} numbers but has {len(data)} bytes")
     return np.frombuffer(data, "<f8", offset=8).astype(np.float64).reshape(rows, columns)
 
 

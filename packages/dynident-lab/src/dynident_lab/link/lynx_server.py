@@ -134,7 +134,7 @@ class LynxTask:
             self._receiving = False
             rows = np.concatenate(self._rows) if self._rows else np.empty((0, 1))
             if len(rows) < 2:
-                raise LinkError("the trajectory has less than two points")
+                raise LinkError("the trajectory has fewer than two points")
             n = len(self.emulator.limits.names)
             self.emulator.load(Motion(rows[:, 0], *(rows[:, 1 + k * n : 1 + (k + 1) * n] for k in range(3))))
             self._loaded, self._rows = True, []
@@ -257,7 +257,7 @@ class LynxTask:
 
 def busy(emulator: Emulator) -> str:
     """Return the sentence for a second client."""
-    return f"another client ({emulator.client}) has this controller; close it first"
+    return f"another client ({emulator.client}) controls this robot; close it first"
 
 
 class LynxServer(Server[LynxTask]):
@@ -272,7 +272,9 @@ class LynxServer(Server[LynxTask]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if not is_local(host) and not key:
-            raise LinkError(f"host '{host}' is on the network; lynx needs a shared key there, give key= (--key-file)")
+            raise LinkError(
+                f"host '{host}' is reachable from the network, where lynx needs a shared key; give key= (--key-file)"
+            )
         listener = open_socket(host, port, socket.SOCK_STREAM)
         super().__init__(emulator, (listener,), clock=clock)
         self.port, self._key = listener.getsockname()[1], key
@@ -284,7 +286,7 @@ class LynxServer(Server[LynxTask]):
             self._send(owner, [owner.task.measurements(rows)])
         for client in list(self._clients.values()):
             if client is not self._owner and self.clock() - client.heard > PATIENCE:
-                self.ignore("connection that has said nothing", client.name)
+                self.ignore("connection without any message", client.name)
                 self._drop(client)
 
     def _task(self, port: socket.socket, client: Client[LynxTask]) -> LynxTask:
@@ -300,7 +302,7 @@ class LynxServer(Server[LynxTask]):
         if self._owner is None:
             self._send(client, [client.task.hello()])
             return
-        self.ignore("client of a controller that another one has", client.name)
+        self.ignore("client of a controller that is in use", client.name)
         self._send(client, [x.encode(Frame(x.SESSION, x.REFUSED, data=busy(self.emulator).encode()))])
         self._drop(client)
 

@@ -260,7 +260,7 @@ def prepare_timing(real_time: bool = False, priority: int = PRIORITY) -> None:
                 os.sched_setscheduler(thread.native_id or 0, os.SCHED_FIFO, os.sched_param(priority))
         except (AttributeError, OSError, ValueError) as error:
             raise LinkError(
-                f"this system does not let the process run before others ({error}); samples may be late, or run it as root"
+                f"real-time priority is not available ({error}), so samples may be late; run as root to avoid this"
             ) from error
 
 

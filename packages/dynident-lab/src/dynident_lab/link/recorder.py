@@ -36,7 +36,9 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def check_new(folder: Path) -> None:
     """Refuse a folder that already holds something."""
     if (folder / "campaign.json").exists():
-        raise LinkError(f"'{folder}' holds a campaign; continue with dynident record --resume {folder}, or give another folder")
+        raise LinkError(
+            f"'{folder}' contains a campaign; continue with dynident record --resume {folder}, or give another folder"
+        )
     # A crash may leave the plan alone: campaign.json comes last.
     known = ("plan.json", ".plan.json.", ".campaign.json.")
     if folder.exists() and (not folder.is_dir() or any(not p.name.startswith(known) for p in folder.iterdir())):
@@ -89,7 +91,7 @@ def lock_folder(folder: Path) -> int:
         pass
     except OSError:
         os.close(handle)
-        raise LinkError(f"another process records into '{folder}'; end it first") from None
+        raise LinkError(f"another process is recording into '{folder}'; stop it first") from None
     return handle
 
 
@@ -309,7 +311,7 @@ class Recorder:
         except (OSError, DynidentError) as error:
             cause = error if isinstance(error, OSError) else error.__cause__
             if isinstance(cause, OSError) and cause.errno in FULL:
-                raise DiskFullError(f"no space to seal '{path}' ({cause.strerror}); free some space") from error
+                raise DiskFullError(f"no space to close '{path}' ({cause.strerror}); free some space") from error
             raise
         sync_folder(self.folder)
 

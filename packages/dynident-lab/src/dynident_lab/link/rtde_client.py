@@ -86,7 +86,7 @@ class RtdeClient(RemoteController):
             self.close()
             if isinstance(error, LinkError):
                 raise
-            raise UnreachableError(f"what answers at {where} does not speak RTDE ({error}); check the port") from error
+            raise UnreachableError(f"the server at {where} does not use RTDE ({error}); check the port") from error
         self._sock.settimeout(BEAT)
         threading.Thread(target=self._listen, args=(self._sock, self._closed), name="rtde client", daemon=True).start()
         return self.identity
@@ -94,7 +94,7 @@ class RtdeClient(RemoteController):
     def _agree(self, where: str) -> Identity:
         """Negotiate version and recipes, and start the samples."""
         if self._ask(x.VERSION, struct.pack(">H", x.PROTOCOL)) != b"\1":
-            raise LinkError(f"the controller at {where} does not know version 2 of RTDE; update its software")
+            raise LinkError(f"the controller at {where} does not support RTDE version 2; update its software")
         version = struct.unpack(">4I", self._ask(x.CONTROL_VERSION))
         rate = self.rate or (500.0 if version[0] >= 5 else 125.0)
         names: list[str] = [*NEEDED, *EXTRA, x.SPEED]
@@ -114,7 +114,7 @@ class RtdeClient(RemoteController):
             raise UnreachableError(f"another client writes the registers of the controller at {where}; close it first")
         self._inputs = x.Recipe(answer[0], x.SENT, types)
         if self._ask(x.START) != b"\1":
-            raise LinkError(f"the controller at {where} does not start its samples; check its log")
+            raise LinkError(f"the controller at {where} does not send samples; check its log")
         self._extras = [name for name in EXTRA if name in names]
         wide = {name: self._outputs.body[name].shape for name in self._extras}
         columns = [f"{name}_{i + 1}" if shape else name for name, shape in wide.items() for i in range(*shape or (1,))]
@@ -227,7 +227,7 @@ class RtdeClient(RemoteController):
         state, bits = row[x.STATE], int(row["robot_status_bits"])
         self.cut = state == x.SILENT
         if state == x.JUMPED:
-            return "the program on the robot was sent a setpoint too far away and has stopped the robot; check the plan"
+            return "the program on the robot received a setpoint that is too far away and stopped the robot; check the plan"
         if self.cut or not bits & PLAYING:
             return "the program on the robot has " + ("lost this client" if self.cut else "been stopped; look at the robot")
         return None

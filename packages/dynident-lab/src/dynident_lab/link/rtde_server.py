@@ -191,9 +191,9 @@ class RtdeServer(Server[RtdeTask]):
     ) -> None:
         sensors, rate = emulator.robot.sensors, round(1.0 / emulator.period)
         if len(emulator.limits.names) != 6 or sensors.effort != "motor_current" or sensors.side != "joint":
-            raise LinkError(f"robot '{emulator.robot.mechanism.name}' is none of Universal Robots; RTDE serves ur5e")
+            raise LinkError(f"robot '{emulator.robot.mechanism.name}' is not a Universal Robots arm; RTDE serves ur5e")
         if rate not in SOFTWARE:
-            raise LinkError(f"a controller of Universal Robots has 125 or 500 samples per second, not {rate}; give one of them")
+            raise LinkError(f"rate is {rate} Hz; Universal Robots controllers use 125 or 500 Hz")
         allowed = allowed_peers(host, peers, "RTDE")
         self.program = RtdeProgram(emulator, silence, clock)
         self.remote = True  # remote-control mode: programs from the network run

@@ -145,8 +145,8 @@ def steps_of(plan: Plan, settings: Settings) -> list[Step]:
     cycles, motion = settings.cycles or plan.cycles, plan.curve.duration
     if cycles * settings.repetitions > MOST_CYCLES:
         raise LinkError(
-            f"the campaign has {settings.repetitions:.6g} repetitions of {cycles:.6g} cycles; {MOST_CYCLES} are run at most: "
-            "lower repetitions or cycles"
+            f"the campaign has {settings.repetitions:.6g} repetitions of {cycles:.6g} cycles, above the limit of "
+            f"{MOST_CYCLES}; lower repetitions or cycles"
         )
     pause = max(0.0, plan.period - motion) if settings.duty is None else motion * (1.0 / settings.duty - 1.0)
     out = []
@@ -163,7 +163,9 @@ def warmest_of(temperatures: ArrayLike, limit: float) -> float:
     """Return the largest of some temperatures, of which a start below a limit needs one at least [degree Celsius]."""
     known = np.asarray(temperatures, dtype=np.float64)
     if not np.isfinite(known).any():
-        raise LinkError(f"the start waits for temperatures below {limit:g} degC but the controller reports none; leave it out")
+        raise LinkError(
+            f"the start waits for temperatures below {limit:g} degC but the controller reports none; omit the temperature"
+        )
     return float(np.nanmax(known))
 
 

@@ -107,7 +107,7 @@ class SimpleClient(RemoteController):
                 if not data["yours"] and not data["client"]:
                     raise LinkError(f"port {self.port} of {self.host} is not a motion port; exchange it with the state port")
                 if not data["yours"]:
-                    raise BusyError(f"another client ({data['client']}) has this controller; close it first")
+                    raise BusyError(f"another client ({data['client']}) controls this robot; close it first")
             self._feedback = Wire(self.host, self.state_port, self.transport, self.order)
             if self._ours:
                 self._subscribe()
@@ -117,8 +117,8 @@ class SimpleClient(RemoteController):
             if isinstance(error, LinkError):
                 raise
             raise UnreachableError(
-                f"the controller at {self._motion.name} does not answer as simple_message ({error}); check port and byte "
-                "order, and that it lets this computer in"
+                f"the controller at {self._motion.name} does not answer as simple_message ({error}); check port, byte order "
+                "and access rights of this computer"
             ) from error
         self._queue, self._closed = queue.Queue(), threading.Event()
         self._told, self._placed = threading.Event(), threading.Event()
@@ -126,7 +126,7 @@ class SimpleClient(RemoteController):
         threading.Thread(target=self._listen, args=listener, name="feedback", daemon=True).start()
         if not self._ours and not self._placed.wait(FEEDBACK):
             self.close()
-            raise UnreachableError(f"the state port {self._feedback.name} does not say where the robot is; check the port")
+            raise UnreachableError(f"the state port {self._feedback.name} sends no robot position; check the port")
         self._told.wait(TIMEOUT if self._ours else 0.5)  # its first STATUS, if it sends any
         return self.identity
 

@@ -156,7 +156,7 @@ def _read_exact(body: bytes, mark: str) -> Message:
         raise LinkError(f"a POINT has {len(body)} bytes of data; it needs 8 at least")
     sequence, n = struct.unpack_from(f"{mark}2i", body)
     if not 0 <= n <= 1000 or len(body) != 16 + 24 * n:
-        raise LinkError(f"a POINT says {n} joints and has {len(body)} bytes of data")
+        raise LinkError(f"a POINT declares {n} joints but has {len(body)} bytes of data")
     x = _finite(struct.unpack_from(f"{mark}{1 + 3 * n}d", body, 8), POINT)
     q, v, a = (x[1 + k * n : 1 + (k + 1) * n] for k in range(3))
     return Message(POINT, sequence=sequence, valid=EVERYTHING, time=x[0], q=q, v=v, a=a)
@@ -167,7 +167,7 @@ def _read_trajectory(body: bytes, mark: str, comm: int, reply: int) -> Message:
         raise LinkError(f"a JOINT_TRAJ has {len(body)} bytes of data; it needs 52 for every point and 4 for their number")
     count = struct.unpack_from(f"{mark}i", body, len(body) - 4)[0]
     if count != (len(body) - 4) // 52 or count > MOST_POINTS:
-        raise LinkError(f"a JOINT_TRAJ says {count} points and has {(len(body) - 4) // 52}; at most {MOST_POINTS} fit")
+        raise LinkError(f"a JOINT_TRAJ declares {count} points but has {(len(body) - 4) // 52}; at most {MOST_POINTS} fit")
     points = tuple(_read_point(body[52 * i : 52 * i + 52], mark, comm, reply) for i in range(count))
     return Message(JOINT_TRAJ, comm, reply, points=points)
 
@@ -195,7 +195,7 @@ class Framer:
             length = self._head.unpack_from(self._buffer, at)[0]
             if not self._least <= length <= LARGEST:
                 self._buffer.clear()
-                raise LinkError(f"LENGTH is {length}; no message has that, check protocol, port and byte order")
+                raise LinkError(f"LENGTH is {length}, which no message has; check protocol, port and byte order")
             end = at + self._more + length
             if len(self._buffer) < end:
                 break
@@ -220,7 +220,7 @@ def decode_samples(data: bytes, order: str = "little") -> Samples:
     joints, rows = struct.unpack_from(f"{ORDERS[order]}2i", data)
     width = 3 + 4 * joints
     if not (0 < joints <= 1000 and rows >= 0) or len(data) != 8 + 8 * rows * width:
-        raise LinkError(f"a SAMPLES message says {rows} samples of {joints} joints and has {len(data)} bytes of data")
+        raise LinkError(f"a SAMPLES message declares {rows} samples of {joints} joints but has {len(data)} bytes of data")
     table = np.frombuffer(data, f"{ORDERS[order]}f8", offset=8).astype(np.float64).reshape(rows, width)
     if not (np.isfinite(table[:, :2]).all() and (np.abs(table[:, 0]) < 2.0**53).all()):
         raise LinkError("a SAMPLES message has an index or a clock that is not finite")

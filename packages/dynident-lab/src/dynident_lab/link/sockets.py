@@ -100,7 +100,7 @@ def check_address(host: str, what: str) -> ipaddress.IPv4Address | ipaddress.IPv
     try:
         return ipaddress.ip_address(host)
     except ValueError:
-        raise LinkError(f"alarm 4000: '{host}' is no IP address of {what}; give one such as 127.0.0.1") from None
+        raise LinkError(f"alarm 4000: '{host}' is not an IP address of {what}; give one such as 127.0.0.1") from None
 
 
 def is_local(host: str) -> bool:
@@ -113,7 +113,8 @@ def allowed_peers(host: str, peers: Iterable[str], protocol: str) -> set[str]:
     allowed = {str(check_address(peer, "a peer")) for peer in peers}
     if not is_local(host) and not allowed:
         raise LinkError(
-            f"host '{host}' is on the network and {protocol} has no authentication; name who may connect with peers= (--peer)"
+            f"host '{host}' is reachable from the network and {protocol} has no authentication; list the allowed addresses "
+            "with peers= (--peer)"
         )
     return allowed
 
@@ -349,7 +350,7 @@ class Server(ABC, Generic[TaskT]):
         for group, most in ((same, MOST_PER_ADDRESS), (all_, MOST_CLIENTS)):
             if len(group) >= most:
                 silent = min((c for c in group if c is not self._owner), key=lambda c: (c.spoke, c.heard))
-                self.ignore("too many clients: the one that was silent for longest is dropped", silent.name)
+                self.ignore("too many clients: the longest idle client is disconnected", silent.name)
                 self._drop(silent)
         handle = (wire.sock if wire is not None else port).fileno()
         client = Client[TaskT](port, (handle, name), self._framer(port), self.clock(), wire)
@@ -408,7 +409,7 @@ class Server(ABC, Generic[TaskT]):
         try:
             wire.send(data)
         except OSError as error:
-            self.ignore("client that has left or does not read", client.name, str(error))
+            self.ignore("client that disconnected or does not read", client.name, str(error))
             self._drop(client, 4004)
             return
         if wire.behind != behind:

@@ -187,7 +187,9 @@ def _same(folder: Path, plan: Plan, settings: Settings, identity: Identity) -> N
         ("robot", identity.identity, about["controller"]["identity"]),
     ):
         if now != then:
-            raise LinkError(f"'{folder}' holds a campaign with {what} {then}, not {now}; give the same, or a new folder")
+            raise LinkError(
+                f"'{folder}' contains a campaign with {what} {then}, not {now}; give the same value, or a new folder"
+            )
 
 
 def _state(folder: Path, asked: dict[str, Any]) -> tuple[int, float, Any]:
@@ -201,10 +203,12 @@ def _state(folder: Path, asked: dict[str, Any]) -> tuple[int, float, Any]:
         hints = {"done": int, "clock": float, "plant": Any}
         done, clock, plant = (stored(state, key, hint, "state") for key, hint in hints.items())
     except (OSError, ContentError, DynidentError) as error:
-        raise LinkError(f"'{file}' cannot be read ({error}); begin again in a new folder") from error
+        raise LinkError(f"'{file}' cannot be read ({error}); start again in a new folder") from error
     differ = [f"{key} {then.get(key)}, not {value}" for key, value in asked.items() if then.get(key) != value]
     if differ or then != asked:
-        raise LinkError(f"'{folder}' was begun with {'; '.join(differ) or 'other options'}: give the same, or a new folder")
+        raise LinkError(
+            f"'{folder}' was started with {'; '.join(differ) or 'other options'}; give the same values, or a new folder"
+        )
     return done, clock, plant
 
 
@@ -219,8 +223,8 @@ def _cool_down(plant: Plant, limit: float) -> float:
         if warmest < limit:
             return float(waited)
     raise LinkError(
-        f"the robot is at {warmest:.3g} degC after {LONGEST_COOLING / 3600.0:g} h of rest and starts below {limit:g} degC; "
-        "its surroundings are warmer, give a higher limit"
+        f"the robot still has {warmest:.3g} degC after {LONGEST_COOLING / 3600.0:g} h of rest, but must start below "
+        f"{limit:g} degC; give a limit above the ambient temperature"
     )
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from dynident.simulate.closed_loop import ClosedLoop
 
 estimation: Any = import_module("dynident.identify")  # the package, not the function di.identify
-OF_FACTORS = ("map", "wls", "ols", "entropic")  # triangles are enough for these; the others look at single rows
-OF_ROWS = ("gls", "huber", "tukey", "tls", "ml", "iv", "didim", "output-error")
+OF_FACTORS = ("map", "wls", "ols")  # triangles are enough for these; the others look at single rows
+OF_ROWS = ("gls", "huber", "tukey", "tls", "iv", "didim", "output-error")
 RULES = ("auto", "physical", "prior", "minimum_norm")
 
 EstimatorName = Annotated[
@@ -158,8 +158,6 @@ def check_estimator(name: str, recovery: str, known: di.Knowledge | None) -> Non
     """Refuse options that do not go together."""
     if name == "map" and recovery == "minimum_norm":
         raise DynidentError("--recovery minimum_norm is a rule of least squares alone; add --estimator wls")
-    if name == "entropic" and recovery != "auto":
-        raise DynidentError(f"--recovery {recovery}: bodies of the estimator entropic are always possible; leave it out")
     if name != "map" and known is not None:
         raise DynidentError(f"known masses and centres need the estimator map, not '{name}'; leave --estimator out")
 
@@ -172,8 +170,6 @@ def estimator_of(
     rule = "physical" if recovery == "auto" else recovery
     if name == "map":
         return di.MAP(recovery=rule, known=known)
-    if name == "entropic":
-        return estimation.Entropic()
     if name in ("didim", "output-error") and loop is None:
         raise DynidentError(f"--estimator {name} simulates the robot with its controller; say which one with --loop")
     instruments: dict[str, Any] = {} if period is None else {"instruments": "periods", "period": period}
@@ -184,7 +180,6 @@ def estimator_of(
         "huber": lambda: estimation.IRLS(recovery=rule),
         "tukey": lambda: estimation.IRLS(loss="tukey", recovery=rule),
         "tls": lambda: estimation.TLS(recovery=rule),
-        "ml": lambda: estimation.ML(recovery=rule),
         "iv": lambda: estimation.IV(recovery=rule, **instruments),
         "didim": lambda: estimation.DIDIM(loop=loop, recovery=rule),
         "output-error": lambda: estimation.OutputError(loop=loop, recovery=rule),

@@ -196,4 +196,4 @@ def _check_files(output: Path | None, truth: Path | None, figures: Path | None) 
 
 
 def _run_figures(run: Run) -> dict[str, Figure]:
-    return {"tracking": run.plot(), "torque_split": run.torque_split().plot()}
+    return {"tracking": run.plot()}

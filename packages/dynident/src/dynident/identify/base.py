@@ -39,31 +39,17 @@ RECOVERIES = ("prior", "minimum_norm")
 
 @dataclass(frozen=True, eq=False)
 class BaseParameters(Result):
-    """The identifiable combinations beta = K phi.
+    """The identifiable combinations beta = K phi."""
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot they belong to.
-    columns : ndarray of int, (b,)
-        Standard parameters that lead the combinations; their regressor columns are the base regressor.
-    regrouping : ndarray, (b, p)
-        K, with K[:, columns] = 1.
-    unidentifiable : tuple of str
-        Standard parameters without any effect on torques.
-    seen : ndarray of bool, (n, b)
-        Which base columns each coordinate's torque depends on at all.
-    rank_gap : float
-        How clear-cut the rank is; large is safe. The smaller of two ratios of the smallest kept to the largest rejected:
-        of singular values of the scaled regressor, and of sizes of its columns (a column is compared with those of its unit,
-        and left out before scaling when it has no effect).
-    """
-
-    mechanism: Mechanism
+    mechanism: Mechanism  #: Robot they belong to
+    #: (b,), standard parameters that lead the combinations; their regressor columns are the base regressor
     columns: NDArray[np.int64]
-    regrouping: Array
-    unidentifiable: tuple[str, ...]
-    seen: NDArray[np.bool_]
+    regrouping: Array  #: (b, p), K, with K[:, columns] = 1
+    unidentifiable: tuple[str, ...]  #: Standard parameters without any effect on torques
+    seen: NDArray[np.bool_]  #: (n, b), which base columns each coordinate's torque depends on at all
+    #: How clear-cut the rank is; large is safe. The smaller of two ratios of the smallest kept to the largest rejected: of
+    #: singular values of the scaled regressor, and of sizes of its columns (a column is compared with those of its unit, and
+    #: left out before scaling when it has no effect).
     rank_gap: float
 
     def __repr__(self) -> str:

@@ -55,25 +55,16 @@ class Undetermined:
 
 @dataclass(frozen=True)
 class Observability:
-    """How well one base parameter is known.
+    """How well one base parameter is known."""
 
-    Parameters
-    ----------
-    name, expression, unit : str
-        The base parameter.
-    value, std, relative : float
-        Estimate, its standard deviation, and their ratio (infinite when it is not visible in the data).
-    verdict : str
-        "good" (standard deviation up to 10 % of the value), "poor" (up to 50 %), "insignificant" (not clearly different
-        from zero), "not excited" (the data do not show it, or only its sum with others) or "dropped" (not essential).
-    """
-
-    name: str
-    expression: str
-    unit: str
-    value: float
-    std: float
-    relative: float
+    name: str  #: Base parameter
+    expression: str  #: It, as a sum of standard parameters
+    unit: str  #: Its unit
+    value: float  #: Estimate
+    std: float  #: Its standard deviation
+    relative: float  #: Their ratio; infinite when it is not visible in the data
+    #: "good" (standard deviation up to 10 % of the value), "poor" (up to 50 %), "insignificant" (not clearly different from
+    #: zero), "not excited" (the data do not show it, or only its sum with others) or "dropped" (not essential)
     verdict: str
 
 

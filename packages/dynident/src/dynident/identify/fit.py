@@ -41,21 +41,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Fit(Tabular, Result):
-    """The identified model and its uncertainty.
+    """The identified model and its uncertainty."""
 
-    Parameters
-    ----------
-    data : Regression
-        The regression data, with the robot as described.
-    posterior : Posterior
-        Estimated parameters, covariance, residuals.
-    notes : tuple of Finding
-        Decisions and warnings, each with a code, a severity and a sentence.
-    """
-
-    data: Regression
-    posterior: Posterior
-    notes: tuple[Finding, ...] = ()
+    data: Regression  #: The regression data, with the robot as described
+    posterior: Posterior  #: Estimated parameters, covariance, residuals
+    notes: tuple[Finding, ...] = ()  #: Decisions and warnings, each with a code, a severity and a sentence
 
     @cached_property
     def model(self) -> Mechanism:

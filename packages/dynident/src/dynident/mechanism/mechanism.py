@@ -199,7 +199,7 @@ class Mechanism(Result):
         return CompiledFunction(self, name, frame)
 
     def plot(self, q: ArrayLike | None = None) -> Figure:
-        """Draw the robot in space, with the frames of its links, beside the graph of its bodies and joints."""
+        """Draw the robot in space, with the frames of its links."""
         from dynident.mechanism.describe import plot_mechanism  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_mechanism(self, q)

@@ -25,7 +25,7 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.results import Result, stored
 from dynident.signals.log import MINIMUM_SAMPLES, Log
-from dynident.simulate.analysis import TorqueSplit, TrackingError, plot_tracking, split_torques, tool_of, tracking_error
+from dynident.simulate.analysis import TrackingError, plot_tracking, tool_of, tracking_error
 from dynident.simulate.layout import Signals
 from dynident.simulate.thermal import Heat
 
@@ -200,10 +200,6 @@ class Run(Result):
         zero = np.zeros_like(error)
         columns = ("tool.x", "tool.y", "tool.z", "tool")
         return tracking_error(Motion(self.truth.t, zero, zero, zero), Motion(self.truth.t, error, zero, zero), columns)
-
-    def torque_split(self) -> TorqueSplit:
-        """Return where the motor torques went: inertia, velocity, gravity, friction, the drives themselves."""
-        return split_torques(self.robot, self.truth)
 
     def plot(self, coordinates: Sequence[str] | None = None) -> Figure:
         """Draw what was wanted, what happened and the error between them, for all or some coordinates."""

@@ -93,24 +93,13 @@ SIGMOID_NOTE = (
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """Measurements of one axis without a robot: ``effort = sum_i x_i fixed_i + f(state; rho, eta)``.
+    """Measurements of one axis without a robot: ``effort = sum_i x_i fixed_i + f(state; rho, eta)``."""
 
-    Parameters
-    ----------
-    effort : array_like, (N,)
-        Torque or force [N m or N]. Samples at a limit (saturated) are left out, with a warning.
-    state : State or array_like, (N,)
-        Velocity, and what else the law looks at.
-    fixed : mapping of str to array_like (N,), optional
-        Columns of the other linear parameters by name, as in ``{"J": a, "Qa": cos(q), "Qb": -sin(q)}``.
-    name : str
-        Name of the axis.
-    """
-
-    effort: ArrayLike
-    state: State | ArrayLike
+    effort: ArrayLike  #: (N,), torque or force [N m or N]. Samples at a limit (saturated) are left out, with a warning.
+    state: State | ArrayLike  #: (N,), velocity, and what else the law looks at
+    #: (N,), columns of the other linear parameters by name, as in ``{"J": a, "Qa": cos(q), "Qb": -sin(q)}``
     fixed: Mapping[str, ArrayLike] = field(default_factory=dict)
-    name: str = "axis"
+    name: str = "axis"  #: Name of the axis
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -434,39 +434,20 @@ CACHE = 256e6
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """A uniformly sampled motion of a robot with its efforts, as `fit_friction` takes it.
+    """A uniformly sampled motion of a robot with its efforts, as `fit_friction` takes it."""
 
-    Parameters
-    ----------
-    motion : Motion
-        Motion of N samples.
-    effort : array (N, k)
-        Efforts of the joints; motor torques of a robot with loops [N m or N].
-    decimator : Decimator
-        Low-pass and decimation of the rows; none by default.
-    skip : tuple of str
-        Joints whose efforts are not used.
-    moving : array of bool (N, k), optional
-        Samples in which each joint moves; rows of others are not used.
-    temperature : array (N, k), optional
-        Temperatures [degree Celsius], for laws that depend on them.
-    load : array (N, k), optional
-        Torques of the bodies on the joints, for laws that depend on them; by the model of a fit without laws when omitted.
-    logged : array (N, k), optional
-        Efforts before any filter, which show where they were limited.
-    stretches : int, optional
-        Number of stretches of time whose data are kept apart.
-    """
-
-    motion: Motion
-    effort: Array
+    motion: Motion  #: Motion of N samples
+    effort: Array  #: (N, k), efforts of the joints; motor torques of a robot with loops [N m or N]
+    #: Low-pass and decimation of the rows; none by default
     decimator: Decimator = field(default_factory=lambda: Decimator(1, 1.0))
-    skip: tuple[str, ...] = ()
-    moving: NDArray[np.bool_] | None = None
-    temperature: Array | None = None
+    skip: tuple[str, ...] = ()  #: Joints whose efforts are not used
+    moving: NDArray[np.bool_] | None = None  #: (N, k), samples in which each joint moves; rows of others are not used
+    temperature: Array | None = None  #: (N, k), temperatures [degree Celsius], for laws that depend on them
+    #: (N, k), torques of the bodies on the joints, for laws that depend on them; by the model of a fit without laws when
+    #: omitted
     load: Array | None = None
-    stretches: int | None = None
-    logged: Array | None = None
+    stretches: int | None = None  #: Number of stretches of time whose data are kept apart
+    logged: Array | None = None  #: (N, k), efforts before any filter, which show where they were limited
 
     def compressed(self, rows: Rows, base: BaseParameters) -> tuple[Regression, dict[str, list[float]]]:
         """Return its regression data, and the residuals at rest."""

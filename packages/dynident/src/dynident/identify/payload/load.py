@@ -26,48 +26,25 @@ UPPER = ([0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2])  # Ixx Ixy Ixz Iyy Iyz Izz
 
 @dataclass(frozen=True, eq=False)
 class Payload(Result):
-    """An identified load.
+    """An identified load."""
 
-    Parameters
-    ----------
-    parameters : ndarray, (10,)
-        ``m mx my mz Ixx Ixy Ixz Iyy Iyz Izz`` in the frame of the link that carries it, inertia about its origin; NaN where
-        the data show none of it, or only its sum with others.
-    covariance : ndarray, (10, 10)
-        Their covariance, NaN alike.
-    names, values, std : tuple of str, ndarray (k,), ndarray (k,)
-        Base parameters of the load as they were estimated, and their standard deviations.
-    frame : str
-        The link.
-    reach : float
-        Largest plausible distance of the centre of mass from that frame [m].
-    heaviest : float
-        Largest plausible mass [kg].
-    bias, bias_std : ndarray (6,), optional
-        Offset of a wrist sensor, force and moment [N, N m], and its standard deviation; NaN where poses do not tell it from
-        the load.
-    gravity, gravity_std : ndarray (3,), float, optional
-        Gravity in the base frame, where it was estimated [m/s^2], and the standard deviation of its direction [rad].
-    notes : tuple of str
-        How it was found.
-    doubts : tuple of str
-        What the data themselves speak against, such as a base that is not level.
-    """
-
+    #: (10,), ``m mx my mz Ixx Ixy Ixz Iyy Iyz Izz`` in the frame of the link that carries it, inertia about its origin; NaN
+    #: where the data show none of it, or only its sum with others
     parameters: Array
-    covariance: Array
-    names: tuple[str, ...] = ()
-    values: Array = field(default_factory=lambda: np.zeros(0))
-    std: Array = field(default_factory=lambda: np.zeros(0))
-    frame: str = ""
-    reach: float = np.inf
+    covariance: Array  #: (10, 10), their covariance, NaN alike
+    names: tuple[str, ...] = ()  #: Base parameters of the load as they were estimated
+    values: Array = field(default_factory=lambda: np.zeros(0))  #: (k,), their values
+    std: Array = field(default_factory=lambda: np.zeros(0))  #: (k,), their standard deviations
+    frame: str = ""  #: The link
+    reach: float = np.inf  #: Largest plausible distance of the centre of mass from that frame [m]
+    #: (6,), offset of a wrist sensor, force and moment [N, N m]; NaN where poses do not tell it from the load
     bias: Array | None = None
-    bias_std: Array | None = None
-    gravity: Array | None = None
-    gravity_std: float | None = None
-    notes: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
-    heaviest: float = np.inf
+    bias_std: Array | None = None  #: (6,), its standard deviation
+    gravity: Array | None = None  #: (3,), gravity in the base frame, where it was estimated [m/s^2]
+    gravity_std: float | None = None  #: Standard deviation of its direction [rad]
+    notes: tuple[str, ...] = ()  #: How it was found
+    doubts: tuple[str, ...] = ()  #: What the data themselves speak against, such as a base that is not level
+    heaviest: float = np.inf  #: Largest plausible mass [kg]
     derived = ("mass", "mass_std", "com", "com_std", "inertia", "inertia_std", "plausible", "findings", "conventions")
 
     @property

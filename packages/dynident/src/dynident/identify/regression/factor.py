@@ -465,7 +465,7 @@ class Samples:
     decimator: Decimator
     part: Callable[[int, int], Part]  # from a first to a last sample (not included)
     states: tuple[int, tuple[Array, ...]]  # every k-th position and velocity, and k before them: the period is looked for there
-    longest: int | None = None  # samples of a part, at least; `PART` if None
+    longest: int | None = None  # samples of a part, at least; half of `PART` if None
     moving: NDArray[np.bool_] | None = None  # (N, k) False where a joint stands
 
     @classmethod
@@ -574,7 +574,7 @@ class Tiles:
         while first < len(self.inputs):
             begin, last = self.inputs[first].start, first + 1
             while last < len(self.inputs) and (
-                self.inputs[last].stop - begin <= (self.given.longest or PART)
+                self.inputs[last].stop - begin <= (self.given.longest or PART // 2)
                 or last - first < cores()  # all cores have a tile
             ):
                 last += 1

@@ -55,6 +55,7 @@ MOVED = 1e-3  # rad or m: a joint that is left out and moved by more is named
 MOTOR_EFFORTS = ("motor_torque", "motor_current", "voltage")
 WORTH = 0.25  # of the longest piece of a log with gaps: a shorter one would widen the band of all
 STEP = 1.6  # ratio of neighbouring cut-offs that are tried
+SLOWEST = 1.0  # samples per second: no robot is identified from fewer
 FEWEST = 7.0  # band times length of the shortest log: some rows are left when the ends are gone
 RATIO, EDGE = 2.5, 1.25  # cut-off over band: as wanted, and at least
 BEYOND = 5.0  # band of the accelerations over that of the positions from which on a cut-off is tested by lower ones
@@ -383,6 +384,8 @@ def preparation_for(
     known = [each.name for each in fields(Options)]
     if unknown := sorted(set(options) - set(known)):
         raise IdentificationError(f"unknown option {', '.join(map(repr, unknown))}; options of prepare are {', '.join(known)}")
+    if said := slow_clock(piece.whole):
+        raise LogError(said)
     asked = Options(**options)
     found = Preparation(piece, asked, between)
     if found.moving is None or asked.decimation != "auto":
@@ -399,6 +402,16 @@ def preparation_for(
         text = f"{how}: only {first:.0%} of rows of {long:.2g} s have no standing joint in them (decimation= decides otherwise)"
         found.explanation += f"\n{text}"
     return found
+
+
+def slow_clock(log: Log) -> str:
+    """Return what is wrong with the clock of a log that has too few samples per second for any motion, else an empty text."""
+    if len(log) < 2 or log.rate >= SLOWEST:
+        return ""
+    return (
+        f"the clock of log '{log.name}' says {log.rate:.3g} samples per second; are its stamps milliseconds taken for seconds "
+        "(time=ms)?"
+    )
 
 
 def _usable(rows: Rows, prepared: Preparation) -> float:

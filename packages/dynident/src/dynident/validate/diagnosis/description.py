@@ -22,7 +22,7 @@ ALONE = 3.0  # ... and of a single joint, beside the others where several are kn
 SEVERAL = 3  # joints
 KNOWN = 0.1  # relative deviation of such a ratio up to which it is known, ...
 ROUGHLY = 0.2  # ... and up to which it can support what the data say themselves, ...
-SUPPORTS = 0.5  # ... if it has the same logarithm but for this part
+LEAST = 0.2  # ... if its logarithm differs from that of the others by so much and is nearer to what they say
 ALIKE = 1.25  # ratios that are equal up to wrong masses
 TINY = 1e-6  # of a variance: smaller is not plausible
 # Gravity
@@ -133,7 +133,7 @@ def doubted_gain(
     ratio = np.log(np.where(known, ratios.gain, 1.0))
     others = {int(i): known & (np.arange(len(names)) != i) for i in np.flatnonzero(known)}
     beside = {i: float(ratio[i] - np.median(ratio[own])) for i, own in others.items() if own.any()}
-    beside = {i: x for i, x in beside.items() if abs(x) > (1.0 - SUPPORTS) * np.log(GAIN)}
+    beside = {i: x for i, x in beside.items() if abs(x) > LEAST}
     W = equations(motion) if beside else np.zeros((0, 0, 0))
     left = rows_left(W, independent) if beside else 0.0
     if not left:
@@ -141,7 +141,7 @@ def doubted_gain(
     products, found = Products.of(W, measured), list[tuple[float, Finding]]()
     for i, x in beside.items():
         gain = likely_gain(products, i, left)
-        if not 1.0 / GAIN < gain < GAIN and abs(x - np.log(gain)) < SUPPORTS * abs(np.log(gain)):
+        if not 1.0 / GAIN < gain < GAIN and abs(x - np.log(gain)) < abs(x):
             said = (
                 f"the efforts of {names[i]} look about {gain:.2g} times what the other joints need, and "
                 f"{np.exp(x):.2g} times what the description needs beside them; check gain, unit and gear"
