@@ -56,8 +56,8 @@ def close_positions(
     if bad >= 0:
         where = ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, x[bad], strict=True))
         raise DynidentError(
-            f"robot '{mechanism.name}' cannot follow the motion at sample {first + bad} ({where}): out of reach, or "
-            "through a singularity where the branch is lost; use a smaller motion or another region"
+            f"robot '{mechanism.name}' cannot follow the motion at sample {first + bad} ({where}): out of reach or through "
+            "a singularity; use a smaller motion or another region"
         )
     rows = sorted({0, x.shape[0] // 2, x.shape[0] - 1}) if x.shape[0] else []
     gaps = branch.gaps(out[rows])

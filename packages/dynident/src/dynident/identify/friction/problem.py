@@ -396,9 +396,7 @@ def shape_bounds(laws: Sequence[FrictionLaw], velocities: Sequence[Array], names
             continue
         speed = float(np.max(np.abs(v), initial=0.0))
         if speed == 0.0:
-            raise IdentificationError(
-                f"joint '{name}' never moves, so the shape of its friction cannot be seen; leave its law out"
-            )
+            raise IdentificationError(f"joint '{name}' never moves, so its friction law cannot be fitted; omit it")
         slow = float(np.quantile(np.abs(v[v != 0.0]), SLOWEST))
         (low, high), (_, resolved) = law.shape_range(speed).T, law.shape_range(slow).T
         parts.append(np.stack([np.where((low > 0.0) & (resolved < high), np.maximum(low, resolved), low), high], axis=1))
@@ -745,8 +743,8 @@ def direction_note(name: str, v: Array) -> list[Finding]:
         return []
     way = "no" if max(forward, backward) < DRIVEN else "one"
     text = (
-        f"joint '{name}' moved in {way} direction ({100 * forward:.1f} % of the samples forward, {100 * backward:.1f} % "
-        "backward): its Coulomb friction cannot be distinguished from an offset or gravity; move it in both directions"
+        f"joint '{name}' moved in {way} direction ({100 * forward:.1f} % forward, {100 * backward:.1f} % backward): Coulomb "
+        "friction is not separable from an offset; move it in both directions"
     )
     return [note("one_direction", text, "warning", f"position:{name}")]
 
@@ -765,6 +763,6 @@ def limited(effort: Array) -> NDArray[np.bool_]:
 
 def limit_note(name: str, cut: NDArray[np.bool_], used: bool) -> Finding:
     """Say what was done about a saturated effort."""
-    what = "they bias the fit: cut them from the log" if used else "they were left out"
+    what = "they bias the fit: remove them from the log" if used else "they were left out"
     text = f"effort of joint '{name}' is saturated in {int(cut.sum())} samples ({100 * cut.mean():.1f} %); {what}"
     return note("saturated", text, "warning", f"effort:{name}")

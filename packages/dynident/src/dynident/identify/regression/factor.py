@@ -409,9 +409,9 @@ def moving_rows(moving: NDArray[np.bool_], decimator: Decimator, names: Sequence
     if np.any(share < FEW):
         worst = int(np.argmin(share))
         text = (
-            f"leaving out what is near standstill leaves {int(usable[:, worst].sum())} of {usable.shape[0]} rows of "
-            f"'{names[worst]}', because a row averages over {decimator.taps.size / decimator.rate:.2g} s; give decimation=1 "
-            "(then a row is one sample), a higher cutoff=, a smaller standstill= or a motion with fewer reversals"
+            f"standstill= leaves {int(usable[:, worst].sum())} of {usable.shape[0]} rows of '{names[worst]}', because a row "
+            f"averages over {decimator.taps.size / decimator.rate:.2g} s; give decimation=1, a higher cutoff= or a smaller "
+            "standstill="
         )
         if share[worst] == 0.0:
             raise IdentificationError(text)
