@@ -178,16 +178,21 @@ def identify(
         for finding in done.verdict.findings:
             note(f"{finding.severity} ({finding.kind}): {finding.sentence}")
     else:
-        if table:
-            parts = [*done.fit.removals, done.fit.summary(), *(score.summary() for score in done.scores if not score.training)]
-            out.print(in_options("\n\n".join([*parts, done.verdict.summary()])) + "\n")
-        out.print(in_options(done.summary()))
-        if is_known(robot) and (of_source := find_robot(str(robot)).parameters) is not None:
-            out.print(f"\n{of_source(done.fit)}")
+        _print_result(done, robot, table)
         out.print(f"\nFiles: {'  '.join(map(str, written))}")
         inspected = [str(logs[0]), "--robot", str(robot), *typed(described)]
         print_next(*_next_step(output / "fit.json", done, logged, inspected))
     return NOT_OK if strict and not done.verdict.ok else 0
+
+
+def _print_result(done: di.report.Identification, robot: Path, table: bool) -> None:
+    """Print the summary; with `table` all parameters and checks before it, for known robots those of their source after it."""
+    if table:
+        parts = [*done.fit.removals, done.fit.summary(), *(score.summary() for score in done.scores if not score.training)]
+        out.print(in_options("\n\n".join([*parts, done.verdict.summary()])) + "\n")
+    out.print(in_options(done.summary()))
+    if is_known(robot) and (of_source := find_robot(str(robot)).parameters) is not None:
+        out.print(f"\n{of_source(done.fit)}")
 
 
 def _as_known(robot: KnownRobot, friction: list[str] | None, recovery: str, linear: bool) -> tuple[list[str] | None, str]:
