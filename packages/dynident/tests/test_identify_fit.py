@@ -293,7 +293,7 @@ def test_motor_logs_come_to_the_joints():
         np.testing.assert_allclose(matched.log.effort, joint.effort, atol=1e-9)
         assert any("gear and coupling" in note.sentence for note in matched.notes)
     mixed = Log(effort=joint.effort[:, shuffle], effort_kind="joint_torque", **given)
-    with pytest.raises(LogError, match="no channel is named after joint 'joint_3'"):
+    with pytest.raises(LogError, match="no channel for joint 'joint_3'"):
         match(robot, mixed)
     square = replace(robot, actuators=(*robot.actuators[:2], replace(robot.actuators[2], coupling={"joint_3": 1.0})))
     np.testing.assert_allclose(match(square, mixed).log.effort, joint.effort, atol=1e-12)  # not in the order of the file
@@ -313,7 +313,7 @@ def test_motor_currents_beside_joint_positions_are_named_after_either():
     plain = match(arm(RRR), Log(joint.t, ("1", "2", "3"), joint.position, joint.effort, "motor_torque"))
     assert any("no gear ratios" in note.sentence for note in plain.notes)
     coupled = Log(joint.t, ("m1", "m2", "m3"), joint.position, current, "motor_current", gain=0.1)
-    with pytest.raises(LogError, match=r"no channel is named after joint 'joint_3'.*position_side = 'motor'"):
+    with pytest.raises(LogError, match=r"no channel for joint 'joint_3'.*position_side = 'motor'"):
         match(geared(arm(RRR)), coupled)
 
 

@@ -96,8 +96,8 @@ def summary_of(fit: Fit) -> str:
     lines.append(f"verdicts: {counts}")
     if blind:
         lines.append(
-            "no efforts: masses, inertias and friction have the scale of the gains of drives and controller; standard "
-            "deviations do not contain gain errors"
+            "no efforts: masses, inertias and friction scale with the gains of drives and controller, whose errors are not "
+            "included"
         )
     elif fit.free is not None:
         lines.append(
@@ -108,20 +108,20 @@ def summary_of(fit: Fit) -> str:
     if open_ones:
         shown = ", ".join(f"{row.name} {row.value:.4g} (description {row.description:.4g})" for row in open_ones[:8])
         lines.append(
-            f"{len(open_ones)} of {len(fit.standard)} standard parameters are not determined by these data and rest on "
-            f"the description: {shown}{' ...' if len(open_ones) > 8 else ''}"
+            f"{len(open_ones)} of {len(fit.standard)} standard parameters are not determined by these data and are taken "
+            f"from the description: {shown}{' ...' if len(open_ones) > 8 else ''}"
         )
     rests = [name for name in fit.groups if shares(fit.sources, name)[0] < 1.0 - MOSTLY]
     if rests and not fit.options.get("standstill"):
         lines.append(
-            f"most of the residual of {', '.join(rests)} is near standstill, where friction is undetermined; "
-            "standstill=0.1 (--standstill 0.1) excludes these samples from the fit and its errors"
+            f"most of the residual of {', '.join(rests)} is near standstill, where friction is undetermined; exclude it "
+            "with standstill=0.1 (--standstill 0.1)"
         )
     lines += dict.fromkeys(note.sentence for note in fit.notes if note.kind in SHOWN)
     if impossible:
         lines.append(
-            f"standard parameters of {', '.join(impossible)} are physically impossible: they predict torques, but such "
-            "bodies cannot be simulated"
+            f"standard parameters of {', '.join(impossible)} are physically impossible: valid for predicting torques, not "
+            "for simulation"
         )
     return "\n".join(lines)
 
@@ -140,8 +140,8 @@ def true_base_values(fit: Fit, truth: Mapping[str, float] | Parameters) -> Array
     unknown = [name for name in known if name not in fit.mechanism.parameters]
     if unknown:
         raise DynidentError(
-            f"truth names the parameter '{unknown[0]}', which robot '{fit.mechanism.name}' does not have; "
-            f"give the standard parameters of the robot as fitted, as in {', '.join(names[:3])}"
+            f"truth names '{unknown[0]}', which robot '{fit.mechanism.name}' does not have; give the standard parameters of "
+            f"the fitted robot, as in {', '.join(names[:3])}"
         )
     phi = np.array([float(known.get(name, np.nan)) for name in names])
     K = fit.base.regrouping

@@ -131,7 +131,11 @@ def stored_parts(data: Mapping[str, Any], mechanism: Mechanism | None) -> tuple[
         raise IdentificationError(f"this is not a fit written by dynident: {error}") from error
     if mechanism is None:
         if given.get("mechanism") is None:
-            why = "has functions that no file holds" if "mechanism" in data else "is not in this file of an older dynident"
+            why = (
+                "contains Python functions, which no file can store"
+                if "mechanism" in data
+                else "is not stored by older versions"
+            )
             raise IdentificationError(f"robot '{given['robot']}' {why}; give the mechanism, as in load(path, mechanism)")
         mechanism = Mechanism.from_dict(given["mechanism"])
     if "factors" not in given:
@@ -270,7 +274,7 @@ def _stored_options(options: dict[str, Any]) -> dict[str, Any]:
     known = inspect.signature(prepare).parameters
     unknown = [name for name in options if name not in known]
     if unknown:
-        raise IdentificationError(f"the fit was made with options that are not known here: {', '.join(unknown)}")
+        raise IdentificationError(f"the fit has unknown options: {', '.join(unknown)}; update dynident or identify again")
     return options
 
 

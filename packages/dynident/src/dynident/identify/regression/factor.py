@@ -409,9 +409,9 @@ def moving_rows(moving: NDArray[np.bool_], decimator: Decimator, names: Sequence
     if np.any(share < FEW):
         worst = int(np.argmin(share))
         text = (
-            f"leaving out what is near standstill leaves {int(usable[:, worst].sum())} of {usable.shape[0]} rows of "
-            f"'{names[worst]}', because a row averages over {decimator.taps.size / decimator.rate:.2g} s; give decimation=1 "
-            "(then a row is one sample), a higher cutoff=, a smaller standstill= or a motion with fewer reversals"
+            f"standstill= leaves {int(usable[:, worst].sum())} of {usable.shape[0]} rows of '{names[worst]}', because a row "
+            f"averages over {decimator.taps.size / decimator.rate:.2g} s; give decimation=1, a higher cutoff= or a smaller "
+            "standstill="
         )
         if share[worst] == 0.0:
             raise IdentificationError(text)
@@ -466,7 +466,7 @@ class Samples:
     decimator: Decimator
     part: Callable[[int, int], Part]  # from a first to a last sample (not included)
     states: tuple[int, tuple[Array, ...]]  # every k-th position and velocity, and k before them: the period is looked for there
-    longest: int | None = None  # samples of a part, at least; `PART` if None
+    longest: int | None = None  # samples of a part, at least; half of `PART` if None
     moving: NDArray[np.bool_] | None = None  # (N, k) False where a joint stands
 
     @classmethod
@@ -575,7 +575,7 @@ class Tiles:
         while first < len(self.inputs):
             begin, last = self.inputs[first].start, first + 1
             while last < len(self.inputs) and (
-                self.inputs[last].stop - begin <= (self.given.longest or PART)
+                self.inputs[last].stop - begin <= (self.given.longest or PART // 2)
                 or last - first < cores()  # all cores have a tile
             ):
                 last += 1
