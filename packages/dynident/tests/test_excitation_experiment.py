@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import dynident as di
-from dynident.excitation import Experiment, Plan
+from dynident.excitation import Design, Experiment, Plan
 from dynident.trajectory import Fourier
+from dynident.trajectory.curves import Curve
 
 ARM = di.examples.arm6().robot
 SEARCH = {"iterations": 2, "starts": 1, "seed": 3}
@@ -39,6 +40,23 @@ def test_what_is_written_is_read_back(made: Experiment, tmp_path) -> None:
     assert json.loads((tmp_path / "design.json").read_text())["after"] == made.numbers()["after"]
     again = di.excite(ARM, floor=0.0, start=tmp_path / "plan.json", **SEARCH)
     assert again.design.trajectory.family == made.design.trajectory.family
+
+
+def test_validation_starts_near_the_training_motion_if_nothing_else_can_be_reached(monkeypatch) -> None:
+    """Every join but a short one breaks a limit: no plan was found."""
+    made = di.excite(ARM, family=Fourier(0.2, 3), **SEARCH)
+    plan, home = Design.plan, made.plans["plan"].home
+
+    def short_joins_only(self: Design, validation: Curve, **options: object) -> Plan:
+        if np.abs(validation([0.0])[0][0] - home).max() > 0.5:
+            raise di.DynidentError("plan: a join between stages breaks a limit")
+        return plan(self, validation, **options)
+
+    monkeypatch.setattr(Design, "plan", short_joins_only)
+    near = di.excite(ARM, family=Fourier(0.2, 3), **SEARCH).plans["plan"]
+    assert [stage.purpose for stage in near.stages] == ["training", "validation"]
+    moved = np.ptp(near.stages[1].curve(np.linspace(0.0, 5.0, 200))[0], axis=0)
+    assert moved.max() > 0.1  # rad: it is still a motion
 
 
 def test_a_payload_needs_two_plans() -> None:

@@ -144,8 +144,13 @@ def payload_plan(
     return first, second
 
 
-def validation_motion(problem: Problem, seed: int = 1, duration: float | None = None) -> Trajectory:
-    """Return a motion for validation, different from any training motion: faded sines of random frequencies and phases."""
+def validation_motion(
+    problem: Problem, seed: int = 1, duration: float | None = None, around: Array | None = None, spread: float = 1.0
+) -> Trajectory:
+    """Return a motion for validation, different from any training motion: faded sines of random frequencies and phases.
+
+    It starts and ends near the position `around`, (n,), or near a random one when omitted; with ``spread=0`` exactly there.
+    """
     require(problem, Problem, "problem")
     generator = np.random.default_rng([whole("seed", seed, least=0, most=np.inf), 20])
     T = problem.family.duration if duration is None else positive("duration", duration)
@@ -155,7 +160,7 @@ def validation_motion(problem: Problem, seed: int = 1, duration: float | None = 
     count = problem.objective.t.size
     other = replace(problem, objective=replace(problem.objective, family=family, t=np.arange(count) / count * T))
     for _ in range(10):
-        x = other.shrink(feasible_start(other, generator))
+        x = other.shrink(feasible_start(other, generator, around, spread))
         if x is not None:
             return Trajectory.from_vector(family, x)
     raise DynidentError("no motion for validation was found inside the limits; relax them, or give one of your own")
@@ -219,9 +224,9 @@ class Design(Result):
         """Return the smallest margin to every limit, relative, on the dense grid."""
         return self.problem.margins(self.optimum.x)
 
-    def validation(self, seed: int = 1) -> Trajectory:
+    def validation(self, seed: int = 1, around: Array | None = None, spread: float = 1.0) -> Trajectory:
         """Return another motion inside all limits, for validation: faded sines of random frequencies (`validation_motion`)."""
-        return validation_motion(self.problem, seed)
+        return validation_motion(self.problem, seed, None, around, spread)
 
     def plan(self, validation: Curve | None = None, repetitions: int = 1, **options: Any) -> Plan:
         """Return the plan of the experiment, checked against all limits."""

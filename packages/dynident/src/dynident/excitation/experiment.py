@@ -13,7 +13,7 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError
-from dynident.excitation.designs import Design, design, payload_plan
+from dynident.excitation.designs import Design, design, payload_plan, rates_of
 from dynident.excitation.limits import POSTURES, Collision, Floor, State
 from dynident.excitation.limits_file import MotionLimits, assume_limits, capsules_of, limits_of, limits_settings
 from dynident.excitation.plan import Plan
@@ -32,6 +32,7 @@ from dynident.results import Result, stored
 from dynident.signals.log import Log
 from dynident.trajectory.curves import Curve, Fourier, Trajectory
 from dynident.trajectory.export import REPETITIONS, from_spec, to_csv, to_ros_controller, to_ros_json
+from dynident.trajectory.joins import resting_place
 
 File = str | os.PathLike[str]
 
@@ -105,7 +106,7 @@ class Experiment(Result):
         values = f" ({data['before'][name]:.4g} -> {data['after'][name]:.4g})" if name in data["after"] else ""
         low, high = float(np.min(self.design.noise)), float(np.max(self.design.noise))
         noise = f"{low:.2g} to {high:.2g}" if high > 1.05 * low else f"{high:.2g}"
-        more = f"; {runs} repetitions are recommended ({often} of {total})" if runs > 1 else ""
+        more = f"; {runs} repetitions are recommended (--repetitions {runs}: {often} of {total})" if runs > 1 else ""
         return (
             f"optimised criterion {name}{values}: one run makes {once} of {total} base parameters known to "
             f"{100 * KNOWN_TO:.0f} % with {noise} N m (N) of noise{more}"
@@ -116,7 +117,10 @@ class Experiment(Result):
         data = self.numbers()
         lines = [self.sentence()]
         tight = sorted(data["margins"].items(), key=lambda item: item[1])[:TIGHTEST]
-        lines += ["tightest limits (share of the limit that is left):", *(f"  {name:<32} {value:.2%}" for name, value in tight)]
+        lines += [
+            "tightest limits (share that is left of the limits in use):",
+            *(f"  {name:<32} {value:.2%}" for name, value in tight),
+        ]
         for name, plan in data["plans"].items():
             cycles = f"{plan['cycles']} cycles, {plan['duration'] / 60.0:.0f} min" if plan["cycles"] > 1 else "one cycle"
             lines.append(f"{name} {plan['identity']}: {cycles}, {plan['cycle']:.1f} s of motion in each")
@@ -306,6 +310,9 @@ def motion_limits(
     if collision and "margin" not in settings:
         aside = ASIDE * (found.upper - found.lower)
         found = replace(found, lower=found.lower + aside, upper=found.upper - aside)
+        notes.append(
+            f"{100 * ASIDE:.0f} % of every range of positions stay free at both ends; margin in a limits file says more"
+        )
     if guessed and capsules_of(assumed.mechanism):
         grounded = limits_of(assumed.mechanism, {**assumed.settings, "floor": 0.0})
         plane = [limit for limit in grounded.others if isinstance(limit, Floor)]
@@ -321,7 +328,8 @@ def motion_limits(
             "that out, [[capsule]] in a limits file gives better shapes"
         )
     if "floor" not in settings and "tool" not in settings:
-        notes.append("no floor was given: floor=0 keeps all bodies above the robot's base")
+        low = ", because its usual postures are below its base" if guessed and capsules_of(assumed.mechanism) else ""
+        notes.append(f"the robot has no floor{low}; floor= (--floor) gives its height")
     return assumed.mechanism, found, tuple(notes)
 
 
@@ -383,9 +391,12 @@ def _first(path: Path) -> Any:
 def _plans(found: Design, planned: Callable[..., Plan], repetitions: int, payload: bool) -> dict[str, Plan]:
     """Return the plans by file name: training and validation, or the complete test, or runs without and with the payload."""
     refused: DynidentError | None = None
-    for seed in range(1, VALIDATIONS + 1):  # a limit may lie between one motion and the next
-        other: Curve = found.validation(seed)
+    # A limit may lie between one motion and the next: the second half starts ever closer to where the training motion rests.
+    rest = resting_place(found.trajectory, rates_of(found.problem.limits)[1])
+    for k in range(2 * VALIDATIONS):
+        near = k - VALIDATIONS + 1
         try:
+            other: Curve = found.validation(k + 1, *((rest, 1.0 - near / VALIDATIONS) if near > 0 else ()))
             if not payload:
                 return {"plan": planned(found, validation=other, repetitions=repetitions)}
             assert found.mechanism is not None, "the command always has a robot"

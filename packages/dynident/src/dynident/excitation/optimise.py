@@ -197,11 +197,14 @@ def posture(problem: Problem, generator: np.random.Generator, centred: bool = Tr
     )
 
 
-def feasible_start(problem: Problem, generator: np.random.Generator) -> Array:
-    """Return the parameters (n * size,) of a random motion inside all limits."""
-    size = typical(problem)
+def feasible_start(problem: Problem, generator: np.random.Generator, around: Array | None = None, spread: float = 1.0) -> Array:
+    """Return the parameters (n * size,) of a random motion inside all limits, near the position `around` (n,) if given.
+
+    `spread` scales the random distance of its middle from there.
+    """
+    size = typical(problem) * np.tile(np.where(problem.family.constant() != 0.0, spread, 1.0), problem.dof)
     for k in range(POSTURES):
-        rest = problem.still(posture(problem, generator, k < CENTRED))
+        rest = problem.still(posture(problem, generator, k < CENTRED) if around is None else around)
         move = generator.normal(size=size.size) * size
         if not problem.feasible(rest + 0.01 * move):  # friction may exceed at once what rest leaves
             continue

@@ -46,21 +46,12 @@ TINY = np.finfo(float).tiny
 
 @dataclass(frozen=True, eq=False)
 class Prediction(Result):
-    """Predicted efforts with their uncertainty.
+    """Predicted efforts with their uncertainty."""
 
-    Parameters
-    ----------
-    t : ndarray, (N,)
-        Time [s].
-    effort : ndarray, (N, n)
-        Predicted joint torques and forces [N m, N].
-    std : ndarray, (N, n)
-        Standard deviation of a new measurement about it: parameter uncertainty and measurement noise together;
-        NaN for a joint whose efforts were not used in the fit.
-    """
-
-    t: Array
-    effort: Array
+    t: Array  #: (N,), time [s]
+    effort: Array  #: (N, n), predicted joint torques and forces [N m, N]
+    #: (N, n), standard deviation of a new measurement about it: parameter uncertainty and measurement noise together; NaN for a
+    #: joint whose efforts were not used in the fit
     std: Array
 
     def plot(self, names: Sequence[str] | None = None) -> Figure:
