@@ -509,7 +509,7 @@ kind("lengths in millimetres", "lengths")(_scaled(1000.0, 1.0))
 kind("masses in grams", "gain")(_scaled(1.0, 1000.0))
 
 
-@kind("a link 30 % longer", "contradiction", "misfit", least=3)
+@kind("a link 30 % longer", "lengths", least=3)
 def _longer(s: Subject, j: int, rng: np.random.Generator) -> Subject:
     longest = max(s.robot.joints, key=lambda x: float(np.linalg.norm(x.placement.translation)))
     place = di.mechanism.Placement(longest.placement.rotation, 1.3 * longest.placement.translation)

@@ -1,15 +1,23 @@
-"""The link under stress: ``python -m benchmarks.link --kills N --packets N --network S --disk 1 --seconds S`` (0: not).
+"""The link under stress, one line per target: ``python -m benchmarks.link [PART ...] [--kills N] [--silent S] ...``.
 
-Kills: a campaign and its controller are processes that get SIGKILL at random moments. Network: 5 % of all datagrams are lost,
-5 % doubled, 5 % delayed behind the next. Streaming: 1 kHz to 20 clients, beside a process that only wakes up every millisecond.
-Packets: random and mutated ones at every task. Disk: one of 2 MB that is full before a cycle is over, and gets room again.
+    kills      a campaign and its controller are processes that get SIGKILL at random moments; --seed N for other moments
+    packets    random and mutated ones at every task
+    network    5 % of all datagrams are lost, 5 % doubled, 5 % delayed behind the next
+    disk       one of 2 MB that is full before a cycle is over, and gets space again
+    idle       200 connections that say nothing, then the owner connects; every protocol
+    hours      24 cycles in 8 hours of the robot's time, compared with `simulate_campaign`
+    silent     a UDP listener and a streamer that say nothing for 10 minutes
+    streaming  1 kHz to 20 clients, beside a process that only wakes up every millisecond; --real-time where it is allowed
+
+All parts when none is named. Everything stays on this computer, and every part ends by itself.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
-import json
+import logging
 import multiprocessing as mp
 import os
 import random
@@ -29,17 +37,26 @@ from typing import Any
 import numpy as np
 
 import dynident as di
+from benchmarks import targets
+from benchmarks.targets import target
 from dynident_lab.link import (
     Campaign,
     Emulator,
+    LynxClient,
+    LynxServer,
     Message,
     Progress,
+    RemoteController,
+    RtdeClient,
+    RtdeServer,
     Settings,
     SimpleClient,
     SimpleServer,
     UnreachableError,
     encode,
     prepare_timing,
+    simulate_campaign,
+    ur5e,
 )
 from dynident_lab.link import lynx_messages as lynx
 from dynident_lab.link.lynx_server import LynxTask
@@ -143,7 +160,7 @@ def kills(count: int, seed: int = 0) -> dict[str, Any]:
                 try:
                     found = sum(len(part.motion) for part in di.Log.read(place).recordings)
                 except di.DynidentError as error:
-                    empty = "samples yet" in str(error) or not Path(place, "campaign.json").exists()
+                    empty = "samples so far" in str(error) or not Path(place, "campaign.json").exists()
                     unreadable += not empty
                     found = 0
                 lost += max(0, before + known - found)
@@ -426,29 +443,198 @@ def packets(count: int, seed: int = 0) -> dict[str, Any]:
     }
 
 
+def _hello(port: int) -> socket.socket:
+    """Return a UDP client after its handshake."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.settimeout(10.0)
+    sock.connect(("127.0.0.1", port))
+    sock.send(b"\x8e")
+    while sock.recv(1000) != b"\x8e":
+        pass  # a topic came first
+    return sock
+
+
+def silent(seconds: float) -> dict[str, Any]:
+    """Listen over UDP without a word; then send a point on a motion port that was silent as long."""
+    server = SimpleServer(Emulator(warm_arm6()), "udp", motion_port=0, state_port=0, feedback=1.0).start()
+    with contextlib.closing(server), _hello(server.state_port) as listener, _hello(server.motion_port) as streamer:
+        streamer.send(point(0, [0.0], 0.0, 0.0))
+        streamer.recv(1000)
+        begin = last = time.monotonic()
+        count, longest = 0, 0.0
+        while last < begin + seconds:
+            listener.recv(1000)
+            before, last = last, time.monotonic()
+            count, longest = count + 1, max(longest, last - before)
+        streamer.send(point(-4, [], 0.0, 0.0))
+        answered = struct.unpack("<4i", streamer.recv(1000))[3] == 1
+        return {"topics": count, "longest_s": longest, "answered": answered, "ignored": server.dropped}
+
+
+def idle(count: int) -> dict[str, float]:
+    """Open connections that say nothing; return the time until the owner has its first samples, by protocol [s]."""
+    found = {}
+    arm = warm_arm6()
+    for name in ("simple_message tcp", "simple_message udp", "lynx", "rtde"):
+        server: Any
+        client: RemoteController
+        if name == "rtde":
+            server = RtdeServer(Emulator(ur5e.machine(), period=0.008), port=0, script_port=0)
+            ports, client = (server.port, server.script_port), RtdeClient("127.0.0.1", server.port, server.script_port)
+        elif name == "lynx":
+            server = LynxServer(Emulator(arm), port=0)
+            ports, client = (server.port,), LynxClient("127.0.0.1", server.port)
+        else:
+            server = SimpleServer(Emulator(arm), name[-3:], motion_port=0, state_port=0)
+            ports = server.motion_port, server.state_port
+            client = SimpleClient("127.0.0.1", *ports, name[-3:])
+        connect = _hello if name.endswith("udp") else lambda port: socket.create_connection(("127.0.0.1", port), timeout=10.0)
+        with contextlib.closing(server.start()), contextlib.ExitStack() as silent_ones:
+            for k in range(count):
+                silent_ones.enter_context(connect(ports[k % len(ports)]))
+            begin = time.monotonic()
+            client.connect()
+            while not client.samples(0.05):
+                pass
+            found[name] = time.monotonic() - begin
+            client.close()
+    return found
+
+
+def hours(wanted: float, cycles: int, speed: float = 400.0) -> dict[str, Any]:
+    """Record cycles with long rests on a fast virtual robot; compare them with a simulated campaign."""
+    ports = FORK.Array("i", [0, 0, 0])
+    server = FORK.Process(target=_controller, args=(ports, speed), daemon=True)
+    server.start()
+    while not ports[2]:
+        time.sleep(0.01)
+    made = plan(cycles, period=3600.0 * wanted / max(1, cycles - 1))  # from the first cycle to the last
+    begin = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            recorded, simulated = Path(folder, "recorded"), Path(folder, "simulated")
+            Campaign.create(recorded, made, Settings(), SimpleClient("127.0.0.1", ports[0], ports[1])).run()
+            took = time.monotonic() - begin
+            simulate_campaign(simulated, made, warm_arm6())
+            log, truth = di.Log.read(recorded), di.Log.read(simulated)
+            pairs = [(log.cycles()[k], truth.cycles()[k]) for k in sorted(truth.cycles()) if k in log.cycles()]
+            same = [a.position.shape == b.position.shape and np.array_equal(a.position, b.position) for a, b in pairs]
+            return {
+                "cycles": len(pairs),
+                "same": sum(same),
+                "gaps": sum(a.provenance["gaps"] for a, _ in pairs),
+                "hours": float(log.t[-1] - log.t[0]) / 3600.0,
+                "warmer_K": max(float(np.abs(a.temperature - b.temperature).max()) for a, b in pairs),
+                "samples": len(log),
+                "seconds": took,
+            }
+    finally:
+        server.kill()
+        server.join()
+
+
+# ---- targets ---------------------------------------------------------------------------------------------------------
+
+
+def _kills(options: argparse.Namespace) -> None:
+    x = kills(options.kills, options.seed)
+    text = f"{x['lost']} acknowledged samples lost, {x['unreadable']} campaigns unreadable, {x['incomplete']} not completed"
+    name = f"{x['kills']} kill -9 in {x['campaigns']} campaigns"
+    target(name, text, "0, 0, 0", not (x["lost"] or x["unreadable"] or x["incomplete"]))
+
+
+def _packets(options: argparse.Namespace) -> None:
+    x = packets(options.packets)
+    text = f"alive: {x['alive']}, memory grown by {x['grown_MB']:.1f} MB, slowest answer {1e3 * x['slowest_s']:.0f} ms"
+    target(f"{x['packets']} malformed packets", text, "True, below 20 MB", x["alive"] and x["grown_MB"] < 20.0)
+
+
+def _network(options: argparse.Namespace) -> None:
+    x = network(seconds=options.network)
+    text = f"{x['executed']} of {x['points']} points executed, end off by {x['end_error']:.1e} rad, {x['alarms']} alarms"
+    good = x["executed"] == x["points"] and x["end_error"] < 1e-6 and not x["alarms"] and x["failure"] is None
+    target("5 % of datagrams lost, doubled and swapped", text, "all, below 1e-6, 0", good)
+
+
+def _disk(options: argparse.Namespace) -> None:
+    del options
+    x = disk()
+    if "skipped" in x:
+        print(f"skipped  full disk: {x['skipped']}")
+    else:
+        target(
+            "full disk",
+            f"{x['cycles']} cycle completed after {len(x['said'])} messages",
+            "1 cycle, 1 message",
+            x["cycles"] == 1,
+        )
+
+
+def _idle(options: argparse.Namespace) -> None:
+    for name, took in idle(options.idle).items():
+        target(f"{options.idle} idle connections, {name}", f"owner waits {took:.2f} s", "2 s", took <= 2.0)
+
+
+def _hours(options: argparse.Namespace) -> None:
+    x = hours(options.hours, options.cycles)
+    text = f"{x['same']} of {x['cycles']} cycles equal simulate to the last bit, {x['gaps']} gaps, {x['samples']} samples, "
+    text += f"temperatures within {x['warmer_K']:.2g} K, {x['seconds']:.0f} s"
+    good = x["same"] == options.cycles and not x["gaps"]
+    target(f"{options.cycles} cycles in {x['hours']:.1f} h of the robot's time", text, f"{options.cycles}, 0", good)
+
+
+def _silent(options: argparse.Namespace) -> None:
+    x = silent(options.silent)
+    text = f"{x['topics']} messages, longest pause {x['longest_s']:.1f} s, silent streamer answered: {x['answered']}"
+    good = x["longest_s"] < 5.0 and x["answered"] and not x["ignored"]
+    target(f"UDP listener silent for {options.silent:g} s", text, "one message per second to the end, True", good)
+
+
+def _streaming(options: argparse.Namespace) -> None:
+    x = streaming(seconds=options.seconds, real_time=options.real_time)
+    times = f"{x['cpu_us_per_sample_and_client']:.0f} us of processor time per sample and client"
+    target("20 clients at 1 kHz", f"{x['missing']} of {x['samples']} samples missing, {times}", "0", not x["missing"])
+    text = f"{100 * x['within_2ms']:.2f} % delivered, {100 * x['timer_within_2ms']:.2f} % of mere timers on time"
+    text += f", {100 * x['within_2ms_undisturbed']:.2f} % while no timer was late "
+    text += f"(load {x['load']:.1f}, hypervisor {100 * x['stolen_by_hypervisor']:.1f} %)"
+    reached = x["within_2ms"] >= min(0.999, x["timer_within_2ms"])
+    target("20 clients at 1 kHz, within 2 ms", text, "99.9 %, or as many as timers", reached)
+
+
+PARTS = {
+    "kills": _kills,
+    "packets": _packets,
+    "network": _network,
+    "disk": _disk,
+    "idle": _idle,
+    "hours": _hours,
+    "silent": _silent,
+    "streaming": _streaming,
+}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Run some parts, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(PARTS)}; all when none is named")
     parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0, help="of the moments of kills")
     parser.add_argument("--packets", type=int, default=1_000_000)
     parser.add_argument("--network", type=float, default=6.0, help="seconds of motion over a lossy network")
-    parser.add_argument("--disk", type=int, default=1, help="1 fills a disk of 2 MB (needs the right to mount one)")
+    parser.add_argument("--idle", type=int, default=200, help="connections")
+    parser.add_argument("--hours", type=float, default=8.0, help="of the robot's time")
+    parser.add_argument("--cycles", type=int, default=24, help="in these hours")
+    parser.add_argument("--silent", type=float, default=600.0, help="seconds")
     parser.add_argument("--seconds", type=float, default=10.0, help="of streaming")
     parser.add_argument("--real-time", action="store_true", help="stream from a real-time process to real-time clients")
     options = parser.parse_args()
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}; parts are {', '.join(PARTS)}")
+    logging.getLogger("dynident_lab").setLevel(logging.ERROR)  # what is dropped is counted
     er3a_c60.machine().simulate(di.Motion([0.0, 0.1], *(np.zeros((2, 6)) for _ in range(3))), log_cycle=0.004)  # compiled once
-    results = {}
-    figures = {
-        "kills": (options.kills, lambda: kills(options.kills)),
-        "packets": (options.packets, lambda: packets(options.packets)),
-        "network": (options.network, lambda: network(seconds=options.network)),
-        "disk": (options.disk, disk),
-        "streaming": (options.seconds, lambda: streaming(seconds=options.seconds, real_time=options.real_time)),
-    }
-    for name, (wanted, figure) in figures.items():
-        if wanted:
-            results[name] = figure()
-            print(name, results[name], flush=True)
-    print(json.dumps(results, indent=1))
+    for name in options.parts or PARTS:
+        PARTS[name](options)
+    targets.end()
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 import dynident as di
+from benchmarks import targets
+from benchmarks.targets import target
 from dynident.excitation import Plan
 from dynident.excitation.experiment import PAYLOAD, motion_limits
 from dynident.mechanism import Mechanism
@@ -89,7 +91,26 @@ def measure(seed: int, folder: Path, **search: Any) -> dict[str, Any]:
     return found
 
 
-if __name__ == "__main__":
-    for number in range(int(sys.argv[1]) if len(sys.argv) > 1 else 5):
+def main() -> None:
+    """Run all seeds, and print one line per target."""
+    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    found = []
+    for number in range(seeds):
         with tempfile.TemporaryDirectory() as place:
-            print(json.dumps(measure(number, Path(place), iterations=30, starts=2, workers=1), indent=1), flush=True)
+            found.append(measure(number, Path(place), iterations=30, starts=2, workers=1))
+            print(json.dumps(found[-1], indent=1), flush=True)
+    for share in GOALS:
+        live, fixed = ([one[f"payload={100 * share:g}%, {label}"] for one in found] for label in ("live", "fixed plan"))
+        good = [
+            abs(x["error [%]"]) < 1.0 and abs(x["error [standard deviations]"]) < 2.0 and x["time [s]"] <= 60.0 for x in live
+        ]
+        text = f"{sum(good)} of {seeds} seeds, mass within {max(abs(x['error [%]']) for x in live):.3f} %, "
+        text += f"robot time {min(x['time [s]'] for x in live):.0f} to {max(x['time [s]'] for x in live):.0f} s; fixed plan "
+        text += ", ".join(f"{x['time [s]']:.0f} s" if x["reached"] == "payload" else "not reached" for x in fixed)
+        goal = "1 % and 2 sigma within 60 s for 4 of 5 seeds"
+        target(f"live payload={100 * share:g}%", text, goal, sum(good) >= 0.8 * seeds)
+    targets.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,7 @@
-"""Age of the samples that `ur_rtde` returns from the virtual UR5e at 500 Hz: python -m benchmarks.rtde 120.
+"""Age of the samples that `ur_rtde` returns from the virtual UR5e at 500 Hz: ``python -m benchmarks.rtde [120] [--real-time]``.
 
 The age of a sample is the host's clock when the client first returns it, minus that when the server wrote it to the socket.
-Server and client are processes of their own; run it on an idle machine, or with `chrt -f 10` before it.
+Server and client are processes of their own; run it on an idle machine, or with --real-time where the system allows it.
 
 `ur_rtde` keeps the newest sample alone, so some are never returned. Either the server was late and wrote several at once, or
 the reader did not look for more than one period. Both shares are counted.
@@ -9,14 +9,16 @@ the reader did not look for more than one period. Both shares are counted.
 
 from __future__ import annotations
 
-import json
+import argparse
 import multiprocessing as mp
-import sys
+import os
 import time
 from multiprocessing.connection import Connection
 
 import numpy as np
 
+from benchmarks import targets
+from benchmarks.targets import target
 from dynident_lab.link import Emulator, RtdeServer, Samples, prepare_timing, ur5e
 
 HOST = "127.0.77.4"  # the port of ur_rtde is fixed, the address is ours alone
@@ -36,9 +38,9 @@ class Written(RtdeServer):
         self.written += [(float(stamp), now) for stamp in samples.clock]
 
 
-def serve(pipe: Connection) -> None:
+def serve(pipe: Connection, real_time: bool) -> None:
     """Serve until asked for the times, and send them."""
-    prepare_timing()
+    prepare_timing(real_time)
     server = Written(Emulator(ur5e.machine(), period=PERIOD, real_time=True)).start()
     pipe.send("ready")
     pipe.recv()
@@ -46,13 +48,14 @@ def serve(pipe: Connection) -> None:
     pipe.send(server.written)
 
 
-def measure(duration: float) -> dict[str, float]:
+def measure(duration: float, real_time: bool = False) -> dict[str, float]:
     """Return shares and ages of the samples that ur_rtde returned."""
     import rtde_receive
 
+    prepare_timing(real_time)
     context = mp.get_context("spawn")
     pipe, other = context.Pipe()
-    process = context.Process(target=serve, args=(other,))  # not a daemon: it has a process of its own
+    process = context.Process(target=serve, args=(other, real_time))  # not a daemon: it has a process of its own
     process.start()
     pipe.recv()
     robot = rtde_receive.RTDEReceiveInterface(HOST, 500.0)
@@ -83,5 +86,25 @@ def measure(duration: float) -> dict[str, float]:
     }
 
 
+def main() -> None:
+    """Measure, and print one line per target."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("duration", nargs="?", type=float, default=120.0, help="seconds")
+    parser.add_argument("--real-time", action="store_true", help="server and reader run before other processes")
+    given = parser.parse_args()
+    x = measure(given.duration, given.real_time)
+    age = f"{100 * x['share within 6 ms']:.2f} % of {x['samples']} samples within 6 ms, 99 % in {x['age of 99 % [ms]']:.1f} ms"
+    target(f"ur_rtde at 500 Hz for {given.duration:g} s", age, "99 % within 6 ms", x["share within 6 ms"] >= 0.99)
+    gaps = int(x["gaps in the time stamps sent"])
+    target("time stamps sent", f"{gaps} gaps", "0", gaps == 0)
+    both = [
+        f"{100 * x[name]:.1f} %"
+        for name in ("share written together with the next", "share of time between looks longer than a period")
+    ]
+    load = f"load {os.getloadavg()[0]:.1f}"
+    print(f"         returned {100 * x['share returned']:.1f} %; server late for {both[0]}, reader late for {both[1]} ({load})")
+    targets.end()
+
+
 if __name__ == "__main__":
-    print(json.dumps(measure(float(sys.argv[1]) if len(sys.argv) > 1 else 120.0), indent=1))
+    main()

@@ -17,7 +17,9 @@ import dynident
 # The function dynident.identify hides the subpackage of the same name; the reference lists the subpackage.
 dynident.identify = importlib.import_module("dynident.identify")  # type: ignore[assignment]
 sys.path.insert(0, str(Path(__file__).parent))  # command_line.py
-os.environ["DYNIDENT_EXAMPLES"] = str(Path(__file__).parents[1] / "examples")  # for the gallery, which runs in another process
+os.environ["DYNIDENT_EXAMPLES"] = str(
+    Path(__file__).parents[1] / "examples"
+)  # for the gallery, which runs in another process
 
 project = "dynident"
 author = "The dynident developers"
@@ -49,6 +51,8 @@ autosummary_ignore_module_all = False  # the public names are those of __all__
 autosummary_imported_members = True
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
+autodoc_type_aliases = {"Array": "ndarray", "Complex": "ndarray"}
+smartquotes_action = "qe"  # quotes and ellipses; --option keeps its dashes
 autodoc_member_order = "bysource"
 python_maximum_signature_line_length = 90
 numpydoc_show_class_members = False
@@ -74,12 +78,17 @@ html_theme_options = {
 }
 
 
-def _bars(app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:
+def _bars(
+    app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]
+) -> None:
     """Escape |x|, an absolute value, which reStructuredText would read as a substitution."""
     for i, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
             pieces = re.split(r"(``.*?``)", line)
-            lines[i] = "".join(piece if piece.startswith("``") else piece.replace("|", r"\|") for piece in pieces)
+            lines[i] = "".join(
+                piece if piece.startswith("``") else piece.replace("|", r"\|")
+                for piece in pieces
+            )
 
 
 def _mathml(self: Any, node: Any) -> None:

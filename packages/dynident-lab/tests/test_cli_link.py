@@ -117,7 +117,7 @@ def test_a_dry_run_says_what_and_how_long(tmp_path, capsys) -> None:
         (["record", "missing"], "does not exist"),
         (["record", "--resume", "missing"], "is not a campaign"),
         (["record", "--tell", "dance"], "it must be one of pause, continue, abort"),
-        (["record", "plan", "--healthy", "before"], "--healthy raises the thresholds of --monitor; give both"),
+        (["record", "plan", "--healthy", "before"], "--healthy sets the thresholds of --monitor; give both"),
     ],
 )
 def test_wrong_words_are_one_sentence(words, sentence, tmp_path, monkeypatch, capsys) -> None:

@@ -122,7 +122,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_robot_becomes_an_fmu(folder, capsys):
     text, notes = call(capsys, "export", "robot.urdf", "--for", "fmu", "-o", "arm.fmu")
     assert "arm.fmu (FMI 3.0, co-simulation and model exchange)" in text
-    assert "no C compiler is installed here" in notes
+    assert "no C compiler found" in notes
     call(
         capsys,
         "export",
@@ -165,10 +165,10 @@ def test_a_campaign_is_simulated_and_identified_cycle_by_cycle(folder, capsys):
     assert di.load("fits/cycles.json").to_dict() == data
     text, _ = call(capsys, "identify", "robot.urdf", "campaign")  # all cycles are one fit, judged by their validation stages
     assert "held out: stage campaign/cycle 0/validation, stage campaign/cycle 1/validation" in text
-    with pytest.raises(di.DynidentError, match="--estimator is 'tls'; it must be one of map, wls, ols, entropic"):
+    with pytest.raises(di.DynidentError, match="--estimator is 'tls'; it must be one of map, wls, ols"):
         run(["cycles", "robot.urdf", "campaign", "--estimator", "tls"])
     to_csv("motion.csv", sample(random_motion([0.2, -0.5], [0.5, 0.5], 1, 1.0), 200.0), ("j1", "j2"))
-    with pytest.raises(di.DynidentError, match="a campaign repeats a plan"):
+    with pytest.raises(di.DynidentError, match="a campaign needs a plan"):
         run(["simulate-campaign", "motion.csv", "--robot", "robot.urdf", "-o", "other"])
 
 

@@ -133,7 +133,7 @@ def test_bad_logs_are_named_and_good_ones_counted_once(case, tmp_path):
     own = di.Log.read(rows[0]["log"])
     replace(own, effort=-own.effort, provenance={}).save(tmp_path / "foreign.npz")
     replace(own, joints=("x", "y", "z"), provenance={}).save(tmp_path / "other.npz")
-    extra = {"cut": "damaged or not .npz", "copy": "counted once", "foreign": "does not look like robot 'S04'"}
+    extra = {"cut": "damaged or not .npz", "copy": "counted once", "foreign": "does not match robot 'S04'"}
     extra |= {"other": "x", "gone": "No such file"}
     for name in extra:
         rows.append({"serial": "S04", "date": "2026-05-01", "log": str(tmp_path / f"{name}.npz")})
@@ -268,12 +268,12 @@ def entry(serial="A", robot="arm", log="x.csv") -> LogEntry:
         ("nowhere/{serial}/*.csv", "no file matches the pattern"),
         ("nowhere/*.parquet", "has no serial"),
         ([], "the fleet has no log"),
-        ([entry(), entry(robot="leg", log="y.csv")], "a serial is one robot"),
+        ([entry(), entry(robot="leg", log="y.csv")], "use one robot type per serial"),
         ([entry(), entry()], "listed twice"),
-        ([entry(serial="A1"), entry(serial="a1", log="y.csv")], "the serials 'A1' and 'a1' would share their files"),
-        ([entry(serial="é1"), entry(serial="\u0e91", log="y.csv")], "would share their files"),
+        ([entry(serial="A1"), entry(serial="a1", log="y.csv")], "the serials 'A1' and 'a1' differ only in capital letters"),
+        ([entry(serial="é1"), entry(serial="\u0e91", log="y.csv")], "differ only in capital letters"),
         ([entry(), entry(serial="B")], "of 'A' and of 'B'"),
-        ([entry(robot="wheel")], "which the fleet does not know"),
+        ([entry(robot="wheel")], "which is not in the fleet"),
         ([{"serial": "A", "log": "x.csv", "robot": "arm", "date": "May"}], "write it as YYYY-MM-DD"),
         ([{"serial": "A", "log": "x.csv", "robot": "arm", "load": "heavy"}], "load is 'heavy'"),
         ("missing.csv", "cannot read the table of logs"),

@@ -202,7 +202,7 @@ def test_storage_without_credentials_gets_one_sentence(case):
     with ThreadPoolExecutor(1) as pool:
         found = identify(case.robot, rows, client=pool, cutoff=CUTOFF)
     told = {record.serial: record.sentence for record in found.refused}
-    assert "give credentials to this process and to the workers" in told["A"]
+    assert "set the credentials of the storage" in told["A"]
     assert "nothing" in told["B"]
     assert len(found.robots) == 1
 
@@ -217,5 +217,5 @@ def test_one_writer_at_a_time(case, tmp_path):
 
 
 def test_a_memory_limit_under_which_no_worker_lives():
-    with pytest.raises(DynidentError, match=r"memory is '3MB', of which a worker needs 1\d\d MB"), connect(memory="3MB"):
+    with pytest.raises(DynidentError, match=r"memory is '3MB', but a worker needs 1\d\d MB"), connect(memory="3MB"):
         pass

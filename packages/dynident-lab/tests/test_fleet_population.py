@@ -142,7 +142,7 @@ def test_more_robots_than_half_beyond_the_limit(base, monkeypatch):
     assert {d.serial: d.parameter for d in found.deviations} == faults
     assert found.notes == ()
     monkeypatch.setattr(alarms, "step_up", lambda largest, limits: len(largest))
-    assert "half of the 12 robots or more deviate from each other" in questions(robots, base).notes[0]
+    assert "at least half of the 12 robots differ from each other" in questions(robots, base).notes[0]
 
 
 def test_a_robot_near_the_limit_is_watched(base):
@@ -262,6 +262,6 @@ def test_few_robots_tell_no_spread(base):
     robots, _, _ = robots_of(base, 4, np.random.default_rng(0))
     found = questions(robots, base)
     assert found.population is None
-    assert "4 of 5 robots that are needed" in found.notes[0]
+    assert "4 of the 5 robots required" in found.notes[0]
     with pytest.raises(DynidentError, match="give a probability"):
         questions(robots, base, false_alarms=1.5)

@@ -74,7 +74,7 @@ def test_a_trajectory_ends_with_its_number_of_points() -> None:
     assert struct.unpack_from("<i", frame, len(frame) - 4)[0] == 3
     assert [p.sequence for p in decode(frame).points] == [0, 1, 2]
     wrong = frame[:-4] + struct.pack("<i", 4)
-    with pytest.raises(LinkError, match="says 4 points and has 3"):
+    with pytest.raises(LinkError, match="declares 4 points but has 3"):
         decode(wrong)
 
 
@@ -137,7 +137,7 @@ def test_samples_are_exact() -> None:
         found = decode_samples(body, order)
         assert np.array_equal(found.table, table, equal_nan=True)
         assert isinstance(found, Samples)
-        with pytest.raises(LinkError, match="says 5 samples"):
+        with pytest.raises(LinkError, match="declares 5 samples"):
             decode_samples(body[:-8], order)
 
 

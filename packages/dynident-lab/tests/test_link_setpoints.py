@@ -162,7 +162,7 @@ def test_a_jump_within_the_mean_speed_is_refused_for_its_acceleration() -> None:
     buffer.begin()
     buffer.push(Point(0.0, np.zeros(2)))
     buffer.push(Point(0.02, np.array([0.05, 0.0])))
-    with pytest.raises(LinkError, match=r"joint 'a' is asked for .*/s\^2, above its limit 15/s\^2"):
+    with pytest.raises(LinkError, match=r"setpoint of joint 'a' needs .*/s\^2, above its limit 15/s\^2"):
         buffer.push(Point(0.04, np.array([0.10, 0.0])))
 
 

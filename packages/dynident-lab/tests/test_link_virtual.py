@@ -51,7 +51,7 @@ def _killed_within_the_first_cycle(machine, tmp_path, whole, fault, monkeypatch)
         with pytest.raises(Killed):
             simulate_campaign(tmp_path / "torn", plan(), machine, seed=3, faults=fault)
     assert list((tmp_path / "torn").glob("*_cycle_000_*"))  # half a cycle, in good order
-    with pytest.raises(DynidentError, match="was begun with seed 3, not 4: give the same"):
+    with pytest.raises(DynidentError, match="was started with seed 3, not 4; give the same"):
         simulate_campaign(tmp_path / "torn", plan(), machine, seed=4, faults=fault)
     assert simulate_campaign(tmp_path / "torn", plan(), machine, seed=3, faults=fault) == 3
     torn = di.Log.read(tmp_path / "torn")
@@ -99,8 +99,8 @@ def test_what_does_not_belong_together_is_refused(machine, tmp_path):
     for change, words in (
         ({"plan": plan(2)}, "with plan .*, not "),
         ({"settings": Settings(cycles=2)}, "with cycles .*, not "),
-        ({"seed": 5}, "was begun with"),
-        ({"faults": [Fault("joint1", 2.0)]}, "was begun with"),
+        ({"seed": 5}, "was started with"),
+        ({"faults": [Fault("joint1", 2.0)]}, "was started with"),
     ):
         given = {"plan": plan(1), "robot": machine, **change}
         with pytest.raises(DynidentError, match=words):
@@ -108,7 +108,7 @@ def test_what_does_not_belong_together_is_refused(machine, tmp_path):
     with pytest.raises(DynidentError, match="joint 'elbow' has no friction law of its own; those with one are joint1"):
         simulate_campaign(tmp_path / "new", plan(1), machine, faults=[Fault("elbow", 2.0)])
     (folder / "state.json").write_text(json.dumps({"asked": {}, "done": 1, "clock": 0.0, "plant": None}))
-    with pytest.raises(DynidentError, match="was begun with"):
+    with pytest.raises(DynidentError, match="was started with"):
         simulate_campaign(folder, plan(1), machine)
 
 
@@ -160,5 +160,5 @@ def test_conditions_of_a_start_are_those_of_a_controller(machine, tmp_path, monk
     first, second = (log.t[part.rows] for part in log.recordings if part.kind == "cycle")
     assert abs(second[0] - first[-1] - settings.idle) < 1e-6
     monkeypatch.setattr(virtual, "LONGEST_COOLING", 600.0)
-    with pytest.raises(DynidentError, match="its surroundings are warmer"):
+    with pytest.raises(DynidentError, match="give a limit above the ambient temperature"):
         simulate_campaign(tmp_path / "warm", plan(), machine, Settings(below=-10.0))

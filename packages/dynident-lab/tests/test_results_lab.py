@@ -22,7 +22,7 @@ from dynident.friction import Coulomb, LuGre
 from dynident_lab import fleet
 from dynident_lab import testbench as bench
 from dynident_lab.joint_reactions import Conditioning
-from dynident_lab.servo import Bode, MachineFit, Margins, MotorLoad, SineResponse, Sizing, Sweep, step_metrics
+from dynident_lab.servo import Bode, MachineFit, Margins, MotorLoad, SineResponse, Sizing, Sweep, TorqueSplit, step_metrics
 from dynident_lab.servo.chain import modes
 from dynident_lab.thermal import SecondOrder, WarmFriction, Warming
 
@@ -173,6 +173,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "SineResponse": sines,
     "Sizing": sizing,
     "Sweep": sweep,
+    "TorqueSplit": lambda: TorqueSplit(("a", "b"), SECOND, {"inertia": 0.6 * WAVE, "gravity": 0.3 * WAVE}, WAVE),
     "StepMetrics": lambda: step_metrics(SECOND, 1.0 - np.exp(-SECOND)),
 }
 

@@ -297,7 +297,7 @@ def test_what_cannot_be_an_fmu_is_said(arm: di.Mechanism, tmp_path: Path) -> Non
             return [0.0] * 3
 
     drives = [Drive(a.name, Motor(1.0)) for a in arm.actuators]
-    with pytest.raises(SimulationError, match="the controller is a Own, written in Python, which cannot become C"):
+    with pytest.raises(SimulationError, match="controller Own is Python code, which cannot be translated to C"):
         write_fmu(VirtualRobot(arm, drives, Own()), tmp_path / "arm.fmu")
 
 

@@ -166,7 +166,7 @@ def test_a_robot_is_checked_against_its_baseline():
     assert found.alarms == ("one",) and found.compensation == "temperature"
     assert found.joints[0].size == pytest.approx(0.32, abs=0.01) and found.joints[0].onset == 3600.0
     assert bench.check_robot(study(1.0, 10), healthy).alarms == ()
-    with pytest.raises(DynidentError, match="there is no baseline"):
+    with pytest.raises(DynidentError, match="the baseline is missing"):
         bench.check_robot(study(1.0, 1), [])
     with pytest.raises(DynidentError, match="compensation is 'luck'"):
         bench.check_robot(study(1.0, 1), healthy, compensation="luck")

@@ -110,7 +110,7 @@ def test_a_lower_friction_is_a_change_too():
 def test_limits_of_the_answer_are_stated():
     rng = np.random.default_rng(7)
     alone = FaultDetector(MeasuredTemperature()).fit([simulated(rng)])
-    assert any("one healthy test only" in note for note in alone.check(simulated(rng)).notes)
+    assert any("only one healthy test" in note for note in alone.check(simulated(rng)).notes)
     assert any("extrapolated" in note for note in alone.check(simulated(rng, ambient=-5.0)).notes)
     data = alone.check(simulated(rng)).to_dict()
     assert data["false_alarm"] == 0.01 and len(data["residual"]) == 24

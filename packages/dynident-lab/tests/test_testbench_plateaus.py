@@ -175,7 +175,7 @@ def test_temperatures_that_turn_back_are_grouped_by_time():
     curves = friction_curves(plateaus)
     assert len(curves.curves) == 3
     assert any("rises by 15.0 K and falls by 10.0 K" in note for note in curves.notes)
-    assert any("mixes both" in note for note in friction_curves(plateaus, by="temperature").notes)
+    assert any("mixes heating and cooling" in note for note in friction_curves(plateaus, by="temperature").notes)
 
 
 def test_plateaus_with_other_joints_in_motion_are_left_out():

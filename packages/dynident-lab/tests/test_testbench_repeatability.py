@@ -114,12 +114,12 @@ def test_estimates_of_fits_are_their_base_parameters():
 
 def test_what_cannot_be_said_is_said(campaign):
     one = repeatability([e for e in campaign if e.robot == "robot 1"])
-    assert any("one robot only" in note for note in one.notes)
+    assert any("only one robot" in note for note in one.notes)
     assert np.isnan(one["friction"].spread.robots)
     few = repeatability([e for e in campaign if e.t < 1000.0])
     assert any("fewer than 5 cycles" in note for note in few.notes)
     cut = repeatability([e for e in campaign if e.t < 3000.0], tolerance=0.01)
-    assert any("the spread is of all cycles" in note for note in cut.notes)
+    assert any("the spread covers all cycles" in note for note in cut.notes)
     with pytest.raises(DynidentError, match="no estimates"):
         repeatability([])
     with pytest.raises(DynidentError, match="tolerance = 3"):

@@ -140,9 +140,9 @@ def test_computed_torque_without_its_model_is_pd_on_the_inertias() -> None:
     assert not serial.project
     with pytest.raises(DynidentError, match="baseline="):
         feedback_alone(ComputedTorque(arm(), [1.0, 2.0], 1.0, cycle=1e-3), arm(), [0.0, 0.0])
-    with pytest.raises(DynidentError, match="knows PID"):
+    with pytest.raises(DynidentError, match="use PID, Cascade"):
         feedback_alone("magic", arm(), [0.0, 0.0])
-    with pytest.raises(DynidentError, match="knows PID"):
+    with pytest.raises(DynidentError, match="use PID, Cascade"):
         with_model("magic", arm())
 
 
@@ -203,7 +203,7 @@ def test_feedback_and_model_share_the_whole_effort(proof: TrackingProof) -> None
 
 def test_bad_proofs_are_one_sentence() -> None:
     motion = random_motion(CENTRE, [0.5, 0.5], 9, 2.0)
-    with pytest.raises(DynidentError, match="was used for the identification"):
+    with pytest.raises(DynidentError, match="was used for identification"):
         tracking_proof(machine(), [motion], {"same": motion})
     with pytest.raises(DynidentError, match="motions is empty"):
         tracking_proof(machine(), [motion], {})

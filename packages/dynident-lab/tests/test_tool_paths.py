@@ -117,7 +117,7 @@ def test_out_of_reach_and_singular_paths_are_refused() -> None:
 def test_bad_input() -> None:
     with pytest.raises(di.DynidentError, match="segment 1 does not start where segment 0 ends"):
         along([Line((0, 0, 0), (1, 0, 0)), Line((0, 0, 0), (1, 0, 0))], 1.0, 1.0)
-    with pytest.raises(di.DynidentError, match=r"the profile goes 2\.0 m but the path is 1\.0 m long"):
+    with pytest.raises(di.DynidentError, match=r"the profile covers 2\.0 m but the path is 1\.0 m long"):
         Segment(Line((0, 0, 0), (1, 0, 0)), Quintic(2.0, 1.0))
     with pytest.raises(di.DynidentError, match="the task has no segment"):
         Task([])

@@ -176,7 +176,7 @@ def test_a_campaign_on_the_virtual_robot_is_planned_tried_slowly_stopped_recorde
         w.press("First run at 10 %")
         w.sees(re.compile(r"cycle, \d+ samples"))
         w.press("Stop the robot")
-        w.sees(re.compile("aborted; the robot is at rest|stopped; go on"))
+        w.sees(re.compile("aborted, robot at rest|stopped; continue"))
         w.page.get_by_role("checkbox", name="without a first run").click()
         w.press("Record")
         w.page.wait_for_selector("text=campaigns/2: ok")
@@ -272,7 +272,7 @@ def test_bad_uploads_give_one_message_and_lose_nothing(browser, tmp_path):
         w.page.wait_for_selector(".wb-scene canvas")
         before = {path: path.read_bytes() for path in folder.glob("[a-z]*.*") if path.name != "workbench.json"}
         for name, sentence in (
-            ("letter.docx", "is not a file for this place"),
+            ("letter.docx", "has an unsupported type"),
             ("huge.urdf", "is larger than 500 MB or not allowed here"),
             ("bomb.zip", "holds 5001 files"),
         ):

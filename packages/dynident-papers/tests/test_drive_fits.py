@@ -116,7 +116,7 @@ def test_several_modes() -> None:
         (lambda f, H: fit_modal(f[f < 500], H[f < 500]), "has 0 peaks"),
         (lambda f, H: fit_modal(f, H, start=[1e5]), "within the band"),
         (lambda f, H: fit_modal(f, H, deviation=-np.abs(H)), "not above zero"),
-        (lambda f, H: fit_modal(f, -H).two_mass(), "no driving point"),
+        (lambda f, H: fit_modal(f, -H).two_mass(), "does not describe two masses"),
         (lambda f, H: fit_modal(f, H).two_mass("middle"), "at is 'middle'"),
         (lambda f, H: fit_modal(f, H).two_mass(ratio=0.0), "ratio is 0"),
         (lambda f, H: fit_modal(f, H).value("k"), "has no 'k'"),

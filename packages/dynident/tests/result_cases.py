@@ -23,7 +23,6 @@ from dynident.identify.friction.fitting import Axis, AxisFit
 from dynident.identify.partitions import Partition, Partitions
 from dynident.monitor import Monitor, MonitorRecord
 from dynident.report import Identification
-from dynident.simulate.analysis import TorqueSplit
 from dynident.trajectory import Fourier, Trajectory
 from dynident.validate.comparison import ComparisonRow
 
@@ -132,10 +131,8 @@ CASES: dict[str, Callable[[], Any]] = {
     "Prepared": lambda: di.signals.prepare(simulated_log(arm(RRR), 5.0, noise=0.01)),
     "Quality": lambda: di.signals.diagnose(di.Log(T, ("a", "b"), WAVE, 0.0 * WAVE, "joint_torque")),
     "Run": run,
-    "TorqueSplit": lambda: TorqueSplit(("a", "b"), T, {"inertia": 0.6 * WAVE, "gravity": 0.3 * WAVE}, WAVE),
     "TrackingError": tracking,
     "Comparison": comparison,
     "CrossValidation": lambda: validate.CrossValidation(("a", "b"), 0.1 * ONES, np.array([[1.0, np.nan], ONES]), 0.2),
-    "HoldOut": lambda: validate.HoldOut(*fitted()),
     "Verdict": verdict,
 }

@@ -49,7 +49,7 @@ def test_a_motion_on_a_description_becomes_a_log_that_identifies_it(monkeypatch,
     assert "computed_torque" in told.err and "ideal drives" in told.err
     assert data["settings"]["seed"] == 3 and data["samples"] == 4001 and data["real_time_factor"] > 0.0
     assert set(data["tracking"]) == {"shoulder", "elbow"} and data["tracking"]["elbow"]["largest"] < 1e-3
-    assert {Path(path).name for path in data["written"]} == {"run.parquet", "truth.npz", "tracking.png", "torque_split.png"}
+    assert {Path(path).name for path in data["written"]} == {"run.parquet", "truth.npz", "tracking.png"}
     assert Path("figures/tracking.png").read_bytes().startswith(b"\x89PNG")
     log = di.Log.read("run.parquet")
     assert log.effort_kind == "joint_torque" and log.truth is not None
@@ -98,7 +98,7 @@ def test_positions_alone_are_enough_for_a_motion(monkeypatch, capsys, folder: Pa
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (("simulate", "motion.csv", "--robot", "nope"), "there is no robot 'nope'"),
+        (("simulate", "motion.csv", "--robot", "nope"), "robot 'nope' does not exist"),
         (("simulate", "nope", "--robot", "robot.urdf"), "plan 'nope' does not exist"),
         (("simulate", "motion.csv", "--robot", "robot.urdf", "-o", "run.txt"), "must end in .csv"),
         (("simulate", "motion.csv", "--robot", "robot.urdf", "--truth", "run.csv"), "it is written as .npz"),

@@ -16,11 +16,9 @@ from dynident.identify import (
     IRLS,
     IV,
     MAP,
-    ML,
     OLS,
     TLS,
     WLS,
-    Entropic,
     Fit,
     OutputError,
     Regression,
@@ -49,9 +47,8 @@ ESTIMATORS = {
     "Tukey": lambda **options: IRLS(**{"loss": "tukey", **options}),
     "TLS": TLS,
     "IV": lambda **options: IV(**{"instruments": instruments, **options}),
-    "ML": ML,
 }
-CLASSES = [MAP, OLS, WLS, GLS, IRLS, TLS, IV, ML, Entropic, DIDIM, OutputError]
+CLASSES = [MAP, OLS, WLS, GLS, IRLS, TLS, IV, DIDIM, OutputError]
 every = pytest.mark.parametrize("name", ESTIMATORS)
 
 
@@ -150,8 +147,6 @@ def test_bad_options_get_a_sentence(noisy, subtests):
         (IV(instruments="periods", period=100.0), "at least twice"),
         (IV(instruments=smooth(3, 100)), "must cover the log"),
         (IV(instruments=instruments, covariance="robust"), "covariance is 'robust'"),
-        (ML(iterations=0), "iterations is 0"),
-        (Entropic(gamma=0.0), "gamma is 0"),
         (DIDIM(), "simulates the closed loop"),
         (OutputError(), "simulates the closed loop"),
     ]:
@@ -356,14 +351,13 @@ def test_noise_of_the_positions_is_found(encoders):
 def test_encoder_noise_biases_least_squares_but_not_instruments(encoders, tmp_path):
     _, evidence, beta = encoders
     mean, spread = {}, {}
-    for name, estimator in (("WLS", WLS()), ("TLS", TLS()), ("ML", ML()), ("IV", IV())):
+    for name, estimator in (("WLS", WLS()), ("TLS", TLS()), ("IV", IV())):
         fits = [estimator.fit(e).result_ for e in evidence]
         mean[name] = np.mean([f.values for f in fits], axis=0) - beta
         spread[name] = np.mean([f.std for f in fits], axis=0) / np.sqrt(len(fits))
     worst = int(np.argmax(np.abs(mean["WLS"] / spread["TLS"])))
     assert mean["WLS"][worst] / spread["TLS"][worst] < -10.0  # towards zero: the inertia about the first axis
     assert abs(mean["TLS"][worst]) < 0.15 * abs(mean["WLS"][worst])
-    assert abs(mean["ML"][worst]) < 0.15 * abs(mean["WLS"][worst])
     assert abs(mean["IV"][worst]) < 0.15 * abs(mean["WLS"][worst])
     # The predicted bias is the one that happens.
     found = [least_squares_bias(e) for e in evidence[:3]]
@@ -435,60 +429,3 @@ def test_decimated_rows_are_kept_as_they_were_compressed(case):
         rows = np.column_stack([W, y])
         np.testing.assert_allclose(rows.T @ rows, group.R.T @ group.R, rtol=1e-9, atol=1e-6)
     assert len(part.t) == decimator.length(2000)
-
-
-# ---- the entropic prior -------------------------------------------------------------------------------------------------
-
-
-def test_entropic_prior_gives_possible_bodies_that_predict_better(case):
-    """Few noisy data and a description 10 % off: free estimates are impossible bodies, and predict worse, draw by draw."""
-    robot, _, _, _, beta = case
-    motion, new = smooth(3, 60, seed=3, rate=25.0), smooth(3, 200, seed=8, rate=25.0)
-    tau, truth, rng = inverse_dynamics(robot, motion), inverse_dynamics(robot, new), np.random.default_rng(3)
-    near = robot.with_parameters(robot.parameters.replace(robot.parameters.values * 1.1))
-    base = base_parameters(near)
-    gain, z, impossible = [], [], 0
-    for _ in range(12):
-        evidence = Regression.from_motion(near, motion, tau + rng.normal(size=tau.shape) * 4.0 * SIGMA, base)
-        free, prior = WLS().fit(evidence).result_, Entropic().fit(evidence).result_
-        impossible += not all(c.ok for c in free.consistency())
-        assert all(c.ok for c in prior.consistency())
-        np.testing.assert_allclose(prior.exported().values, prior.values, rtol=1e-9, atol=1e-12)
-        assert np.all(prior.std <= free.std * 1.001)
-        worse, better = (np.mean(((f.predict(new).effort - truth) / SIGMA) ** 2) for f in (free, prior))
-        gain.append(np.log(worse / better))
-        z.append((prior.values - beta) / prior.std)
-    assert impossible > 0
-    assert np.mean(gain) > 3.0 * np.std(gain, ddof=1) / np.sqrt(len(gain))  # better, by three deviations of the mean
-    assert np.sqrt(np.mean(np.square(z))) < 1.5
-
-
-def test_entropic_prior_vanishes_with_good_data_and_rules_with_none(case):
-    robot, base, motion, tau, beta = case
-    wrong = robot.with_parameters(robot.parameters.replace(robot.parameters.values * 1.3))
-    exact = Regression.from_motion(wrong, motion, tau + np.random.default_rng(0).normal(size=tau.shape) * 1e-4)
-    found = Entropic().fit(exact)
-    np.testing.assert_allclose(found.coef_, beta, atol=1e-3)
-    noisy = Regression.from_motion(wrong, motion, tau + np.random.default_rng(0).normal(size=tau.shape) * SIGMA)
-    stiff = Entropic(gamma=1e12).fit(noisy).result_.standard.values[:30]
-    np.testing.assert_allclose(stiff, 1.3 * robot.parameters.values[:30], rtol=1e-3, atol=1e-4)
-    with pytest.raises(IdentificationError, match="active leaves parameters out"):
-        Entropic().fit(exact, active=np.arange(base.rank) < 3)
-
-
-def test_entropic_prior_does_not_depend_on_units():
-    """The same robot in metres and in millimetres (and tonnes for the same torques in N mm): the same bodies."""
-    robot = arm(PLANAR, ("fv",), DOWN_Y)
-    small = arm([(1e3 * a, alpha, 1e3 * d, theta) for a, alpha, d, theta in PLANAR], ("fv",), tuple(1e3 * g for g in DOWN_Y))
-    units = np.ones(len(robot.parameters))  # t, t mm, t mm^2; friction in N mm s
-    for i in range(2):
-        units[10 * i : 10 * i + 10] = [1e-3, 1.0, 1.0, 1.0, *(1e3,) * 6]
-    units[20:] = 1e3
-    small = small.with_parameters(small.parameters.replace(robot.parameters.values * units))
-    motion = smooth(2, 80, seed=1, rate=25.0)
-    tau = inverse_dynamics(robot, motion)
-    np.testing.assert_allclose(inverse_dynamics(small, motion), 1e3 * tau, rtol=1e-9, atol=1e-6)
-    noisy = 0.8 * tau + np.random.default_rng(0).normal(size=tau.shape) * 0.5
-    one = Entropic().fit(Regression.from_motion(robot, motion, noisy)).result_.standard.values[:20]
-    other = Entropic().fit(Regression.from_motion(small, motion, 1e3 * noisy)).result_.standard.values[:20]
-    np.testing.assert_allclose(other / units[:20], one, rtol=1e-4, atol=1e-6)

@@ -33,7 +33,7 @@ from dynident.excitation.optimise import Problem, feasible_start, optimise
 from dynident.files import to_json
 from dynident.identify import base_parameters
 from dynident.trajectory import Fourier, Trajectory
-from dynident.trajectory.export import cycle_from_spec
+from dynident.trajectory.export import from_spec
 
 BOX = {"lower": -1.5, "upper": 1.5, "velocity": 2.0, "acceleration": 8.0}
 FAMILY = Fourier(0.25, 4)
@@ -128,7 +128,7 @@ def test_files_that_are_no_plan(plan, tmp_path):
         motion: dict = {"kind": "joined", "pieces": []}
         for _ in range(20_000):
             motion = {"kind": "joined", "pieces": [motion]}
-        cycle_from_spec({"stages": [{"motion": motion, "repetitions": 1}]})
+        from_spec(motion)
 
 
 def test_wrong_content_of_limits_is_one_sentence(robot, tmp_path, subtests):

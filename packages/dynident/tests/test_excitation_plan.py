@@ -20,7 +20,6 @@ from dynident.excitation.plan import purpose_logs
 from dynident.identify import base_parameters
 from dynident.signals import Log
 from dynident.trajectory import BSpline, Fourier, Interpolated, Moves, Trajectory
-from dynident.trajectory.export import cycle_from_spec
 from dynident.workflow import divide
 
 BOX = {"lower": -1.5, "upper": 1.5, "velocity": 2.0, "acceleration": 8.0}
@@ -122,13 +121,12 @@ def test_one_file_holds_the_plan_and_rooms_below_can_run_it(robot, limits, tmp_p
     data = json.loads(path.read_text())
     assert data["identity"] == plan.identity == Plan.load(path).identity
     t = np.linspace(0, plan.curve.duration, 100)
-    for curve in (cycle_from_spec(data), Plan.load(path).curve):
-        assert all(np.array_equal(x, y) for x, y in zip(curve(t), plan.curve(t), strict=True))
+    assert all(np.array_equal(x, y) for x, y in zip(Plan.load(path).curve(t), plan.curve(t), strict=True))
     path.write_text(path.read_text().replace('"rate": 100.0', '"rate": 50.0'))
     with pytest.raises(DynidentError, match="was changed after it was made"):
         Plan.load(path)
     with pytest.raises(DynidentError, match=r"'stage.motion' is missing"):
-        cycle_from_spec({"stages": [{}]})
+        Plan.from_dict({"stages": [{}]})
 
 
 def recording(plan, noise=0.1, seed=0):
@@ -159,7 +157,7 @@ def test_logs_refer_to_the_plan_and_are_cut_and_averaged_by_it(robot, limits):
     with pytest.raises(DynidentError, match="refers to plan"):
         refer(log, replace(plan, rate=50.0))
     only = refer(recording(plan), replace(plan, stages=tuple(replace(stage, purpose="validation") for stage in plan.stages)))
-    with pytest.raises(DynidentError, match="no whole stage for training of its plan"):
+    with pytest.raises(DynidentError, match="no complete training stage of its plan"):
         divide([only], [], 0.3)
     mean = average_log(log, plan)
     assert len(mean) == 400 and mean.provenance["averaged"] == 4

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 import re
-import shutil
-import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,8 +28,6 @@ from dynident.friction import (
     TemperatureDependent,
     Viscous,
     dissipation,
-    law_to_c,
-    law_to_latex,
     register,
 )
 from dynident.friction.law import State
@@ -137,41 +131,6 @@ def from_c(text: str, name: str, result: str, **arrays: list[float]) -> float:
     for line in body.replace("const double ", "").split(";"):
         exec(line.strip(), known)
     return float(known[result][0])
-
-
-def test_the_law_is_printed_in_c(tmp_path: Path) -> None:
-    files, p = law_to_c(Arctan(), "rub"), [2.0, 0.3, 0.2]
-    assert "void rub(const double x[4], const double p[3], double f[1]);" in files["rub.h"]
-    speeds = np.array([-1.3, -1e-3, 0.0, 0.02, 2.0])
-    expected = by_hand(speeds, *p)
-    printed = [from_c(files["rub.c"], "rub", "f", x=[float(v), 0.0, 0.0, 0.0], p=p) for v in speeds]
-    np.testing.assert_allclose(printed, expected, rtol=1e-14)
-    compiler = shutil.which("cc")
-    if compiler is None:
-        return
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC"]
-    subprocess.run([compiler, *strict, str(tmp_path / "rub.c"), "-o", str(tmp_path / "rub.so"), "-lm"], check=True)
-    code, f = ctypes.CDLL(str(tmp_path / "rub.so")), np.zeros(1)
-    for v, value in zip(speeds, expected, strict=True):
-        arrays = (np.array([v, 0.0, 0.0, 0.0]), np.array(p), f)
-        code.rub(*(ctypes.c_void_p(array.ctypes.data) for array in arrays))
-        assert f[0] == pytest.approx(value, rel=1e-14)
-
-
-def test_the_law_is_printed_in_latex() -> None:
-    text = law_to_latex(Arctan())
-    for piece in (
-        r"\begin{align}",
-        r"f_{\mathrm{c}}",
-        r"v_{\mathrm{s}}",
-        r"\operatorname{sign}(v)",
-        r"\operatorname{atan2}",
-        r"|v|",
-    ):
-        assert piece in text
-    assert r"\mathrm{coulomb.fc}" in law_to_latex(Coulomb() + Arctan())  # the same letter twice: the full names
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import dynident as di
 from dynident.cli import options, run
 from dynident.identify.held_out import unpacked
 from dynident.identify.regression import factor
-from dynident.signals import filters, stream
+from dynident.signals import filters, quality, stream
 from dynident.signals.filters import butterworth_part, differences, filter_columns, low_passed, padded, parts_of
 
 pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -51,6 +51,34 @@ def test_the_parts_of_a_log_give_band_regression_data_and_fit_of_the_whole(rows,
     np.testing.assert_allclose(one.sigma, other.sigma, rtol=1e-9)
     for mine, theirs in zip(parts.sources[0]["motion"]["rows"], whole.sources[0]["motion"]["rows"], strict=True):
         np.testing.assert_allclose(unpacked(mine)[1], unpacked(theirs)[1], atol=1e-6)
+
+
+def test_usual_values_of_some_samples_find_the_faults_of_the_whole_log(monkeypatch) -> None:
+    log = simulated_log(arm(RRR), 40.0, 3, noise=0.05)
+    position, effort = log.position.copy(), log.effort.copy()
+    effort[500::1000, 0] += 300.0  # spikes
+    effort[:, 1] = np.clip(effort[:, 1], *np.percentile(effort[:, 1], (10, 90)))
+    effort[:, 2] = 1.5
+    velocity = np.roll(np.gradient(position, log.t, axis=0), 40, axis=0)  # late
+    rows = np.delete(np.arange(len(log)), np.arange(50, len(log), 100))  # lost, and the stamps rewritten
+    faulty = replace(log, t=log.t[: rows.size], position=position[rows], effort=effort[rows], velocity=velocity[rows])
+    whole = di.signals.diagnose(faulty)
+    assert {"outliers", "saturated", "dead", "lost_rows", "delayed"} <= {each.kind for each in whole.findings}
+    monkeypatch.setattr(quality, "ENOUGH", 500)
+    monkeypatch.setattr(quality, "STEPS", 100)
+    some = di.signals.diagnose(faulty)
+    assert [(f.kind, f.channel, f.severity) for f in some.findings] == [(f.kind, f.channel, f.severity) for f in whole.findings]
+    for one, other in zip(some.findings, whole.findings, strict=True):
+        assert one.value == pytest.approx(other.value, rel=0.02)
+
+
+def test_a_length_that_is_transformed_quickly_gives_the_cutoff_of_the_whole(monkeypatch) -> None:
+    log = logs_of(arm(RRR))
+    position = log.position[: len(log) // 2 * 2 - 1]
+    whole = di.signals.automatic_cutoff(log.rate, position)
+    monkeypatch.setattr(filters, "LONG", 1000)
+    assert filters._fast_length(1_000_003) == 999_424
+    assert di.signals.automatic_cutoff(log.rate, position).frequency == pytest.approx(whole.frequency, rel=0.01)
 
 
 @pytest.mark.parametrize("order", [1, 3, 4, 10])

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynident.errors import DynidentError, LogError
-from dynident.signals import Log, butterworth, diagnose, fourier, prepare, savitzky_golay, smoothing_spline
+from dynident.signals import Log, butterworth, diagnose, fourier, prepare
 
 T = np.arange(60) / 100.0
 Q = np.column_stack([np.sin(T), np.cos(T)])
@@ -243,9 +243,8 @@ def test_a_clock_in_the_wrong_unit_is_refused_before_the_filter_is_padded():
     diagnose(wrong)
     with pytest.raises(LogError, match="check the unit of the clock"), pytest.warns(UserWarning):
         prepare(wrong, like=like)
-    for method in (butterworth, savitzky_golay, smoothing_spline):
-        with pytest.raises(LogError, match="check the unit of the clock"):
-            method(1e9, q, 5.0)
+    with pytest.raises(LogError, match="check the unit of the clock"):
+        butterworth(1e9, q, 5.0)
     with pytest.raises(LogError, match="lower rate"):
         prepare(right, resample=1e9)
     with pytest.raises(LogError, match="harmonics"):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from simulate_cases import arm, cascade, excitation, geared_arm, geared_drives, pid
-from small_robots import ROTOR, circle, five_bar_machine, platform, two_pushes
+from small_robots import ROTOR, five_bar_machine, platform, two_pushes
 
 import dynident as di
 from dynident.control import ComputedTorque, CurrentLoop, OpenLoop
@@ -66,7 +66,7 @@ def test_plans_and_their_files_are_references(tmp_path: Path) -> None:
     with pytest.raises(SimulationError, match="make a plan for this robot"):
         reference_of(plan, arm(2))
     (tmp_path / "other.json").write_text("{}")
-    with pytest.raises(SimulationError, match="is not a plan"):
+    with pytest.raises(SimulationError, match="cannot be read as a plan"):
         reference_of(tmp_path / "other.json", robot)
 
 
@@ -113,22 +113,6 @@ def test_recorded_accelerations_are_those_of_forward_dynamics() -> None:
     a = forward_dynamics(robot.model, m.q, m.v, tau)
     assert away.mean() > 0.5
     assert np.abs(a - m.a)[away].max() < 1e-8 * np.abs(m.a).max()
-
-
-def test_the_torque_split_adds_up_for_trees_and_loops() -> None:
-    tree = geared_arm().simulate(
-        excitation(3, 2.0), wrenches={"link_3": [1.0, 2.0, 3.0, 0.1, 0.2, 0.3]}, disturbance=[1.0, -2.0, 0.5]
-    )
-    split = tree.torque_split()
-    assert np.abs(split.rest).max() < 1e-9 * np.abs(split.total).max()
-    rms = split.rms()
-    assert rms["gravity"][1] > rms["velocity"][1]
-    assert rms["external"].min() > 0.1
-    assert np.allclose(split.mechanism + split.parts["drive_inertia"] + split.parts["drive_friction"], split.total)
-    assert "joint_2" in split.summary()
-    looped = five_bar_machine().simulate(circle(), log_cycle=5e-3)
-    split = looped.torque_split()
-    assert np.abs(split.rest).max() < 1e-6 * np.abs(split.total).max()
 
 
 def test_a_constant_torque_on_a_free_slide_is_a_parabola() -> None:
@@ -294,7 +278,7 @@ def test_a_robot_thrown_into_a_singularity_says_so() -> None:
     machine = platform()
     robot = ideal(machine, OpenLoop(torque=[50.0, 50.0, -50.0, -50.0]))
     still = di.Motion([0.0, 2.0], np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 3)))
-    with pytest.raises(SimulationError, match=r"loops cannot be followed|instability") as caught:
+    with pytest.raises(SimulationError, match=r"loops cannot be closed|instability") as caught:
         robot.simulate(still)
     assert "t = " in str(caught.value)
 

@@ -40,7 +40,7 @@ def write_comparison(path: str | os.PathLike[str], fits: Mapping[str, Fit], logs
     >>> write_comparison("comparison.html", {"spring": old, "autumn": new}, [log])  # doctest: +SKIP
     """
     if len(fits) != 2:
-        raise DynidentError(f"fits holds {len(fits)} fits; give two, as in {{'before': old, 'after': new}}")
+        raise DynidentError(f"fits has {len(fits)} entries; give two, as in {{'before': old, 'after': new}}")
     (one, a), (two, b) = fits.items()
     if a.standard.names != b.standard.names:
         lost = sorted(set(a.standard.names) ^ set(b.standard.names))[:4]
@@ -155,7 +155,7 @@ def _parameters(fits: Mapping[str, Fit]) -> Html:
     ]
     heads = ("Parameter", one, two, "Difference", "Deviations", "Description", "Unit", "Determined")
     far = [row for k, row in enumerate(rows) if abs(z[k]) > FAR]
-    parts: list[object] = [tag("p", "Deviations: the difference over both standard deviations together.", class_="note")]
+    parts: list[object] = [tag("p", "Deviation: difference divided by the combined standard deviation.", class_="note")]
     if far:
         parts += [tag("h3", "What changed"), table(heads, far, numeric=(1, 2, 3, 4, 5), short=(6,))]
     whole = table(heads, rows, numeric=(1, 2, 3, 4, 5), short=(6,))

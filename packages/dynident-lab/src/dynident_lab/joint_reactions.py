@@ -120,8 +120,8 @@ def reactions(
     gap = np.max(np.abs(np.einsum("smt,sm->st", J, multipliers) - load), initial=0.0)
     if gap > 1e-6 * max(1.0, float(np.max(np.abs(load), initial=0.0))):
         raise DynidentError(
-            f"these motor torques do not move robot '{mechanism.name}' like this: {gap:.3g} N m are left over; "
-            "take them from actuator_torques with the same parameters"
+            f"the motor torques do not match the motion of robot '{mechanism.name}' ({gap:.3g} N m remain); compute them "
+            "with actuator_torques and the same parameters"
         )
     wrenches = out["unit"] * multipliers[:, :, None]
     names = np.array(mechanism.closure.names)
@@ -130,7 +130,7 @@ def reactions(
 
 def _with_loops(mechanism: Mechanism) -> None:
     if not mechanism.loops:
-        raise DynidentError(f"robot '{mechanism.name}' has no loops; this is for parallel robots")
+        raise DynidentError(f"robot '{mechanism.name}' has no loops; joint_reactions is for parallel robots")
 
 
 def joint_reactions(

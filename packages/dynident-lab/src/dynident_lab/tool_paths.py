@@ -102,7 +102,9 @@ class Arc:
         spoke = self.start - self.centre
         self.radius = float(np.linalg.norm(spoke))
         if self.radius < 1e-12 or abs(spoke @ self.normal) > 1e-9 * self.radius:
-            raise DynidentError(f"normal is {self.normal.tolist()}; it must be across the radius {spoke.tolist()}, not zero")
+            raise DynidentError(
+                f"normal is {self.normal.tolist()}; give a non-zero vector perpendicular to the radius {spoke.tolist()}"
+            )
         if not (np.isfinite(angle) and angle != 0.0):
             raise DynidentError(f"angle is {angle}; give a finite angle that is not zero")
         self.angle = float(angle)
@@ -215,8 +217,8 @@ class Segment:
     def __post_init__(self) -> None:
         if abs(self.path.length - self.profile.distance) > 1e-9 * max(self.path.length, 1e-3):
             raise DynidentError(
-                f"the profile goes {self.profile.distance} m but the path is {self.path.length} m long; "
-                "make the profile for the path's length"
+                f"the profile covers {self.profile.distance} m but the path is {self.path.length} m long; create the "
+                "profile for this length"
             )
 
 
@@ -334,8 +336,8 @@ def joint_motion(
     rows = 3 if R is None else 6
     if mechanism.dof > rows:
         raise DynidentError(
-            f"robot '{mechanism.name}' has {mechanism.dof} coordinates but the task fixes {rows}, so joint velocities are not "
-            "determined; lock joints with mechanism.lock or give a rotation"
+            f"robot '{mechanism.name}' has {mechanism.dof} coordinates but the task fixes {rows}, so joint velocities are "
+            "undetermined; lock joints with mechanism.lock or give a rotation"
         )
     scale = np.r_[np.ones(3), np.full(rows - 3, robot_size(mechanism))]
     J = jacobian(mechanism, q, name, "world")[:, :rows] * scale[:, None]
@@ -344,8 +346,8 @@ def joint_motion(
     if near.min() < SINGULAR:
         i = int(np.argmin(near))
         raise DynidentError(
-            f"the path meets a singularity at t = {tip.t[i]:.6g} s (sample {i}, joints {np.round(q[i], 4).tolist()}), where "
-            "joint velocities are not defined; move the path or choose another posture"
+            f"the path meets a singularity at t = {tip.t[i]:.6g} s (sample {i}, joints {np.round(q[i], 4).tolist()}); move "
+            "the path or choose another posture"
         )
 
     def rates(x: Array) -> Array:

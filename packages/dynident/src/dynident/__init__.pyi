@@ -66,7 +66,6 @@ from .symbolic.derivation import derive as derive
 from .validate.comparison import compare as compare
 from .validate.diagnosis.inspection import inspect as inspect
 from .validate.holdout import cross_validate as cross_validate
-from .validate.holdout import hold_out as hold_out
 from .validate.verdict import judge as judge
 from .workflow import identify as identify
 

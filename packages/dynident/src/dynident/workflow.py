@@ -85,8 +85,7 @@ def identify(
     >>> done.verdict.ok
     True
     """
-    from dynident.identify.estimators.entropic import Entropic  # noqa: PLC0415 - `import dynident` loads this module
-    from dynident.identify.estimators.essential import contributing_parameters  # noqa: PLC0415
+    from dynident.identify.estimators.essential import contributing_parameters  # noqa: PLC0415 - `import dynident` loads this module
     from dynident.identify.estimators.least_squares import Estimator, fit_of  # noqa: PLC0415
     from dynident.identify.regression.logs import with_drive_gains  # noqa: PLC0415
     from dynident.signals.quality import note  # noqa: PLC0415
@@ -96,10 +95,10 @@ def identify(
     def fitted(training: Sequence[di.Log] | Iterator[di.Log], given: di.Regression | None) -> di.Fit:
         if laws is not None:
             if not isinstance(training, Sequence):
-                raise di.DynidentError("friction laws are searched in logs as a whole; give a log that fits into memory")
+                raise di.DynidentError("friction laws cannot be fitted to a stream; give a log that fits into memory")
             return di.fit_friction(mechanism, training, laws, options, None if projection == "gls" else projection, solver)
         if given is None:
-            rows = isinstance(solver, Estimator) and not isinstance(solver, di.MAP | di.WLS | di.OLS | Entropic)
+            rows = isinstance(solver, Estimator) and not isinstance(solver, di.MAP | di.WLS | di.OLS)
             given = di.Regression.from_logs(mechanism, training, base, projection, keep_rows=rows, **options)
         if essential is not None:
             return di.essential_parameters(given, solver, essential)
@@ -135,7 +134,7 @@ def identify(
             scores.append(fit.score(log, allow_training=True))
     if refit:
         if not held_out or data is not None:
-            raise di.DynidentError("refit=True (--refit) fits held-out data after validation, but nothing is held out")
+            raise di.DynidentError("refit=True (--refit) needs held-out data; hold out a part, or omit it")
         step("fitting all data")
         again = "fitted again to all data after validation; scores and verdict belong to the fit without the held-out data"
         fit = with_findings(fitted([*training, *held_out], None)).noted(note("refit", again))
@@ -199,7 +198,7 @@ def divide(runs: Sequence[di.Log], others: Sequence[di.Log], share: float) -> tu
         stages = purpose_logs(run)
         if stages and "training" not in stages:
             known = ", ".join(stages)
-            raise di.DynidentError(f"log '{run.name}' holds no whole stage for training of its plan (it holds {known})")
+            raise di.DynidentError(f"log '{run.name}' contains no complete training stage of its plan (it contains {known})")
         training += stages.get("training", [run])
         held_out += stages.get("validation", [])
     words = [f"stage {log.name}" for log in held_out]

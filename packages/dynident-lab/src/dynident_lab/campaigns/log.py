@@ -60,12 +60,12 @@ def matches(path: Path) -> bool:
 def read(path: Path, **options: Any) -> CampaignLog:
     """Read the folder of a campaign for `Log.read`."""
     if not is_campaign(path):
-        raise LogError(f"'{path}' is one recording of a campaign; give its folder, where {ABOUT} says what it holds")
+        raise LogError(f"'{path}' is one recording of a campaign; give the campaign folder that contains {ABOUT}")
     log = read_campaign(path)
     effort = options.pop("effort", None)
     if options or effort not in (None, log.effort_kind):
         given = ", ".join(options) or f"effort '{effort}'"
-        raise LogError(f"{given} was given, but '{path / ABOUT}' describes the signals of the campaign; leave it out")
+        raise LogError(f"{given} cannot be given because '{path / ABOUT}' describes the signals of the campaign; omit it")
     return log
 
 
@@ -144,10 +144,13 @@ def read_campaign(path: str | os.PathLike[str]) -> CampaignLog:
     """Read the folder of a campaign, finished or being written."""
     folder = Path(path)
     with _explained(folder):
-        about = _about(folder)
+        about = read_about(folder)
         parts = list(_parts(folder, about))
         if sum(len(t) for _, t, _ in parts) < MINIMUM_SAMPLES:
-            raise LogError(f"campaign '{folder}' has {sum(len(t) for _, t, _ in parts)} samples yet; wait until it has moved")
+            raise LogError(
+                f"campaign '{folder}' has only {sum(len(t) for _, t, _ in parts)} samples so far; wait until the "
+                "robot has moved"
+            )
         return _log(folder, about, parts)
 
 
@@ -155,7 +158,7 @@ def read_cycles(path: str | os.PathLike[str]) -> Iterator[CampaignLog]:
     """Read a campaign cycle by cycle: each complete cycle is a campaign of its own, and only one is in memory at a time."""
     folder = Path(path)
     with _explained(folder):
-        about = _about(folder)
+        about = read_about(folder)
         for part in _parts(folder, about):
             recording, t, _ = part
             if recording.kind == "cycle" and recording.complete and len(t) >= MINIMUM_SAMPLES:
@@ -170,10 +173,11 @@ def _explained(folder: Path) -> Iterator[None]:
     except LogError:
         raise
     except (OSError, ContentError, DynidentError) as error:
-        raise LogError(f"campaign '{folder}' cannot be read: {error}; take it from a copy") from error
+        raise LogError(f"campaign '{folder}' cannot be read: {error}; restore it from a backup") from error
 
 
-def _about(folder: Path) -> dict[str, Any]:
+def read_about(folder: Path) -> dict[str, Any]:
+    """Return what campaign.json says, after checking what is needed to read a campaign."""
     about: dict[str, Any] = parsed(json.loads, read_regular(folder / ABOUT, BYTES))
     if stored(about, "format", Any, "campaign") != FORMAT:
         raise LogError(f"'{folder / ABOUT}' has the format {about['format']!r}; this version reads {FORMAT}")

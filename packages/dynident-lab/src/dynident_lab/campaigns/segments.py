@@ -61,7 +61,7 @@ def read_segment(path: str | os.PathLike[str]) -> LogSegment:
     frames = _frames(data)
     head = next(frames, None)
     if head is None:
-        raise LogError(f"segment '{path}' has no header: it was cut before its first sample; delete it")
+        raise LogError(f"segment '{path}' has no header because recording stopped before the first sample; delete it")
     header = _header(head[0], path)
     width = len(header["columns"])
     parts, size = [], head[1]
@@ -104,7 +104,7 @@ def seal_segment(path: str | os.PathLike[str], facts: Mapping[str, Any] | None =
     pq.write_table(table, buffer)
     target = write_atomic(source.with_suffix(".parquet"), buffer.getvalue())
     if read_segment(target).table.shape != segment.table.shape:
-        raise LogError(f"segment '{source}' cannot be sealed: '{target}' does not read back; check the disk")
+        raise LogError(f"segment '{source}' cannot be closed: '{target}' cannot be read back; check the disk")
     source.unlink()
     return target
 
@@ -120,7 +120,7 @@ def _header(data: bytes, path: object) -> dict[str, Any]:
         if not stored(header, "columns", list[str], "header"):
             raise LogError("its columns have no names")
     except (ContentError, DynidentError) as error:
-        raise LogError(f"segment '{path}' has a header that cannot be read ({error}); take it from a copy") from error
+        raise LogError(f"segment '{path}' has an unreadable header ({error}); restore it from a backup") from error
     return dict(header)
 
 
@@ -139,6 +139,6 @@ def _read_sealed(path: Path) -> LogSegment:
     except (FileNotFoundError, MissingExtraError):
         raise
     except (OSError, LogError) as error:
-        raise LogError(f"segment '{path}' cannot be read ({error}); take it from a copy") from error
+        raise LogError(f"segment '{path}' cannot be read ({error}); restore it from a backup") from error
     block = np.column_stack(columns) if table.num_rows else np.empty((0, table.num_columns))
     return LogSegment(header, np.asarray(block, dtype=np.float64), path.stat().st_size, 0)

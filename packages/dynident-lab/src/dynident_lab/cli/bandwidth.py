@@ -77,7 +77,9 @@ def _conclusion(robot: str, coordinate: str, found: Mapping[str, Any]) -> str:
     loaded = found["with mechanism"]
     full = loaded.frequency[loaded.saturated > SATURATED]  # there the numbers are those of the motors' limits, not of the loop
     limited = (
-        f"; motors reach their limits at {full[0]:.3g} Hz, a smaller --amplitude shows the loop itself" if full.size else ""
+        f"; motors reach their limits at {full[0]:.3g} Hz; use a smaller --amplitude to measure the loop alone"
+        if full.size
+        else ""
     )
     bare = found.get("actuators alone")
     alone = f"; its actuators alone {said(bare)}" if bare is not None else ""
@@ -89,7 +91,7 @@ def _turn_alone(robot: VirtualRobot) -> bool:
     try:
         actuators_alone(robot)
     except SimulationError as error:
-        note(f"the actuators alone are left out: {error}")
+        note(f"actuators alone are not computed: {error}")
         return False
     return True
 
@@ -111,7 +113,7 @@ def bandwidth(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Measure the bandwidth of a machine by stepped sines, with its mechanism and of the actuators alone.
+    """Measure the bandwidth of a machine by stepped sines, with its mechanism and for the actuators alone.
 
     Example: dynident bandwidth mast --coordinate z --frequencies 0.4,1,2,5,10 -o out/
 

@@ -94,7 +94,7 @@ def cycles(
     mechanism = described.robot(robot)
     law = friction_laws(mechanism, friction)
     if isinstance(law, dict):
-        raise DynidentError("a campaign is fitted with one friction law for all joints; give --friction without joint=")
+        raise DynidentError("a campaign uses one friction law for all joints; give --friction without joint=")
     fits, last = identify_cycles(mechanism, campaign, law, cycles=cycle, estimator=least, **filtered.options())
     with output_set(output, ("cycles.json", "repeatability.json", "fit.json", "cycle_*.png")) as stage:
         fits.save(stage / "cycles.json")
@@ -132,7 +132,7 @@ def simulate_campaign(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Run the cycles of a plan on a virtual robot, into the folder that record would have written.
+    """Run the cycles of a plan on a virtual robot; writes the same folder as record.
 
     Example: dynident simulate-campaign plan/ --robot er3a_c60 --cycles 24 -o healthy/
 
@@ -155,7 +155,7 @@ def simulate_campaign(
         named = robot if robot is not None else robot_of_plan(plan)
         machine, wanted = machine_of(named, plan, controller, bandwidth, described, drives)
         if not isinstance(wanted, Plan):
-            raise DynidentError("a campaign repeats a plan; give the folder or plan.json of dynident excite, not a motion")
+            raise DynidentError("a campaign needs a plan, not a motion; give the folder or plan.json of dynident excite")
         machine = load.on(machine if step is None else replace(machine, step=step))
         settings = link.Settings.of(wanted, {"cycles": cycles, "duty": duty})
         announce("simulating")

@@ -88,7 +88,7 @@ def identify(
                 **plan.options,
             )
         except KeyboardInterrupt:
-            note(f"what was computed is in '{output}'; the same command continues")
+            note(f"partial results are in '{output}'; repeat the command to continue")
             raise
     page = write_fleet_report(output, result)
     if as_json:

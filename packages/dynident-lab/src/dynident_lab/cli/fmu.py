@@ -33,7 +33,8 @@ def _content(request: ExportRequest) -> Any:
         no_drives(request.robot, drives)
         if law not in (None, "torque"):
             raise DynidentError(
-                f"the option controller is {law}, but machine '{request.robot}' has its own; torque leaves it out"
+                f"option controller is {law}, but machine '{request.robot}' has its own controller; use controller=torque "
+                "to omit it"
             )
         machine = ready_machine(request.robot)
     else:
@@ -64,10 +65,10 @@ def _write(request: ExportRequest) -> tuple[dict[str, Any], str]:
     with ZipFile(path) as parts:
         names, description = parts.namelist(), parts.read("modelDescription.xml").decode()
     if not any(name.startswith("binaries/") for name in names):
-        note("no C compiler is installed here: the FMU holds its sources only, and the importing program must compile them")
+        note("no C compiler found: the FMU contains source code only, which the importing program must compile")
     kinds = ["co-simulation", *(["model exchange"] if "<ModelExchange" in description else [])]
     if len(kinds) == 1:
-        note("a control law, a delay or friction with a memory counts steps: this FMU is for co-simulation, not model exchange")
+        note("this FMU supports co-simulation only: control laws, delays and friction with memory advance in fixed steps")
     return {"written": str(path), "kinds": kinds}, f"written: {path} (FMI 3.0, {' and '.join(kinds)})"
 
 

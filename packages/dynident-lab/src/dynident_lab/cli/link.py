@@ -310,12 +310,12 @@ def record(
     if tell is not None:
         return _tell(tell, output or resume)
     if (monitor is not None or live_fit is not None) and model is None:
-        raise DynidentError("--monitor and --live-fit need --model, the robot that the fit belongs to")
+        raise DynidentError("--monitor and --live-fit need a robot; give --model")
     mechanism = None if model is None else described.robot(model)  # before anything moves or is written
     watching = None if monitor is None or mechanism is None else di.monitor.Monitor(di.Fit.load(monitor, mechanism))
     for path in healthy or []:
         if watching is None:
-            raise DynidentError("--healthy raises the thresholds of --monitor; give both")
+            raise DynidentError("--healthy sets the thresholds of --monitor; give both")
         watching = watching.calibrated(di.Log.read(path))
     if live_fit is not None:
         check_output(live_fit)
@@ -343,7 +343,9 @@ def record(
         if dry_run:
             return _dry_run(loaded, settings, as_json)
         if address is None or output is None:
-            raise DynidentError("give --controller and -o, or --dry-run to see what would be done")
+            raise DynidentError(
+                "no controller or output folder; give --controller and -o, or --dry-run to preview the campaign"
+            )
         wire = link.open_controller(address, **options)
         campaign = link.Campaign.create(output, loaded, settings, wire, address, yes=yes)
     if watching is not None:
@@ -387,7 +389,7 @@ def _address(folder: Path) -> str:
 
 def _tell(word: str, folder: Path | None) -> int:
     if folder is None or not (folder / "campaign.json").is_file():
-        raise DynidentError(f"--tell needs -o with the folder of a campaign; '{folder}' is none")
+        raise DynidentError(f"--tell needs a campaign folder; '{folder}' given by -o is not one")
     if word == "continue":
         (folder / "pause").unlink(missing_ok=True)
     else:
@@ -402,16 +404,21 @@ def _predictor(mechanism: Mechanism | None, campaign: Campaign) -> Any:
     if mechanism is not None:
         if not plain or list(mechanism.coordinate_names) != known["coordinates"]:
             raise DynidentError(
-                f"--model '{mechanism.name}' cannot predict the efforts of this controller; it measures {known['effort_kind']}"
+                f"--model '{mechanism.name}' cannot predict the efforts of this controller, which measures "
+                f"{known['effort_kind']}"
             )
         model = mechanism
     else:
-        wanted = str(known["robot"]).lower()
-        named = [name for name in known_robots() if name.lower().replace("_", "-") == wanted] if plain else []
-        if not named:
+        named = _known_name(str(known["robot"])) if plain else None
+        if named is None:
             return None
-        model = find_robot(named[0]).mechanism()
+        model = find_robot(named).mechanism()
     return lambda motion: di.inverse_dynamics(model, motion, model.parameters)
+
+
+def _known_name(robot: str) -> str | None:
+    """Return the name under which commands know a robot; None for others."""
+    return next((name for name in known_robots() if name.lower().replace("_", "-") == robot.lower()), None)
 
 
 def _channels(campaign: Campaign) -> Identity:
@@ -469,9 +476,7 @@ def _run(campaign: Campaign, predict: Any, model: Path | None, mcap: Path | None
             campaign.observe = observe
             done = campaign.run()
     except KeyboardInterrupt:
-        raise link.AbortedError(
-            f"aborted; the robot is at rest; continue with dynident record --resume {campaign.folder}"
-        ) from None
+        raise link.AbortedError(f"aborted, robot at rest; continue with dynident record --resume {campaign.folder}") from None
     if mcap is not None:  # with effort kind, gains, plan and stages, which a live writer could not know
         di.Log.read(campaign.folder).save(mcap)
     result: dict[str, Any] = {
@@ -487,8 +492,10 @@ def _run(campaign: Campaign, predict: Any, model: Path | None, mcap: Path | None
         out.print(
             f"{done} {'cycle' if done == 1 else 'cycles'} complete, {result['samples']} samples{gaps} in {campaign.folder}"
         )
-        named = str(campaign.about["robot"])
-        robot = model or (named if is_known(named) else "ROBOT")
+        if not campaign.about["controller"]["effort_kind"]:
+            note("the controller reports no efforts: the campaign has positions only, from which no model can be identified")
+            return 0
+        robot = model or _known_name(str(campaign.about["robot"])) or "ROBOT"
         print_next("identify", robot, campaign.folder, "-o", f"{campaign.folder}_out")
     return 0
 

@@ -58,7 +58,7 @@ def schedule(
         Samples per second of the experiment [Hz].
     """
     if kind == "cooling" and (duty != 1.0 or power != "off"):
-        raise DynidentError("--duty and --power are for heating; a cooling robot stands still")
+        raise DynidentError("--duty and --power apply to heating only; omit them for cooling")
     check_output(output, folder=True)
     mechanism = described.robot(robot)
     room = limits_for(robot, mechanism, limits)

@@ -138,7 +138,7 @@ def _table(path: str, robots: Mapping[str, Mechanism]) -> list[LogEntry]:
     for row in rows:
         where = f"line {rows.line_num} of '{path}'"
         if None in row or None in row.values():
-            raise DynidentError(f"{where} has another number of fields than the head of the table; write one per column")
+            raise DynidentError(f"{where} has a different number of fields than the header; give one field per column")
         row["log"] = _beside(Path(path), row["log"].strip())
         entries.append(_entry(row, robots, where))
     return entries
@@ -220,12 +220,12 @@ def _checked(entries: Sequence[LogEntry], robots: Mapping[str, Mechanism]) -> tu
     for entry in entries:
         if entry.robot not in robots:
             raise DynidentError(
-                f"log '{entry.log}' is of robot '{entry.robot}', which the fleet does not know; it has {', '.join(robots)}"
+                f"log '{entry.log}' belongs to robot '{entry.robot}', which is not in the fleet; robots are {', '.join(robots)}"
             )
         if types.setdefault(entry.serial, entry.robot) != entry.robot:
             raise DynidentError(
-                f"serial '{entry.serial}' is listed as robot '{types[entry.serial]}' and as '{entry.robot}'; a serial is one "
-                "robot"
+                f"serial '{entry.serial}' is listed for robots '{types[entry.serial]}' and '{entry.robot}'; use one robot "
+                "type per serial"
             )
         if entry.log in seen:
             whose = seen[entry.log].serial
@@ -243,8 +243,8 @@ def _check_names(what: str, names: Iterable[str]) -> None:
         first = files.setdefault(file_name(name).lower(), name)
         if first != name:
             raise DynidentError(
-                f"the {what} '{first}' and '{name}' would share their files on disks that ignore capitals; "
-                "write one robot in one way, and two robots in two that differ in more"
+                f"the {what} '{first}' and '{name}' differ only in capital letters, so some disks would mix their files; "
+                "use one spelling or different names"
             )
 
 
@@ -257,7 +257,7 @@ def _robot(file: Path, name: str, table: Any) -> Mechanism:
     texts = {"sidecar": [table.get("sidecar", "")], "search": table.get("search", []), "terms": table.get("terms", [])}
     for key, given in texts.items():
         if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
-            raise DynidentError(f"fleet '{file}': {key} of [robots.{name}] is {_short(table[key])}; give texts in quotes")
+            raise DynidentError(f"fleet '{file}': {key} of [robots.{name}] is {_short(table[key])}; give strings in quotes")
     sidecar = file.parent / table["sidecar"] if table.get("sidecar") else None
     robot = read_robot(file.parent / table["description"], sidecar, [file.parent / x for x in table.get("search", [])])
     return robot if "terms" not in table else robot.with_terms(table["terms"])

@@ -56,7 +56,7 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
             raise DynidentError(f"memory is {shown(memory)}; give a size such as 2GB, or auto") from error
         if 0 < size < LEAST:
             raise DynidentError(
-                f"memory is {shown(memory)}, of which a worker needs {LEAST / 1e6:.0f} MB before it reads anything; give more"
+                f"memory is {shown(memory)}, but a worker needs {LEAST / 1e6:.0f} MB before it reads any data; give more"
             )
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= 1024):
         raise DynidentError(f"workers is {workers!r}; give a whole number, 1 to 1024")
@@ -65,8 +65,8 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
             client: Any = Client(scheduler, timeout=TIMEOUT)  # type: ignore[no-untyped-call]
         except (OSError, ValueError, TypeError) as error:
             raise DynidentError(
-                f"cannot reach the scheduler '{scheduler}' ({type(error).__name__}); check the address, which "
-                "dask scheduler  prints when it starts, and the network"
+                f"cannot reach the scheduler '{scheduler}' ({type(error).__name__}); check the network and the "
+                "address that dask scheduler printed"
             ) from error
         with client:
             yield client
@@ -139,7 +139,7 @@ def check_workers(client: Any) -> None:
             "worker"
         ) from error
     if not found:
-        raise DynidentError("the scheduler has no workers; start some, as  dask worker <address of the scheduler>  does")
+        raise DynidentError("the scheduler has no workers; start some with dask worker ADDRESS")
     for address, theirs in sorted(found.items()):
         refuse_other(theirs, f"worker {address}")
 
@@ -150,8 +150,8 @@ def refuse_other(theirs: dict[str, str], who: str) -> None:
     for name, version in ours.items():
         if theirs.get(name) != version:
             raise DynidentError(
-                f"{who} has {name} {theirs.get(name, 'of unknown version')} and this process {name} {version}; results would "
-                "not be comparable: install the same versions on every worker"
+                f"{who} has {name} {theirs.get(name, 'of unknown version')}, but this process has {name} {version}; install "
+                "the same versions on every worker"
             )
 
 
@@ -159,6 +159,6 @@ def engine_failure(error: BaseException) -> str:
     """Return the sentence about a task that the engine gave up."""
     if type(error).__name__ == "KilledWorker":
         died = getattr(error, "allowed_failures", 0) + 1
-        return f"its task was given up after {died} workers died under it; is their memory limit too low, or a node lost?"
+        return f"its task was cancelled after {died} workers died; raise the memory limit or check the nodes"
     text = " ".join(str(error).split())[:160]
-    return f"its task was given up by the engine ({type(error).__name__}: {text})"
+    return f"its task failed in the scheduler ({type(error).__name__}: {text})"

@@ -43,7 +43,7 @@ def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarm
     names = base.mechanism.parameters.names
     p = len(names)
     if len(robots) < FEWEST:
-        note = f"{len(robots)} of {FEWEST} robots that are needed for a spread, deviations and a shared prior"
+        note = f"{len(robots)} of the {FEWEST} robots required for spread, deviations and a shared prior"
         return FleetType(name, None, names, np.full(p, np.nan), false_alarms=false_alarms, notes=(note,))
     with one_core():
         notes: list[str] = []
@@ -52,7 +52,7 @@ def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarm
         alarms = alarms_of(fleet, K, false_alarms)
         effect, kept = alarms.effect, int((~alarms.named).sum())
         if not alarms.majority:
-            notes.append(f"half of the {len(robots)} robots or more deviate from each other; no more than half are named")
+            notes.append(f"at least half of the {len(robots)} robots differ from each other; at most half are reported")
         mean = effect.coefficients[0] * fleet.unit
         T = effect.T * np.outer(fleet.unit, fleet.unit)
         population = Population(name, base.names, mean, T * (1.0 + 1.0 / kept), len(robots), base.fingerprint())

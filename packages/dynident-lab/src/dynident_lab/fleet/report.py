@@ -149,7 +149,7 @@ def _robots(result: FleetResult) -> Html:
         )
     rows += [(serial, "", "0", "", "", badge("not fitted", "bad"), "", why) for serial, why in result.failed.items()]
     heads = ("serial", "type", "logs", "training error", "held-out error", "verdict", "deviation [std]", "in")
-    return table(heads, rows, "Click a head to sort; every robot has a page.", numeric=(2, 3, 4, 6), short=(0,))
+    return table(heads, rows, "Click a column header to sort; every robot has a page.", numeric=(2, 3, 4, 6), short=(0,))
 
 
 def _score(result: FleetResult, robot: RobotEstimate) -> float | None:
@@ -188,8 +188,8 @@ def _watched(result: FleetResult) -> list[Html]:
         return []
     expected = sum(own.false_alarms * len(own.scores) for own in result.types)
     text = (
-        f"Below the limit, so not named; {number(expected, 2)} robots without a fault are expected here. The nearer to the "
-        "limit, the more a new log of that robot is worth."
+        f"Below the limit and therefore not reported; {number(expected, 2)} healthy robots are expected here. Record new "
+        "logs of the robots nearest to the limit first."
     )
     return [tag("h3", "To watch"), tag("p", text), _changes(found, "change")]
 
@@ -198,7 +198,7 @@ def _drifts(result: FleetResult) -> list[Html]:
     found = sorted((d for own in result.types for d in own.drifts), key=lambda d: -abs(d.z))
     limits = [own for own in result.types if math.isfinite(own.drift_limit)]
     text = "; ".join(f"{own.robot}: limit {own.drift_limit:.2f} standard deviations" for own in limits)
-    note = tag("p", text or "Drift needs three periods (months) of a robot at least.", class_="note")
+    note = tag("p", text or "Drift needs at least three periods (months) of a robot.", class_="note")
     if not found:
         return [note, tag("p", "No robot drifts.")] if limits else [note]
     robots = {robot.serial: robot for robot in result.robots}
@@ -225,7 +225,7 @@ def _changes(found: Sequence[Deviation], label: str) -> Html:
         for d in found[:LARGEST]
     ]
     heads = ("serial", "type", "parameter", label, "of nominal", "std", "by chance", "not told from")
-    note = "by chance: probability that a robot without a fault differs as much in any of its parameters"
+    note = "by chance: probability that a healthy robot differs this much in any parameter"
     return table(heads, rows, note, numeric=(3, 4, 5, 6), short=(0,))
 
 
@@ -264,13 +264,13 @@ def _detectable(own: FleetType) -> list[Html]:
     ]
     hidden = len(own.parameters) - len(rows)
     text = (
-        "If this parameter alone changed in one robot whose logs show as much as the others', a change of this size would be "
-        f"named 9 times of 10 at the rate of {own.false_alarms:g}. More or longer logs, and a motion that is designed for the "
-        "parameter, make it smaller, down to what the robots scatter by."
+        "Smallest change of one parameter in one robot with typical logs that would be reported in 9 of 10 cases, at a rate "
+        f"of {own.false_alarms:g}. More or longer logs and an excitation designed for the parameter lower it, down to the "
+        "scatter between robots."
     )
-    unseen = f" {several(hidden, 'parameter')} more do not show in these logs." if hidden else ""
+    unseen = f" {several(hidden, 'parameter')} more cannot be determined from these logs." if hidden else ""
     heads = ("parameter", "nominal", "smallest change named", "of nominal")
-    return [tag("h3", "Smallest change that would be named"), tag("p", text + unseen), table(heads, rows, numeric=(1, 2, 3))]
+    return [tag("h3", "Smallest change that would be reported"), tag("p", text + unseen), table(heads, rows, numeric=(1, 2, 3))]
 
 
 def _logs(result: FleetResult) -> Html:
@@ -334,7 +334,7 @@ def _robot_page(robot: RobotEstimate, own: FleetType) -> Html:
     checks = [(badge("ok", "ok") if c.ok else badge("not ok", "bad"), c.name, c.sentence) for c in robot.verdict.checks]
     parts = [("verdict", "Verdict", section("verdict", "Verdict", table(("", "check", "finding"), checks, wide=(2,))))]
     said = [tag("p", told(d, "")) for d in own.deviations if d.serial == robot.serial]
-    said += [tag("p", f"to watch, below the limit: {told(d, '')}") for d in own.watched if d.serial == robot.serial]
+    said += [tag("p", f"below the limit, to be watched: {told(d, '')}") for d in own.watched if d.serial == robot.serial]
     said += [tag("p", told(d, " per year")) for d in own.drifts if d.serial == robot.serial]
     if said:
         parts.append(("deviations", "Deviations", section("deviations", "Deviations and drift", *said)))

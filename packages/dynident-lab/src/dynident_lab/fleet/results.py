@@ -248,8 +248,8 @@ def shown_by(own: FleetType) -> list[str]:
     """Return a sentence on what changes would be named; none where there are too few robots."""
     seen, relative = int(np.isfinite(own.detectable).sum()), own.detectable_relative
     small, large = (int(np.sum(relative <= share)) for share in (0.1, 0.3))
-    text = f"of the {seen} parameters that these logs show, a change by 10 % in one robot would be named 9 times of 10 in"
-    return [f"{text} {small}, by 30 % in {large}"] if seen else []
+    text = f"of {seen} parameters that these logs determine, a change of 10 % in one robot would be reported for"
+    return [f"{text} {small}, of 30 % for {large} (in 9 of 10 cases)"] if seen else []
 
 
 def file_name(serial: str) -> str:

@@ -90,7 +90,7 @@ def identify(
     """
     types = {robots.name: robots} if isinstance(robots, Mechanism) else dict(robots)
     if not types or not all(isinstance(robot, Mechanism) for robot in types.values()):
-        raise DynidentError("robots is empty or holds something else; give a Mechanism, or several by name")
+        raise DynidentError("robots is empty or has another type; give a Mechanism, or a dict of several")
     entries = entries_of(logs, types)
     _check_options(reading or {}, periods, piece, options)
     check_rate(false_alarms)

@@ -38,7 +38,6 @@ SPLIT = (".parquet", ".mcap")
 GROWTH = 20  # times its size that a file may take when unpacked
 GROUP = 1 << 30  # bytes of a row group or chunk at most
 MESSAGE = 31  # bytes of a message of MCAP at least
-METHODS = ("butterworth", "savitzky_golay")  # whose memory is so short
 
 
 @dataclass(frozen=True)
@@ -57,12 +56,11 @@ class Layout:
 def layout_of(path: str, robot: Mechanism, reading: Mapping[str, Any], options: Mapping[str, Any], piece: int) -> Layout:
     """Return how a log is cut, from its index and its first block."""
     if options.get("cutoff", "auto") == "auto":
-        raise LogError(f"log '{path}' is cut into pieces, which need one cut-off for all; give cutoff= in [prepare]")
-    method = str(options.get("method", "butterworth"))
-    if method not in METHODS or robot.loops or options.get("phase", "zero") != "zero":
+        raise LogError(f"log '{path}' is read in pieces, which need one common cut-off; give cutoff= in [prepare]")
+    if options.get("method", "butterworth") != "butterworth" or robot.loops or options.get("phase", "zero") != "zero":
         raise LogError(
-            f"log '{path}' is larger than one piece of {piece} samples and cannot be cut: only logs of robots without loops, "
-            f"filtered by {' or '.join(METHODS)} without delay, can; raise piece="
+            f"log '{path}' exceeds one piece of {piece} samples; pieces need a robot without loops, filter "
+            "butterworth and no delay: raise piece="
         )
     with _reader(path, reading) as reader:
         first = match(robot, reader.log(0, min(BLOCK, reader.samples))).log
@@ -202,7 +200,7 @@ class _Mcap:
             summary = reader.get_summary()
             self.metadata = list(reader.iter_metadata())
         if summary is None or not summary.chunk_indexes:
-            raise LogError(f"cannot read '{path}' by chunks: it has no index of chunks; repair it with  mcap recover")
+            raise LogError(f"cannot read '{path}' in chunks: it has no chunk index; repair it with mcap recover")
         self.summary = summary
         self.chunks = sorted(summary.chunk_indexes, key=lambda c: c.chunk_start_offset)
         channel = self._channel()
@@ -222,7 +220,7 @@ class _Mcap:
             if channel.topic in topics or (not topics and joint_state):
                 found.append(int(number))
         if len(found) != 1:
-            raise LogError(f"'{self.path}' is read by chunks, for which one topic is needed, not {len(found)}; give topic=")
+            raise LogError(f"'{self.path}' is read in chunks, which needs one topic, not {len(found)}; give topic=")
         return found[0]
 
     def _messages(self, chunk: Any, channel: int) -> int:

@@ -46,8 +46,8 @@ def _refused(path: str, error: Exception) -> StorageError:
         return StorageError(f"cannot read '{path}': there is no such file")
     if isinstance(error, PermissionError) or "redential" in f"{kind} {error}" or "orbidden" in str(error):
         return StorageError(
-            f"cannot read '{path}': the storage refuses access ({kind}); give credentials to this process and to the workers, "
-            "as the storage's own documentation says (environment variables or its configuration file)"
+            f"cannot read '{path}': access denied ({kind}); set the credentials of the storage in this process and on the "
+            "workers"
         )
     text = " ".join(str(error).split())[:200]
     return StorageError(f"cannot read '{path}': {text or kind}")

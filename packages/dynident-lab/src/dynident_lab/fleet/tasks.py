@@ -122,8 +122,8 @@ def _check_memory(path: str) -> None:
     limit, size = worker_memory(), size_of(path)
     if limit and NEEDED * size > limit:
         raise DynidentError(
-            f"it has {size / 1e6:.0f} MB, for which a worker needs about {NEEDED * size / 1e6:.0f} MB, and its limit is "
-            f"{limit / 1e6:.0f} MB; give workers more (--memory), or save it as .parquet or .mcap, which are read in pieces"
+            f"it has {size / 1e6:.0f} MB and needs about {NEEDED * size / 1e6:.0f} MB of memory, but a worker has "
+            f"{limit / 1e6:.0f} MB; raise --memory or save it as .parquet or .mcap"
         )
 
 
@@ -248,8 +248,8 @@ def relative_errors(job: Job, factors: bytes, references: Sequence[Array]) -> fl
 
 def _not_of_it(serial: str, error: float, usual: float) -> str:
     return (
-        f"it does not look like robot '{serial}': models of its type leave {100 * error:.0f} % of its effort unexplained, "
-        f"where {100 * usual:.1f} % is usual; check serial, effort unit and signs (it was left out)"
+        f"it does not match robot '{serial}': {100 * error:.0f} % of its effort is unexplained, {100 * usual:.1f} % is "
+        "usual; left out: check serial, effort unit and signs"
     )
 
 

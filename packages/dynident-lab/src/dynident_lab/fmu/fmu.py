@@ -105,8 +105,8 @@ def _content(robot: Mechanism | VirtualRobot, q: ArrayLike | None) -> Content:
     mechanism = machine.mechanism
     if not isinstance(machine.controller, COMPILED):
         raise SimulationError(
-            f"the controller is a {type(machine.controller).__name__}, written in Python, which cannot become C; give a law of "
-            "dynident.control, or an OpenLoop and close the loop around the FMU"
+            f"controller {type(machine.controller).__name__} is Python code, which cannot be translated to C; use a law of "
+            "dynident.control, or OpenLoop with an external controller"
         )
     start = home_of(mechanism) if q is None else np.asarray(q, dtype=np.float64)
     if start.shape != (mechanism.dof,) or not np.isfinite(start).all():

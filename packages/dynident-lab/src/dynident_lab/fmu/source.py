@@ -150,8 +150,8 @@ def _setpoint(content: Content) -> Routine:
         foreign = set(function.inputs) - {"q", "v", "a"}
         if foreign:
             raise SimulationError(
-                f"the model '{part.model.name}' of the controller has forces or couplings that are known by numbers only; "
-                "write them as expressions, so that they can become C"
+                f"the model '{part.model.name}' of the controller has numeric forces or couplings, which cannot be "
+                "translated to C; write them as expressions"
             )
         places: dict[str, Place] = {"q": content.poses.place(part.model), "v": ("wanted", n), "a": ("wanted", 2 * n)}
         places["row"] = "table", part.first

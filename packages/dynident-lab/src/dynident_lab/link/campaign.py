@@ -120,7 +120,7 @@ class Campaign:
     def _asked(self) -> None:
         """Obey the person, here or by a file in the folder."""
         if self._abort or (self.folder / "abort").exists():
-            raise AbortedError(f"aborted; the robot is at rest; continue with dynident record --resume {self.folder}")
+            raise AbortedError(f"aborted, robot at rest; continue with dynident record --resume {self.folder}")
         if self._paused or (self.folder / "pause").exists():
             raise _Interrupted("paused")
 
@@ -252,8 +252,8 @@ class Campaign:
             self._lost += 1
             if self._lost > MOST_LOST:
                 raise LinkError(
-                    f"{self._lost} connections were lost without a complete cycle, the last because of this: {error}; "
-                    "look at the controller and resume"
+                    f"{self._lost} connections were lost without a complete cycle, the last one because: {error}; check the "
+                    "controller and resume"
                 ) from error
             self._connect()
         except DiskFullError as error:
@@ -290,7 +290,7 @@ class Campaign:
                 if shutil.disk_usage(self.folder).free > need:
                     self.recorder.journal.note("disk was full")
                     return
-                self._show_text("disk full", f"the disk is full; a cycle needs {need / 1e6:.1f} MB, free some space")
+                self._show_text("disk full", f"the disk is full; free {need / 1e6:.1f} MB for the next cycle")
             except (DiskFullError, OSError):
                 pass
             self.follower.drain(1.0)
@@ -340,4 +340,4 @@ class Campaign:
 def check_confirmed(identity: Identity, yes: bool) -> None:
     """Refuse a real robot without confirmation."""
     if not identity.virtual and not yes:
-        raise LinkError("this is a real robot: make sure that nobody is near it, and confirm with yes= (--yes)")
+        raise LinkError("real robot: make sure that nobody is near it, then confirm with yes= (--yes)")

@@ -107,9 +107,11 @@ def decode_json(data: bytes) -> dict[str, Any]:
     try:
         found = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
-        raise LinkError(f"the controller's identity cannot be read ({error}); its version differs from ours") from error
+        raise LinkError(
+            f"the controller's identity cannot be read ({error}); update the older of controller and client"
+        ) from error
     if not isinstance(found, dict):
-        raise LinkError("the controller's identity is not a table; its version differs from ours")
+        raise LinkError("the controller's identity is not a table; update the older of controller and client")
     return found
 
 
@@ -171,47 +173,27 @@ class Identity:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Identity:
-        """Return the identity that a controller of ours reports.
-
-        Parameters
-        ----------
-        data : mapping
-            Its plain data.
-
-        Returns
-        -------
-        Identity
-            The same; a sentence says what is wrong with it.
-        """
+        """Return the identity that a controller of ours reports as plain data."""
         try:
             n = len(data["coordinates"])
             missing = {"lower": -np.inf, "upper": np.inf, "velocity": np.inf, "acceleration": np.inf, "home": 0.0}
-            given = {"acceleration": [None] * n, **data}  # controllers before 1.2 have none
-            arrays: dict[str, Any] = {
-                key: np.array([none if x is None else float(x) for x in given[key]]) for key, none in missing.items()
+            facts: dict[str, Any] = {
+                key: np.array([none if x is None else float(x) for x in data[key]]) for key, none in missing.items()
             }
-            if any(x.shape != (n,) for x in arrays.values()):
+            if any(x.shape != (n,) for x in facts.values()):
                 raise LinkError("the controller's identity has limits of another number of joints")
-            return cls(
-                str(data["robot"]),
-                tuple(map(str, data["coordinates"])),
-                tuple(map(str, data["channels"])),
-                effort_kind=str(data["effort_kind"]),
-                position_side=str(data["position_side"]),
-                gain=None if data.get("gain") is None else tuple(map(float, data["gain"])),
-                period=float(data["period"]),
-                buffer=int(data["buffer"]),
-                firmware=str(data["firmware"]),
-                version=".".join(map(str, data["version"])),
-                identity=str(data["identity"]),
-                virtual=bool(data["virtual"]),
-                speed=float(data["speed"]),
-                **arrays,
-            )
+            facts |= {key: str(data[key]) for key in ("robot", "effort_kind", "position_side", "firmware", "identity")}
+            facts |= {key: tuple(map(str, data[key])) for key in ("coordinates", "channels")}
+            facts |= {key: float(data[key]) for key in ("period", "speed")}
+            gain = None if data.get("gain") is None else tuple(map(float, data["gain"]))
+            version = ".".join(map(str, data["version"]))
+            return cls(**facts, gain=gain, version=version, buffer=int(data["buffer"]), virtual=bool(data["virtual"]))
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, LinkError):
                 raise
-            raise LinkError(f"the controller's identity cannot be used ({error!r}); its version differs from ours") from error
+            raise LinkError(
+                f"the controller's identity cannot be used ({error!r}); update the older of controller and client"
+            ) from error
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a record. Names, versions and rates."""
@@ -311,7 +293,7 @@ class RemoteController(ABC):
                 out.append(self._queue.get_nowait())
         if None in out:
             raise ConnectionError("the controller has closed the connection")
-        return [item for item in out if item is not None]
+        return [item for item in out if item is not None and len(item[1])]
 
     @abstractmethod
     def close(self) -> None:
@@ -321,24 +303,10 @@ class RemoteController(ABC):
         """Say that the robot is to stand still for a while: a virtual one lets its time run faster; others need not know."""
         del resting, duration
 
-    def home(self) -> None:
-        """Move slowly to the controller's home and return when there."""
-        if self.identity.home is not None:
-            self.move_to(self.identity.home)
-
     def approach(self, q: ArrayLike) -> Motion | None:
         """Return a slow motion from where the robot is to a pose, at rest at both ends."""
         there = np.atleast_1d(np.asarray(q, dtype=np.float64))
         return approach(self.position()[: there.size], there, self.identity)
-
-    def move_to(self, q: ArrayLike, timeout: float = 120.0) -> None:
-        """Move slowly to a pose and return when there; what is sampled meanwhile is thrown away."""
-        motion = self.approach(q)
-        if motion is None:
-            return
-        self.send(motion)
-        self.run()
-        wait_for_rest(self, float(motion.t[-1]), timeout)
 
 
 def approach(here: Array, there: Array, identity: Identity) -> Motion | None:
@@ -363,22 +331,6 @@ def straight(here: Array, way: Array, duration: float, period: float) -> Motion:
     t = np.arange(round(np.ceil(duration / step)) + 1) * step
     share, rate, change = (np.reshape(x, (-1, 1)) for x in Quintic(1.0, float(t[-1]))(t))
     return Motion(t, here + share * way, rate * way, change * way)
-
-
-def wait_for_rest(controller: RemoteController, duration: float, timeout: float) -> None:
-    """Wait until a motion of some duration is over, throwing samples away."""
-    end = time.monotonic() + timeout
-    seen = False
-    while time.monotonic() < end:
-        for _, rows in controller.samples(0.05):
-            running = np.isfinite(rows.motion)
-            seen |= bool(running.any() and np.nanmax(rows.motion) >= duration - 1e-6)
-        status = controller.state()
-        if status.alarm:
-            raise LinkError(f"the controller is in {status.why}; reset it")
-        if seen and not status.moving and not controller.sending:
-            return
-    raise LinkError(f"the robot did not stop within {timeout:g} s; check the robot")
 
 
 # ---- addresses -------------------------------------------------------------------------------------------------------
@@ -414,7 +366,8 @@ def open_controller(address: str, **options: Any) -> RemoteController:
     if make is None or not parts.hostname or parts.path not in ("", "/"):
         known = ", ".join(entries(CONTROLLERS))
         raise LinkError(
-            f"controller '{address}' is not an address of a known protocol ({known}); give one such as simple_message://127.0.0.1:11000"
+            f"controller '{address}' is not an address of a known protocol ({known}); give one such as "
+            "simple_message://127.0.0.1:11000"
         )
     place = (parts.hostname,) if port is None else (parts.hostname, port)
     try:

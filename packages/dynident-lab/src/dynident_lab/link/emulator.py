@@ -32,6 +32,7 @@ from dynident_lab.link.plant import (
     PlantProcess,
     facts_of,
     joint_limits,
+    prefer_thread,
     settling_periods,
     tick_of,
 )
@@ -300,6 +301,10 @@ class Emulator:
             self.plant.close()
 
     def _run(self) -> None:
+        if isinstance(
+            self.plant, PlantProcess
+        ):  # this thread computes nothing; a server that waits for the interpreter waits for it
+            prefer_thread()
         begin = time.monotonic()  # host time at which the next chunk may start
         while not self._done.is_set():
             with self.lock:

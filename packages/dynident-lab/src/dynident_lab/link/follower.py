@@ -111,8 +111,8 @@ class Watch:
             if (self._row >= IN_A_ROW).any():
                 i = int(self._row.argmax())
                 raise LinkError(
-                    f"collision? effort of '{self.identity.channels[i]}' is {samples.effort[rows[k], i]:.4g}, predicted are "
-                    f"{wanted[k, i]:.4g} (t = {samples.motion[rows[k]]:.3f} s of the cycle): stopped"
+                    f"possible collision: effort of '{self.identity.channels[i]}' is {samples.effort[rows[k], i]:.4g}, "
+                    f"predicted {wanted[k, i]:.4g} (t = {samples.motion[rows[k]]:.3f} s of the cycle): stopped"
                 )
 
 
@@ -166,7 +166,7 @@ class Follower:
         if self.controller.state().alarm in LOST:
             self.controller.reset()
         if (status := self.controller.state()).alarm:
-            raise LinkError(f"the controller is in {status.why}; look at the robot, reset the controller and resume")
+            raise LinkError(f"the controller is in {status.why}; check the robot, reset the controller and resume")
 
     def halt(self) -> None:
         """Bring the robot to rest and close the segment."""
@@ -224,7 +224,9 @@ class Follower:
             if status.alarm in LOST:
                 raise ConnectionError(f"the controller has lost this client (alarm {status.alarm})")
             if status.alarm or status.e_stopped:
-                raise LinkError(f"the controller is in {status.why} in {kind} {cycle}; look at the robot, reset and resume")
+                raise LinkError(
+                    f"the controller is in {status.why} in {kind} {cycle}; check the robot, reset the controller and resume"
+                )
             if self.controller.failure:
                 lost = self.controller.cut or self._alarm() in LOST
                 raise (ConnectionError if lost else LinkError)(self.controller.failure)

@@ -1,9 +1,8 @@
-"""The stream of samples as it comes: a monitor, a recursive fit, the thermal state."""
+"""Listeners of a stream of samples: a monitor and a recursive fit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -19,20 +18,7 @@ from dynident_lab.link.controller import Identity, Samples
 from dynident_lab.link.recursive import RLS
 
 
-class _Stream:
-    """What takes samples one batch after the other, whenever they come."""
-
-    def feed(self, host: float, samples: Samples) -> None:
-        """Take samples; a gap in their counter or time stamps resets the filters."""
-        del host
-        if len(samples):
-            self._take(samples)
-
-    def _take(self, samples: Samples) -> None:
-        raise NotImplementedError
-
-
-class LiveFit(_Stream):
+class LiveFit:
     """Feeds a recursive fit of the robot with every sample.
 
     Positions and efforts are smoothed alike, by a raised cosine of `window` seconds, and the smoothed positions are
@@ -68,7 +54,9 @@ class LiveFit(_Stream):
         self._position, self._effort, _ = _to_joints(mechanism, mechanism.coordinate_names, identity)
         self._recent: Array = np.empty((0, 0))
 
-    def _take(self, samples: Samples) -> None:
+    def feed(self, host: float, samples: Samples) -> None:
+        """Take samples; a gap in their time stamps begins a new window."""
+        del host
         new = np.hstack([samples.clock[:, None], self._position(samples.position), self._effort(samples.effort)])
         rows = np.vstack([self._recent, new]) if self._recent.size else new
         steps = np.diff(rows[:, 0])
@@ -109,49 +97,7 @@ def _kernels(half: int, dt: float) -> Array:
     return np.vstack([middle, (after - before) / (2.0 * dt), (after - 2.0 * middle + before) / dt**2, ends])
 
 
-class ThermalObserver(_Stream):
-    """Follows the thermal state of one joint from its friction power, sample by sample.
-
-    Parameters
-    ----------
-    model : ThermalModel
-        `SecondOrder` or another model of finite order.
-    friction : callable
-        ``friction(v)`` returns the cold friction torque at a velocity.
-    channel : int
-        Which joint.
-    ambient : float
-        Temperature of the surroundings [degree Celsius].
-
-    Attributes
-    ----------
-    state : ndarray
-        State of the model [degree Celsius].
-    """
-
-    def __init__(self, model: Any, friction: Callable[[float], float], channel: int, ambient: float = 20.0) -> None:
-        if not hasattr(model, "advance"):
-            raise LinkError(f"model is {model!r}; give a thermal model of finite order such as thermal.SecondOrder")
-        self.model, self.friction, self.channel, self.ambient = model, friction, channel, ambient
-        self.state: Array = np.array(model.simulate([0.0, 1.0], 0.0, None, ambient).state[0])
-        self._clock: float | None = None
-
-    def _take(self, samples: Samples) -> None:
-        last = self._clock if self._clock is not None else float(samples.clock[0])
-        span = float(samples.clock[-1]) - last
-        self._clock = float(samples.clock[-1])
-        if span > 0.0:
-            v = samples.velocity[:, self.channel]
-            power = float(np.mean([self.friction(float(x)) * x for x in v]))
-            self.state = np.asarray(self.model.advance(self.state, power, span, self.ambient))
-
-    @property
-    def temperature(self) -> float:
-        """Temperature of the friction surfaces [degree Celsius]."""
-        return float(self.state[0])
-
-
-class LiveMonitor(_Stream):
+class LiveMonitor:
     """Hands every sample to a monitor, which stops the motion when something touches the robot.
 
     Parameters
@@ -186,7 +132,9 @@ class LiveMonitor(_Stream):
         self._position, self._effort, self._warmth = _to_joints(monitor.mechanism, monitor.joints, identity)
         self._count: int | None = None
 
-    def _take(self, samples: Samples) -> None:
+    def feed(self, host: float, samples: Samples) -> None:
+        """Take samples; a gap in their counter resets the filters."""
+        del host
         q, tau = self._position(samples.position), self._effort(samples.effort)
         T = self._warmth(samples.temperature)
         for k, index in enumerate(samples.index.tolist()):
@@ -205,9 +153,9 @@ class LiveMonitor(_Stream):
         if self.stop:
             i = int(np.argmax(np.abs(reading.torque / reading.threshold)))
             raise LinkError(
-                f"collision? external torque of '{self.monitor.joints[i]}' is {reading.torque[i]:.3g}, the model explains "
-                f"{reading.threshold[i]:.3g} at most (t = {reading.t:.3f} s of the controller): stopped; "
-                "if nothing touched the robot, calibrate with --healthy RUN"
+                f"possible collision: external torque of '{self.monitor.joints[i]}' is {reading.torque[i]:.3g}, threshold "
+                f"{reading.threshold[i]:.3g} (t = {reading.t:.3f} s): stopped; after a false alarm, calibrate with "
+                "--healthy RUN"
             )
 
 
@@ -235,7 +183,7 @@ def _to_joints(mechanism: Mechanism, joints: tuple[str, ...], identity: Identity
     matched = match(mechanism, log)
     if matched.mechanism.coordinate_names != joints:
         missing = ", ".join(sorted(set(joints) - set(matched.mechanism.coordinate_names)))
-        raise LinkError(f"the controller does not measure {missing}, which the model has; give the model of this robot")
+        raise LinkError(f"the controller does not measure {missing}, which the model contains; give the model of this robot")
 
     def affine(rows: Array | None) -> Affine:
         assert rows is not None
@@ -244,16 +192,3 @@ def _to_joints(mechanism: Mechanism, joints: tuple[str, ...], identity: Identity
         return lambda x: np.where(np.isnan(x) @ (A != 0.0), np.nan, np.nan_to_num(x) @ A + shift)
 
     return affine(matched.log.position), affine(matched.log.effort), affine(matched.log.temperature)
-
-
-class Callback:
-    """Hands every batch of samples to a function, for a monitor of one's own.
-
-    Parameters
-    ----------
-    function : callable
-        Called with the host's clock [s since 1970] and `Samples`.
-    """
-
-    def __init__(self, function: Callable[[float, Samples], None]) -> None:
-        self.feed = function

@@ -187,8 +187,8 @@ def identify_live(
     """
     if (payload is None) != (not unloaded) or (payload is None and goal.payload):
         raise LinkError(
-            "a payload is separated from the robot by recordings without it; give its largest mass and such recordings "
-            "(--payload and --unloaded)"
+            "payload identification needs recordings without the payload; give its largest mass and the recordings "
+            "(--payload, --unloaded)"
         )
     if not 0.5 <= duration <= 60.0:
         raise LinkError(f"a piece of {duration:g} s; give 0.5 to 60 s")

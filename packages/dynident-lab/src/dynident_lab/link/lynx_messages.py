@@ -26,20 +26,8 @@ OPEN, CLOSE, SHUTDOWN, OPENED, CLOSED, REFUSED, HELLO, PROOF, ALIVE = 1, 2, 3, 4
 # KIND of COMM 2
 BLOCK, MEASUREMENTS, TAKEN, END = 1, 2, 3, 4
 # KIND of COMM 4
-IDENTITY, HOME, JOG, RUN, STOP, ACQUIRE, QUICK_STOP, RELEASE, RESET, REST, CONFIGURE, DONE = (
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    9,
-    10,
-    11,
-    100,
-)
+IDENTITY, HOME, JOG, RUN, STOP, ACQUIRE, QUICK_STOP, RELEASE, RESET, REST, CONFIGURE = range(1, 12)
+DONE = 100
 # TASK
 CONFIGURATION, HOMING, JOGGING, CONTROL = 1, 2, 3, 4
 TASKS = {CONFIGURATION: "configuration", HOMING: "homing", JOGGING: "jog", CONTROL: "control"}
@@ -47,9 +35,8 @@ INDICATORS = ("loading", "ready", "sending trajectory", "target reading", "recei
 VERSION = 1
 MOST_ROWS = 500  # of a block
 HEAD = struct.Struct("<BBHII")
-STATE = struct.Struct(
-    "<7iBBHII"
-)  # status, indicator, homed, open task, lower and upper limit switches (one bit per coordinate)
+# Status, indicator, homed, open task, lower and upper limit switches (one bit per coordinate).
+STATE = struct.Struct("<7iBBHII")
 
 
 @dataclass(frozen=True)
@@ -72,7 +59,7 @@ def encode(frame: Frame) -> bytes:
 def decode(data: bytes) -> Frame:
     """Return the frame of some bytes, LENGTH included; `LinkError` for anything malformed."""
     if len(data) < 4 + HEAD.size or struct.unpack_from("<I", data)[0] != len(data) - 4:
-        raise LinkError(f"a packet of {len(data)} bytes is no Lynx message")
+        raise LinkError(f"a packet of {len(data)} bytes is not a Lynx message")
     comm, kind, task, sequence, crc = HEAD.unpack_from(data, 4)
     body = data[4 + HEAD.size :]
     if zlib.crc32(body) != crc:
@@ -98,7 +85,7 @@ def decode_rows(data: bytes) -> Array:
         raise LinkError(f"a table of {len(data)} bytes has no size")
     columns, rows = struct.unpack_from("<II", data)
     if not 0 < columns <= 10_000 or len(data) != 8 + 8 * rows * columns:
-        raise LinkError(f"a table says {rows} rows of {columns} numbers and has {len(data)} bytes")
+        raise LinkError(f"a table declares {rows} rows of {columns} numbers but has {len(data)} bytes")
     return np.frombuffer(data, "<f8", offset=8).astype(np.float64).reshape(rows, columns)
 
 

@@ -7,6 +7,7 @@ process of its own.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import hashlib
 import math
@@ -34,7 +35,7 @@ from dynident.simulate import VirtualRobot
 from dynident.simulate.record import End
 from dynident_lab.link.setpoints import JointLimits, on_ticks, sampled, standing
 
-VERSION = (1, 2, 0)  # of our own messages; 1.1 has points of float64 and rests of a length, 1.2 a watchdog on request
+VERSION = (1, 2, 0)  # of our own messages
 COOLING = 1.0  # between two temperatures of a rest [s]
 COLD = 1e-9  # change of temperature that is none [K]
 SETTLING = 0.5  # for which a robot is simulated after a motion, again while it moves [s]
@@ -259,8 +260,18 @@ def prepare_timing(real_time: bool = False, priority: int = PRIORITY) -> None:
                 os.sched_setscheduler(thread.native_id or 0, os.SCHED_FIFO, os.sched_param(priority))
         except (AttributeError, OSError, ValueError) as error:
             raise LinkError(
-                f"this system does not let the process run before others ({error}); samples may be late, or run it as root"
+                f"real-time priority is not available ({error}), so samples may be late; run as root to avoid this"
             ) from error
+
+
+def prefer_thread() -> None:
+    """Let this thread, which must be on time and computes little, run before other processes where the system allows it.
+
+    Under load, a thread of ordinary priority waits its turn for milliseconds: samples are late, and several go out together.
+    """
+    with contextlib.suppress(AttributeError, OSError):
+        if os.sched_getscheduler(0) == os.SCHED_OTHER:  # not one that is preferred already
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 
 
 class Outbox:

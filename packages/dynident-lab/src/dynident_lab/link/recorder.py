@@ -22,14 +22,13 @@ import numpy as np
 from dynident import __version__
 from dynident.errors import DynidentError, LinkError, LogError, MissingExtraError
 from dynident.excitation import Plan
-from dynident.files import BYTES, ContentError, parsed, read_regular, to_json, write_atomic
+from dynident.files import ContentError, to_json, write_atomic
 from dynident.results import stored, stored_fields
-from dynident_lab.campaigns.log import GAP, REPEATED, campaign_columns, read_journal
+from dynident_lab.campaigns.log import FORMAT, GAP, REPEATED, campaign_columns, read_about, read_journal
 from dynident_lab.campaigns.segments import read_segment, seal_segment, segment_frame, segment_start
 from dynident_lab.link.controller import Identity, Samples
 from dynident_lab.link.schedule import Settings
 
-FORMAT = "dynident-campaign-1"
 SYNC = 1.0  # time between two syncs [s]
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -37,7 +36,9 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def check_new(folder: Path) -> None:
     """Refuse a folder that already holds something."""
     if (folder / "campaign.json").exists():
-        raise LinkError(f"'{folder}' holds a campaign; continue with dynident record --resume {folder}, or give another folder")
+        raise LinkError(
+            f"'{folder}' contains a campaign; continue with dynident record --resume {folder}, or give another folder"
+        )
     # A crash may leave the plan alone: campaign.json comes last.
     known = ("plan.json", ".plan.json.", ".campaign.json.")
     if folder.exists() and (not folder.is_dir() or any(not p.name.startswith(known) for p in folder.iterdir())):
@@ -67,14 +68,10 @@ def create_folder(folder: Path, plan: Plan, settings: Settings, identity: Identi
 def open_folder(folder: Path) -> tuple[dict[str, Any], Settings, Plan]:
     """Return what campaign.json says, with settings and plan."""
     try:
-        about: dict[str, Any] = parsed(json.loads, read_regular(folder / "campaign.json", BYTES))
-        if stored(about, "format", Any, "campaign") != FORMAT:
-            raise LinkError(f"campaign '{folder}' has the format {about['format']}; this version knows {FORMAT}")
+        about = read_about(folder)
         settings = Settings(**stored_fields(Settings, stored(about, "settings", Mapping[str, Any], "campaign"), "settings"))
-        known = stored(about, "controller", Mapping[str, Any], "campaign")
-        for key in ("coordinates", "channels"):
-            stored(known, key, list[str], "controller")
-        stored(known, "identity", str, "controller"), stored(about, "plan", str, "campaign")
+        stored(about["controller"], "coordinates", list[str], "controller")
+        stored(about["controller"], "identity", str, "controller"), stored(about, "plan", str, "campaign")
     except (OSError, ContentError, DynidentError) as error:
         raise LinkError(f"'{folder}' is not a campaign ({error}); start one with dynident record plan/ -o campaign/") from error
     plan = Plan.load(folder / "plan.json")
@@ -94,7 +91,7 @@ def lock_folder(folder: Path) -> int:
         pass
     except OSError:
         os.close(handle)
-        raise LinkError(f"another process records into '{folder}'; end it first") from None
+        raise LinkError(f"another process is recording into '{folder}'; stop it first") from None
     return handle
 
 
@@ -314,7 +311,7 @@ class Recorder:
         except (OSError, DynidentError) as error:
             cause = error if isinstance(error, OSError) else error.__cause__
             if isinstance(cause, OSError) and cause.errno in FULL:
-                raise DiskFullError(f"no space to seal '{path}' ({cause.strerror}); free some space") from error
+                raise DiskFullError(f"no space to close '{path}' ({cause.strerror}); free some space") from error
             raise
         sync_folder(self.folder)
 

@@ -23,7 +23,7 @@ from dynident.mechanics import Motion
 from dynident_lab.link import rtde_messages as x
 from dynident_lab.link.controller import Identity, RemoteController, Samples, Status, UnreachableError
 from dynident_lab.link.setpoints import through
-from dynident_lab.link.sockets import open_tcp
+from dynident_lab.link.sockets import open_connection
 
 TIMEOUT = 5.0  # of an answer, and for the start of the program [s]
 BEAT = 0.01  # between two heartbeats at least [s]
@@ -61,7 +61,6 @@ class RtdeClient(RemoteController):
             raise LinkError(f"rtde://{host}: script and rate are numbers ({error})") from error
         if not (self.rate == 0.0 or 1.0 <= self.rate <= 500.0):
             raise LinkError(f"rtde://{host}: rate is {self.rate:g} Hz; give 1 to 500 Hz")
-        self.identity = Identity()
         self._sock: socket.socket | None = None
         self._programs: socket.socket | None = None
         self._lock = threading.Lock()
@@ -72,8 +71,8 @@ class RtdeClient(RemoteController):
     def connect(self) -> Identity:
         """Open the connection and agree on what is exchanged."""
         where = f"{self.host}:{self.port}"
-        self._sock = open_tcp(self.host, self.port)
-        self._closed, self._queue, self._framer = threading.Event(), queue.Queue(), x.RtdeFramer()
+        self._sock = open_connection(self.host, self.port)
+        self._closed, self._queue, self._framer = threading.Event(), queue.Queue(), x.framer()
         self._waiting: list[tuple[int, bytes]] = []
         self._points: Array | None = None
         self._next, self._wanted, self._beat, self._scale = x.HOLD, x.HOLD, 0, 0.0
@@ -87,7 +86,7 @@ class RtdeClient(RemoteController):
             self.close()
             if isinstance(error, LinkError):
                 raise
-            raise UnreachableError(f"what answers at {where} does not speak RTDE ({error}); check the port") from error
+            raise UnreachableError(f"the server at {where} does not use RTDE ({error}); check the port") from error
         self._sock.settimeout(BEAT)
         threading.Thread(target=self._listen, args=(self._sock, self._closed), name="rtde client", daemon=True).start()
         return self.identity
@@ -95,7 +94,7 @@ class RtdeClient(RemoteController):
     def _agree(self, where: str) -> Identity:
         """Negotiate version and recipes, and start the samples."""
         if self._ask(x.VERSION, struct.pack(">H", x.PROTOCOL)) != b"\1":
-            raise LinkError(f"the controller at {where} does not know version 2 of RTDE; update its software")
+            raise LinkError(f"the controller at {where} does not support RTDE version 2; update its software")
         version = struct.unpack(">4I", self._ask(x.CONTROL_VERSION))
         rate = self.rate or (500.0 if version[0] >= 5 else 125.0)
         names: list[str] = [*NEEDED, *EXTRA, x.SPEED]
@@ -115,7 +114,7 @@ class RtdeClient(RemoteController):
             raise UnreachableError(f"another client writes the registers of the controller at {where}; close it first")
         self._inputs = x.Recipe(answer[0], x.SENT, types)
         if self._ask(x.START) != b"\1":
-            raise LinkError(f"the controller at {where} does not start its samples; check its log")
+            raise LinkError(f"the controller at {where} does not send samples; check its log")
         self._extras = [name for name in EXTRA if name in names]
         wide = {name: self._outputs.body[name].shape for name in self._extras}
         columns = [f"{name}_{i + 1}" if shape else name for name, shape in wide.items() for i in range(*shape or (1,))]
@@ -150,7 +149,7 @@ class RtdeClient(RemoteController):
                     return payload
             if not (data := self._sock.recv(1 << 16)):
                 raise ConnectionError("it has closed the connection")
-            self._waiting += self._framer.feed(data)
+            self._waiting += map(x.message, self._framer.feed(data))
         raise ConnectionError("it does not answer")
 
     def close(self) -> None:
@@ -177,7 +176,7 @@ class RtdeClient(RemoteController):
                 with contextlib.suppress(TimeoutError):
                     if not (data := sock.recv(1 << 18)):
                         break
-                    self._waiting = self._framer.feed(data)
+                    self._waiting = [x.message(one) for one in self._framer.feed(data)]
         except (OSError, LinkError):
             pass
         if not closed.is_set():
@@ -228,7 +227,7 @@ class RtdeClient(RemoteController):
         state, bits = row[x.STATE], int(row["robot_status_bits"])
         self.cut = state == x.SILENT
         if state == x.JUMPED:
-            return "the program on the robot was sent a setpoint too far away and has stopped the robot; check the plan"
+            return "the program on the robot received a setpoint that is too far away and stopped the robot; check the plan"
         if self.cut or not bits & PLAYING:
             return "the program on the robot has " + ("lost this client" if self.cut else "been stopped; look at the robot")
         return None

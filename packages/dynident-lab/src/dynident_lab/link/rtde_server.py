@@ -191,9 +191,9 @@ class RtdeServer(Server[RtdeTask]):
     ) -> None:
         sensors, rate = emulator.robot.sensors, round(1.0 / emulator.period)
         if len(emulator.limits.names) != 6 or sensors.effort != "motor_current" or sensors.side != "joint":
-            raise LinkError(f"robot '{emulator.robot.mechanism.name}' is none of Universal Robots; RTDE serves ur5e")
+            raise LinkError(f"robot '{emulator.robot.mechanism.name}' is not a Universal Robots arm; RTDE serves ur5e")
         if rate not in SOFTWARE:
-            raise LinkError(f"a controller of Universal Robots has 125 or 500 samples per second, not {rate}; give one of them")
+            raise LinkError(f"rate is {rate} Hz; Universal Robots controllers use 125 or 500 Hz")
         allowed = allowed_peers(host, peers, "RTDE")
         self.program = RtdeProgram(emulator, silence, clock)
         self.remote = True  # remote-control mode: programs from the network run
@@ -205,7 +205,7 @@ class RtdeServer(Server[RtdeTask]):
 
     # ------------------------------------------------------------------ connections
     def _framer(self, port: socket.socket) -> Cutter:
-        return _Bytes() if port is self._scripts else x.RtdeFramer()
+        return _Bytes() if port is self._scripts else x.framer()
 
     def _task(self, port: socket.socket, client: Client[RtdeTask]) -> RtdeTask:
         del port, client
@@ -233,13 +233,13 @@ class RtdeServer(Server[RtdeTask]):
             if self.remote:
                 self.program.start()
 
-    def _handle(self, client: Client[RtdeTask], frame: Any) -> None:
+    def _handle(self, client: Client[RtdeTask], frame: bytes) -> None:
         client.spoke = True
         if client.port is self._scripts:
             self._script(client, frame)
             return
         try:
-            self._send(client, self._answer(client, *frame))
+            self._send(client, self._answer(client, *x.message(frame)))
         except (LinkError, struct.error, UnicodeDecodeError) as error:
             self._refuse(client, "malformed message", str(error))
 

@@ -60,7 +60,7 @@ class JointLimits:
         if (bad := low | high).any():
             i = int(bad.argmax())
             what, limit = ("below its lower limit", self.lower[i]) if low[i] else ("above its upper limit", self.upper[i])
-            raise LinkError(f"joint '{self.names[i]}' is asked to {q[i]:.6g}, {what} {limit:.6g}; change the plan")
+            raise LinkError(f"setpoint of joint '{self.names[i]}' is {q[i]:.6g}, {what} {limit:.6g}; change the plan")
 
     def check_span(self, a: Point, b: Point) -> None:
         """Raise the sentence that says which joint is too fast, or accelerates too much, between two points.
@@ -83,8 +83,8 @@ class JointLimits:
             k, i = np.unravel_index(int(bad.argmax()), bad.shape)
             unit = ("/s", "/s^2")[k]
             raise LinkError(
-                f"joint '{self.names[i]}' is asked for {peaks[k, i]:.6g}{unit}, above its limit {limits[k, i]:.6g}{unit}; "
-                "change the plan"
+                f"setpoint of joint '{self.names[i]}' needs {peaks[k, i]:.6g}{unit}, above its limit "
+                f"{limits[k, i]:.6g}{unit}; change the plan"
             )
 
 

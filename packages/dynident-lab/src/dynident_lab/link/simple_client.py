@@ -66,10 +66,9 @@ class SimpleClient(RemoteController):
             raise LinkError(f"state is '{state}'; give the number of the state port") from None
         self.transport, self.order, self.mode, self.points = transport, order, mode, points
         super().__init__()
-        self.identity = Identity()
         self._motion: Wire | None = None
         self._feedback: Wire | None = None
-        self._ours = self._exact = False
+        self._ours = False
         self._status = Status()
         self._here: Array | None = None
         self._lock = threading.RLock()
@@ -91,39 +90,35 @@ class SimpleClient(RemoteController):
     def _open(self) -> Identity:
         self._status, self._ours = Status(), False
         self._motion = Wire(self.host, self.port, self.transport, self.order)
-        watched = False
         try:
             reply = self._ask(Message(m.GET_VERSION), TIMEOUT)
             if reply.reply == m.SUCCESS and len(reply.data) == 12:
                 version = struct.unpack(f"{m.ORDERS[self.order]}3i", reply.data)
-                if version[0] != VERSION[0]:
-                    raise LinkError(
-                        f"the controller speaks version {version[0]} of these messages, this client {VERSION[0]}; "
-                        "update the older one"
-                    )
                 reply = self._ask(Message(m.IDENTITY), TIMEOUT)
-                self._ours = reply.reply == m.SUCCESS
-                self._exact = self._ours and version[:2] >= (1, 1)
-                watched = self._ours and version[:2] >= (1, 2)
+                self._ours = reply.reply == m.SUCCESS and bool(reply.data)
+                if self._ours and version[:2] != VERSION[:2]:
+                    theirs, ours = (".".join(map(str, numbers[:2])) for numbers in (version, VERSION))
+                    raise LinkError(
+                        f"the controller speaks version {theirs} of these messages, this client {ours}; update the older one"
+                    )
             if self._ours:
                 data = decode_json(reply.data)
                 self.identity, self._here = Identity.of(data), np.array(data["setpoint"])
                 if not data["yours"] and not data["client"]:
                     raise LinkError(f"port {self.port} of {self.host} is not a motion port; exchange it with the state port")
                 if not data["yours"]:
-                    raise BusyError(f"another client ({data['client']}) has this controller; close it first")
+                    raise BusyError(f"another client ({data['client']}) controls this robot; close it first")
             self._feedback = Wire(self.host, self.state_port, self.transport, self.order)
             if self._ours:
                 self._subscribe()
-                if watched:
-                    self._command(m.WATCHDOG, "a watchdog", struct.pack(f"{m.ORDERS[self.order]}d", WATCHDOG))
+                self._command(m.WATCHDOG, "a watchdog", struct.pack(f"{m.ORDERS[self.order]}d", WATCHDOG))
         except (LinkError, OSError) as error:
             self.close()
             if isinstance(error, LinkError):
                 raise
             raise UnreachableError(
-                f"the controller at {self._motion.name} does not answer as simple_message ({error}); check port and byte "
-                "order, and that it lets this computer in"
+                f"the controller at {self._motion.name} does not answer as simple_message ({error}); check port, byte order "
+                "and access rights of this computer"
             ) from error
         self._queue, self._closed = queue.Queue(), threading.Event()
         self._told, self._placed = threading.Event(), threading.Event()
@@ -131,7 +126,7 @@ class SimpleClient(RemoteController):
         threading.Thread(target=self._listen, args=listener, name="feedback", daemon=True).start()
         if not self._ours and not self._placed.wait(FEEDBACK):
             self.close()
-            raise UnreachableError(f"the state port {self._feedback.name} does not say where the robot is; check the port")
+            raise UnreachableError(f"the state port {self._feedback.name} sends no robot position; check the port")
         self._told.wait(TIMEOUT if self._ours else 0.5)  # its first STATUS, if it sends any
         return self.identity
 
@@ -218,7 +213,7 @@ class SimpleClient(RemoteController):
     def rest(self, resting: bool, duration: float = math.inf) -> None:
         """Say that the robot is to stand still for a while."""
         if self._ours:
-            length = struct.pack(f"{m.ORDERS[self.order]}d", duration) if resting and self._exact else b""
+            length = struct.pack(f"{m.ORDERS[self.order]}d", duration) if resting else b""
             self._command(m.REST if resting else m.REST_OVER, "to rest", length)
 
     def ping(self, data: bytes = b"") -> bytes:
@@ -279,7 +274,7 @@ class SimpleClient(RemoteController):
         """The message that carries a point."""
         if self.points == "short":
             return m.JOINT_TRAJ_PT
-        return m.POINT if self._exact and self.points == "auto" else m.JOINT_TRAJ_PT_FULL
+        return m.POINT if self._ours and self.points == "auto" else m.JOINT_TRAJ_PT_FULL
 
     def _stream(self, points: list[Message]) -> None:
         """Send all points, each after the reply to the last; go back where the controller did not expect one."""

@@ -2,8 +2,9 @@
 
     LENGTH | MSG_TYPE COMM_TYPE REPLY_CODE | data          LENGTH = bytes after itself, everything is 4 bytes
 
-Ten joint slots always; unused ones are zero [Pagani2022, Appendix A]. Types from 9000 on are ours (`docs/howto/link.md`): the
-standard has no message for torques, temperatures, names and limits. Their numbers are 8 bytes wide: nothing is rounded.
+Ten joint slots always; unused ones are zero [Pagani2022, Appendix A]. Types from 9000 on are ours
+(`docs/reference/protocols.md`): the standard has no message for torques, temperatures, names and limits. Their numbers are
+8 bytes wide: nothing is rounded.
 
 A motion is the messages of its points: 0, 1, 2, ... of a streamer, -1, 1, 2, ..., -3 of a downloader.
 """
@@ -51,12 +52,12 @@ class Message:
     sequence: int = 0  # Index of a point, or a special number
     robot: int = 0  # robot_id
     valid: int = 0  # valid_fields
-    time: float = 0.0  # Seconds since the start, share of the top speed, seconds of the move
-    velocity: float = 0.0  # Seconds since the start, share of the top speed, seconds of the move
-    duration: float = 0.0  # Seconds since the start, share of the top speed, seconds of the move
-    q: tuple[float, ...] = ()  # Ten joint slots each
-    v: tuple[float, ...] = ()  # Ten joint slots each
-    a: tuple[float, ...] = ()  # Ten joint slots each
+    time: float = 0.0  # Since the start [s]
+    velocity: float = 0.0  # Share of the top speed
+    duration: float = 0.0  # Of the move [s]
+    q: tuple[float, ...] = ()  # Ten joint slots, as v and a
+    v: tuple[float, ...] = ()
+    a: tuple[float, ...] = ()
     status: tuple[int, ...] = ()  # The seven numbers of STATUS
     points: tuple[Message, ...] = field(default=())  # Points of a JOINT_TRAJ
     data: bytes = b""  # Bytes of PING, GET_VERSION, of a reply and of our own types
@@ -156,7 +157,7 @@ def _read_exact(body: bytes, mark: str) -> Message:
         raise LinkError(f"a POINT has {len(body)} bytes of data; it needs 8 at least")
     sequence, n = struct.unpack_from(f"{mark}2i", body)
     if not 0 <= n <= 1000 or len(body) != 16 + 24 * n:
-        raise LinkError(f"a POINT says {n} joints and has {len(body)} bytes of data")
+        raise LinkError(f"a POINT declares {n} joints but has {len(body)} bytes of data")
     x = _finite(struct.unpack_from(f"{mark}{1 + 3 * n}d", body, 8), POINT)
     q, v, a = (x[1 + k * n : 1 + (k + 1) * n] for k in range(3))
     return Message(POINT, sequence=sequence, valid=EVERYTHING, time=x[0], q=q, v=v, a=a)
@@ -167,7 +168,7 @@ def _read_trajectory(body: bytes, mark: str, comm: int, reply: int) -> Message:
         raise LinkError(f"a JOINT_TRAJ has {len(body)} bytes of data; it needs 52 for every point and 4 for their number")
     count = struct.unpack_from(f"{mark}i", body, len(body) - 4)[0]
     if count != (len(body) - 4) // 52 or count > MOST_POINTS:
-        raise LinkError(f"a JOINT_TRAJ says {count} points and has {(len(body) - 4) // 52}; at most {MOST_POINTS} fit")
+        raise LinkError(f"a JOINT_TRAJ declares {count} points but has {(len(body) - 4) // 52}; at most {MOST_POINTS} fit")
     points = tuple(_read_point(body[52 * i : 52 * i + 52], mark, comm, reply) for i in range(count))
     return Message(JOINT_TRAJ, comm, reply, points=points)
 
@@ -179,10 +180,10 @@ def _finite(values: Sequence[float], kind: int) -> tuple[float, ...]:
 
 
 class Framer:
-    """Cuts a byte stream into frames: bytes in, whole frames out; memory is bounded by `LARGEST`."""
+    """Cuts a byte stream into frames that begin with their length, which does not count `more` bytes, or counts all."""
 
-    def __init__(self, order: str = "little") -> None:
-        self._mark = ORDERS[order]
+    def __init__(self, order: str = "little", head: str = "i", more: int = 4, least: int = 12) -> None:
+        self._head, self._more, self._least = struct.Struct(ORDERS[order] + head), more, least
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -191,15 +192,16 @@ class Framer:
             raise LinkError(f"data is a {type(data).__name__}; give the bytes that were received")
         self._buffer += data
         frames, at = [], 0
-        while len(self._buffer) - at >= 4:
-            length = struct.unpack_from(f"{self._mark}i", self._buffer, at)[0]
-            if not 12 <= length <= LARGEST:
+        while len(self._buffer) - at >= self._head.size:
+            length = self._head.unpack_from(self._buffer, at)[0]
+            if not self._least <= length <= LARGEST:
                 self._buffer.clear()
-                raise LinkError(f"LENGTH is {length}; no message has that, check protocol, port and byte order")
-            if len(self._buffer) - at < 4 + length:
+                raise LinkError(f"LENGTH is {length}, which no message has; check protocol, port and byte order")
+            end = at + self._more + length
+            if len(self._buffer) < end:
                 break
-            frames.append(bytes(self._buffer[at : at + 4 + length]))
-            at += 4 + length
+            frames.append(bytes(self._buffer[at:end]))
+            at = end
         del self._buffer[:at]
         return frames
 
@@ -219,7 +221,7 @@ def decode_samples(data: bytes, order: str = "little") -> Samples:
     joints, rows = struct.unpack_from(f"{ORDERS[order]}2i", data)
     width = 3 + 4 * joints
     if not (0 < joints <= 1000 and rows >= 0) or len(data) != 8 + 8 * rows * width:
-        raise LinkError(f"a SAMPLES message says {rows} samples of {joints} joints and has {len(data)} bytes of data")
+        raise LinkError(f"a SAMPLES message declares {rows} samples of {joints} joints but has {len(data)} bytes of data")
     table = np.frombuffer(data, f"{ORDERS[order]}f8", offset=8).astype(np.float64).reshape(rows, width)
     if not (np.isfinite(table[:, :2]).all() and (np.abs(table[:, 0]) < 2.0**53).all()):
         raise LinkError("a SAMPLES message has an index or a clock that is not finite")

@@ -143,7 +143,7 @@ class MotionTask(Task):
         if message.type not in (*POINTS, m.POINT):
             return super().answer(message, frame)
         if not self.owner:
-            raise LinkError(f"another client ({self.emulator.client}) has this controller; close it first")
+            raise LinkError(f"another client ({self.emulator.client}) controls this robot; close it first")
         if message.type == m.JOINT_TRAJ:
             return self._whole(message)
         if message.sequence == m.STOP:
@@ -418,8 +418,8 @@ class SimpleServer(Server[Task]):
             try:
                 client.port.sendto(frame, client.key[1])
             except BlockingIOError:
-                self.ignore("datagram that the network does not take", client.name)
+                self.ignore("datagram rejected by the network", client.name)
             except OSError as error:
-                self.ignore("client that has left or does not read", client.name, str(error))
+                self.ignore("client that disconnected or does not read", client.name, str(error))
                 self._drop(client, 4004)
                 return

@@ -14,11 +14,12 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 from dynident.errors import LinkError
 from dynident_lab.link.controller import UnreachableError
 from dynident_lab.link.emulator import Emulator
+from dynident_lab.link.plant import prefer_thread
 from dynident_lab.link.simple_messages import HANDSHAKE, Framer
 
 TIMEOUT = 3.0  # of an answer [s]
@@ -45,20 +46,9 @@ class Wire:
 
     def __init__(self, host: str, port: int, transport: str, order: str) -> None:
         self.transport, self.order, self.name = transport, order, f"{host}:{port}"
-        kind = socket.SOCK_STREAM if transport == "tcp" else socket.SOCK_DGRAM
-        try:
-            info = socket.getaddrinfo(host, port, type=kind)[0]
-            self.sock = socket.socket(info[0], kind)
-            self.sock.settimeout(TIMEOUT)
-            self.sock.connect(info[4])
-        except (OSError, OverflowError) as error:
-            raise UnreachableError(
-                f"no controller answers at {self.name} ({error}); check address, port and that it runs"
-            ) from error
-        self._framer, self._frames = Framer(order), []  # type: ignore[var-annotated]
-        if transport == "tcp":
-            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        else:
+        self._framer, self._frames = Framer(order), list[bytes]()
+        self.sock = open_connection(host, port, TIMEOUT, transport)
+        if transport == "udp":
             self._handshake()
 
     def _handshake(self) -> None:
@@ -96,7 +86,7 @@ class Wire:
             if not data:
                 raise ConnectionError("the controller has closed the connection")
             self._frames += self._framer.feed(data)
-        return bytes(self._frames.pop(0))
+        return self._frames.pop(0)
 
     def close(self) -> None:
         """Close it."""
@@ -110,7 +100,7 @@ def check_address(host: str, what: str) -> ipaddress.IPv4Address | ipaddress.IPv
     try:
         return ipaddress.ip_address(host)
     except ValueError:
-        raise LinkError(f"alarm 4000: '{host}' is no IP address of {what}; give one such as 127.0.0.1") from None
+        raise LinkError(f"alarm 4000: '{host}' is not an IP address of {what}; give one such as 127.0.0.1") from None
 
 
 def is_local(host: str) -> bool:
@@ -123,21 +113,27 @@ def allowed_peers(host: str, peers: Iterable[str], protocol: str) -> set[str]:
     allowed = {str(check_address(peer, "a peer")) for peer in peers}
     if not is_local(host) and not allowed:
         raise LinkError(
-            f"host '{host}' is on the network and {protocol} has no authentication; name who may connect with peers= (--peer)"
+            f"host '{host}' is reachable from the network and {protocol} has no authentication; list the allowed addresses "
+            "with peers= (--peer)"
         )
     return allowed
 
 
-def open_tcp(host: str, port: int, timeout: float = 5.0) -> socket.socket:
+def open_connection(host: str, port: int, timeout: float = 5.0, transport: str = "tcp") -> socket.socket:
     """Return a connection to a controller that sends small messages at once."""
     try:
-        sock = socket.create_connection((host, port), timeout=timeout)
+        if transport == "tcp":
+            sock = socket.create_connection((host, port), timeout=timeout)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        else:
+            info = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+            sock = socket.socket(info[0], socket.SOCK_DGRAM)
+            sock.connect(info[4])
+        return sock
     except (OSError, OverflowError) as error:
         raise UnreachableError(
             f"no controller answers at {host}:{port} ({error}); check address, port and that it runs"
         ) from error
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return sock
 
 
 def open_socket(host: str, port: int, kind: socket.SocketKind) -> socket.socket:
@@ -210,7 +206,7 @@ class Connection:
 class Cutter(Protocol):
     """Cuts a byte stream into messages."""
 
-    def feed(self, data: bytes) -> list[Any]:
+    def feed(self, data: bytes) -> list[bytes]:
         """Return the messages that are complete now; `LinkError` when the stream cannot be one of messages."""
 
 
@@ -291,6 +287,7 @@ class Server(ABC, Generic[TaskT]):
 
     # ------------------------------------------------------------------ the loop
     def _run(self) -> None:
+        prefer_thread()
         while not self._done.is_set():
             self._turn()
 
@@ -330,7 +327,7 @@ class Server(ABC, Generic[TaskT]):
         """Send what is due."""
 
     @abstractmethod
-    def _handle(self, client: Client[TaskT], frame: Any) -> None:
+    def _handle(self, client: Client[TaskT], frame: bytes) -> None:
         """Answer one frame of a client, as its framer returns it."""
 
     def _framer(self, port: socket.socket) -> Cutter:
@@ -353,7 +350,7 @@ class Server(ABC, Generic[TaskT]):
         for group, most in ((same, MOST_PER_ADDRESS), (all_, MOST_CLIENTS)):
             if len(group) >= most:
                 silent = min((c for c in group if c is not self._owner), key=lambda c: (c.spoke, c.heard))
-                self.ignore("too many clients: the one that was silent for longest is dropped", silent.name)
+                self.ignore("too many clients: the longest idle client is disconnected", silent.name)
                 self._drop(silent)
         handle = (wire.sock if wire is not None else port).fileno()
         client = Client[TaskT](port, (handle, name), self._framer(port), self.clock(), wire)
@@ -412,7 +409,7 @@ class Server(ABC, Generic[TaskT]):
         try:
             wire.send(data)
         except OSError as error:
-            self.ignore("client that has left or does not read", client.name, str(error))
+            self.ignore("client that disconnected or does not read", client.name, str(error))
             self._drop(client, 4004)
             return
         if wire.behind != behind:

@@ -26,6 +26,8 @@ from .steps import time_lag as time_lag
 from .sweeps import Sweep as Sweep
 from .sweeps import monte_carlo as monte_carlo
 from .sweeps import sweep as sweep
+from .torque_parts import TorqueSplit as TorqueSplit
+from .torque_parts import torque_split as torque_split
 from .tuning import ControlWarning as ControlWarning
 from .tuning import pi_poles as pi_poles
 from .tuning import tune_cascade as tune_cascade

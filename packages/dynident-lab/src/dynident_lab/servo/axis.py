@@ -255,6 +255,6 @@ def connect(
             P[i, outs.index(source)] += value
     loop = np.eye(len(ins)) - K @ D
     if np.linalg.cond(loop) > 1e12:
-        raise DynidentError("the loops have no solution: a gain around an algebraic loop is exactly one; change a gain")
+        raise DynidentError("the loops have no solution because an algebraic loop has a gain of exactly one; change a gain")
     inside, outside = np.linalg.solve(loop, K @ C), np.linalg.solve(loop, L)
     return StateSpace(A + B @ inside, B @ outside, P @ (C + D @ inside), P @ D @ outside, tuple(inputs), tuple(outputs))

@@ -246,8 +246,8 @@ def two_mass(modal: Array, covariance: Array, at: str = "load", ratio: float = 1
     _, _, residue, rigid = modal.tolist()
     if rigid <= 0.0 or residue <= 0.0:
         raise IdentificationError(
-            f"the fit gives rigid = {rigid:.3g} and residue = {residue:.3g}, which no driving point of two masses has; "
-            "check kind, sign and that the lines reach well below the resonance"
+            f"the fit (rigid = {rigid:.3g}, residue = {residue:.3g}) does not describe two masses; check kind, sign, and "
+            "that lines reach well below the resonance"
         )
 
     def masses(x: Any) -> Any:

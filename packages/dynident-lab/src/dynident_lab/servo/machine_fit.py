@@ -168,7 +168,9 @@ def _slope(left: Callable[[Array], Array | None], x: Array, r: Array, i: int) ->
         there = left(x + step * (np.arange(x.size) == i))
         if there is not None:
             return np.asarray((there - r) / step)
-    raise IdentificationError("the machine is unstable with slightly other numbers; lower its gains or start from others")
+    raise IdentificationError(
+        "the machine becomes unstable when parameters change slightly; lower its gains or change the start values"
+    )
 
 
 def _read(robot: VirtualRobot, names: tuple[str, ...], shared: bool) -> Array:
@@ -232,7 +234,7 @@ class _Comparison:
         self.t = np.concatenate([log.t[self._inside(log.t)] - log.t[0] + end for log, end in zip(logs, ends, strict=False)])
         self.size = float(np.sqrt(np.mean(self.measured**2)))
         if self.size == 0.0:
-            raise IdentificationError("the logs have no effort; record a run that needs some")
+            raise IdentificationError("the logs contain no effort; record a run with measurable effort")
         self.independent = max(1, int(sum(2.0 * cutoff * float(np.ptp(log.t)) for log in logs) * len(channels)))
 
     def _inside(self, t: Array) -> slice:
@@ -265,7 +267,7 @@ def _effort(log: Log, channels: list[str], robot: VirtualRobot) -> Array:
     missing = [name for name in channels if name not in names]
     if missing:
         raise IdentificationError(
-            f"the log has no effort of '{missing[0]}' but of {', '.join(names)}; name its channels in the order of "
-            f"{', '.join(drive.actuator for drive in robot.drives)} as effort="
+            f"the log has no effort of '{missing[0]}', only of {', '.join(names)}; name its channels with effort= in the "
+            f"order of {', '.join(drive.actuator for drive in robot.drives)}"
         )
     return np.asarray(log.effort)[:, [names.index(name) for name in channels]]

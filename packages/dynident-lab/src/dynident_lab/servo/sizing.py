@@ -95,7 +95,7 @@ class Sizing(Result):
 
         limits = [what for what in REMEDY if any(what in motor.use for motor in self.motors)]
         if not limits:
-            raise SimulationError("no limit of any motor is known, so there is nothing to draw; give limits to the motors")
+            raise SimulationError("no motor limit is known, so nothing can be plotted; give limits to the motors")
         figure = new_figure(7.2, 3.6)
         axes = figure.add_axes((0.1, 0.14, 0.87, 0.76))
         at, width = np.arange(len(self.motors)), 0.8 / len(limits)
@@ -129,11 +129,11 @@ def _sentences(m: MotorLoad) -> list[str]:
             out.append(f"{m.actuator}: {what} is at {100 * share:.0f} % of its limit, which leaves little for control.")
     if np.isfinite(m.inertia_ratio) and m.inertia_ratio > LARGE_RATIO:
         out.append(
-            f"{m.actuator}: the mechanism has {m.inertia_ratio:.1f} times the inertia of the drive; a higher gear or a larger "
+            f"{m.actuator}: load inertia is {m.inertia_ratio:.1f} times the drive inertia; a higher gear ratio or a larger "
             "motor makes the loops easier to tune."
         )
     if not out:
-        known = f"{100 * m.margin:.0f} % of its tightest limit are left" if m.use else "no limit of it is known"
+        known = f"{100 * m.margin:.0f} % of its tightest limit remain" if m.use else "no limit of it is known"
         out.append(f"{m.actuator}: {known} (RMS {m.rms_torque:.3g} N m, peak {m.peak_torque:.3g} N m at the motor).")
     return out
 
@@ -175,7 +175,7 @@ def size_motors(
 
 def _not_zero(drive: Drive) -> float:
     if drive.motor.torque_constant <= 0.0:
-        raise SimulationError(f"drive '{drive.actuator}' has the torque constant 0, so it has no current; give it in N m/A")
+        raise SimulationError(f"drive '{drive.actuator}' has no torque constant; give it in N m/A")
     return drive.motor.torque_constant
 
 

@@ -157,15 +157,15 @@ def bandwidth(
     slowest = max(loop_cycles(robot.controller).values(), default=robot.step)
     if f[-1] >= 0.5 / slowest:
         raise SimulationError(
-            f"frequencies reach {f[-1]:g} Hz, but a control cycle of {slowest:g} s shows nothing from {0.5 / slowest:.4g} Hz "
-            "on; stay below"
+            f"frequencies reach {f[-1]:g} Hz, but a control cycle of {slowest:g} s ends at {0.5 / slowest:.4g} Hz; give "
+            "lower frequencies"
         )
     number("amplitude", amplitude, above=0.0, kind=SimulationError)
     number("cycles", cycles, least=2.0, kind=SimulationError)
     if settle is not None:
         number("settle", settle, least=0.0, unit="s", kind=SimulationError)
     if (cycles + (0.0 if settle is None else settle) * f[-1]) * PER_PERIOD > MOST_SAMPLES:
-        raise SimulationError(f"cycles {cycles} and settle {settle} make more than {MOST_SAMPLES} samples; give less of them")
+        raise SimulationError(f"cycles {cycles} and settle {settle} make more than {MOST_SAMPLES} samples; give fewer")
     machine = robot if friction else replace(robot, drives=tuple(replace(d, friction=None) for d in robot.drives))
     sine = _Sine(machine, coordinate, float(amplitude), _centre(robot, centre), mechanism)
     with warnings.catch_warnings():
@@ -186,7 +186,7 @@ def bandwidth(
 def _warn(f: Array, scatter: Array, saturated: Array) -> None:
     """Warn about doubtful responses."""
     for doubtful, what in (
-        (saturated > 0.0, "motors were at a limit, so the response depends on the amplitude"),
+        (saturated > 0.0, "motors reached a limit, so the response depends on the amplitude"),
         (scatter > 10.0 * STEADY, "the response had not become steady"),
     ):
         if np.any(doubtful):
@@ -207,7 +207,7 @@ def actuators_alone(robot: VirtualRobot) -> VirtualRobot:
         law = replace(law, feedforward=None, project=False, preload=0.0)
     else:
         raise SimulationError(
-            f"the controller is a {type(law).__name__}, which needs the mechanism; actuators alone can have a Cascade or a PID"
+            f"controller {type(law).__name__} needs the mechanism; for actuators alone use a Cascade or a PID"
         )
     kinds = {c: joint for joint in robot.mechanism.joints for c in joint.coordinates}
     bodies, joints = [Body("base")], []
@@ -218,7 +218,7 @@ def actuators_alone(robot: VirtualRobot) -> VirtualRobot:
         terms = {} if others else {s: joint.term(first, s) for s in ("ia", "fv", "fc", "off") if joint.term(first, s)}
         if drive.inertia + terms.get("ia", 0.0) <= 0.0:
             raise SimulationError(
-                f"drive '{drive.actuator}' has no inertia of its own, so it cannot turn alone; give motor.inertia, or keep the "
+                f"drive '{drive.actuator}' has no inertia and cannot be simulated alone; give motor.inertia, or keep the "
                 "mechanism"
             )
         bodies.append(Body(f"{actuator.name}_load", np.zeros(10)))
@@ -391,8 +391,8 @@ def _rows(mechanism: Mechanism, frame: str, axis: int, centre: Array) -> tuple[i
             found.append(i)
     if axis not in found or len(found) < most:
         raise SimulationError(
-            f"centre is singular: the tool of robot '{mechanism.name}' can be moved and held in {len(found)} of {most} rows of "
-            "its pose there; give a centre= that is not"
+            f"centre is singular: the motors of robot '{mechanism.name}' control {len(found)} of {most} pose coordinates "
+            "there; give another centre="
         )
     return tuple(found)
 

@@ -103,9 +103,9 @@ def _first(time: Array, u: Array, level: float) -> float:
 def _pair(t: ArrayLike, values: ArrayLike, what: str) -> tuple[Array, Array]:
     time, y = numbers(t, "t"), numbers(values, what)
     if time.ndim != 1 or y.shape != time.shape or time.size < 3:
-        raise SimulationError(f"t has shape {time.shape} and {what} {y.shape}; give two vectors of as many samples, at least 3")
+        raise SimulationError(f"t has shape {time.shape} and {what} {y.shape}; give two vectors of equal length, at least 3")
     if not (np.all(np.isfinite(time)) and np.all(np.isfinite(y))) or np.any(np.diff(time) <= 0.0):
-        raise SimulationError(f"t or {what} is not finite, or time does not increase; give finite samples in the order of time")
+        raise SimulationError(f"t or {what} is not finite, or time does not increase; give finite samples sorted by time")
     return time, y
 
 
@@ -145,7 +145,7 @@ def time_lag(t: ArrayLike, command: ArrayLike, response: ArrayLike, longest: flo
     x, y = (np.interp(even, time, z) for z in (wanted, actual))
     x, y = x - x.mean(), y - y.mean()
     if not (np.any(np.abs(x) > 1e-300) and np.any(np.abs(y) > 1e-300)):
-        raise SimulationError("command or response does not move, so there is no lag between them; give signals that change")
+        raise SimulationError("command or response is constant, so the lag is undefined; give signals that change")
     reach = max(1, min(int(np.ceil(longest / step)), x.size // 2))
     lags = np.arange(-reach, reach + 1)
     size = 1 << (2 * x.size).bit_length()

@@ -123,7 +123,7 @@ def tune_cascade(
     inner = apart * middle if current_bandwidth is None else above("current_bandwidth", current_bandwidth)
     zeta, natural = above("damping", damping), 2.0 * np.pi * middle
     if zeta > 1.0:
-        raise DynidentError(f"tuning: damping = {zeta:g} is that of no pole pair; give at most 1")
+        raise DynidentError(f"tuning: damping = {zeta:g} is above 1; give at most 1")
     scale = above("inertia", drive.inertia + not_below("load", load)) / drive.motor.torque_constant
     rigid = place_rigid(outer, zeta, natural, not_below("viscous", viscous) / (scale * drive.motor.torque_constant))
     current = None
@@ -131,8 +131,8 @@ def tune_cascade(
         R, L, w = drive.motor.resistance, drive.motor.inductance, 2.0 * np.pi * inner
         if R == 0.0 and L == 0.0:
             raise DynidentError(
-                f"drive '{drive.actuator}' has neither resistance nor inductance to tune its current loop for; give them, "
-                "or current_cycle=None for an ideal current"
+                f"drive '{drive.actuator}' has neither resistance nor inductance, so its current loop cannot be tuned; give "
+                "them, or current_cycle=None for an ideal loop"
             )
         # Without inductance the winding answers at once: an integrator alone makes a first-order loop.
         gains = pi_gains(L, R, 1.0, inner, current_damping) if L > 0.0 else (0.0, w * R)
@@ -171,7 +171,7 @@ def _warn(axis: Axis, least: float) -> None:
         state = f"keeps a phase margin of {left:.0f} degrees" if stable else "is unstable"
         warn(
             f"the {loop} loop of drive '{axis.drive.actuator}' {state} at its cycle of {axis.loops.cycles[loop]:g} s "
-            f"({without:.0f} degrees without sampling and delay): shorten them or ask for less bandwidth",
+            f"({without:.0f} degrees without sampling and delay): shorten them or lower the bandwidth",
             ControlWarning,
         )
         return
@@ -199,14 +199,14 @@ def place_rigid(bandwidth: float, damping: float, natural: float, decay: float =
         x = float(brentq(excess, low, high, xtol=1e-14, rtol=1e-14))
     if abs(excess(x)) > EXACT:  # out of reach, or the amplitude dips below -3 dB at once, before the resonance of the pair
         raise DynidentError(
-            f"tuning: bandwidth = {bandwidth:g} Hz with damping {damping:g} cannot be had with a velocity loop of "
+            f"tuning: bandwidth = {bandwidth:g} Hz with damping {damping:g} is not possible with a velocity loop of "
             f"{natural / (2.0 * np.pi):.4g} Hz; give another velocity_bandwidth or more damping"
         )
     found = _gains(wanted * float(np.exp(x)), damping, natural, decay)
     if found.velocity <= 0.0:
         raise DynidentError(
-            f"tuning: bandwidth = {bandwidth:g} Hz with damping {damping:g} needs a negative velocity gain, as friction alone "
-            "damps more; ask for more bandwidth or a faster velocity loop"
+            f"tuning: bandwidth = {bandwidth:g} Hz with damping {damping:g} needs a negative velocity gain because friction "
+            "alone damps more; raise bandwidth or velocity_bandwidth"
         )
     return found
 
@@ -244,9 +244,9 @@ def place(axis_of: Callable[[float, float], Axis], start: Placed, scale: float, 
     if np.abs(miss(x)).max() > EXACT or not axis_of(*gains.tolist()).stable():
         axis = axis_of(*np.exp(first).tolist())
         raise DynidentError(
-            f"tuning: with cycles and delays, drive '{axis.drive.actuator}' cannot have a position loop of {bandwidth:g} Hz "
-            f"with damping {damping:g} at this velocity_bandwidth; shorten the cycles (outer {axis.loops.position_cycle:g} s, "
-            f"inner {axis.loops.velocity_cycle:g} s) or ask for less"
+            f"tuning: drive '{axis.drive.actuator}' cannot reach {bandwidth:g} Hz with damping {damping:g} at this "
+            f"velocity_bandwidth; lower them or shorten the cycles (outer {axis.loops.position_cycle:g} s, inner "
+            f"{axis.loops.velocity_cycle:g} s)"
         )
     return np.asarray(gains)
 

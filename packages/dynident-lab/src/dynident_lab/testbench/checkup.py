@@ -54,7 +54,9 @@ class Checkup(Result):
         for entry in self.joints:
             if entry.history.joint == wanted:
                 return entry.plot()
-        raise DynidentError(f"joint '{wanted}' was not checked; {', '.join(e.history.joint for e in self.joints)} were")
+        raise DynidentError(
+            f"joint '{wanted}' was not checked; checked joints are {', '.join(e.history.joint for e in self.joints)}"
+        )
 
 
 def check_robot(
@@ -72,7 +74,7 @@ def check_robot(
     if compensation not in ("auto", *COMPENSATIONS):
         raise DynidentError(f"compensation is '{compensation}'; give auto, {', '.join(COMPENSATIONS)}")
     if not baseline:
-        raise DynidentError("there is no baseline; give the study of at least one healthy test")
+        raise DynidentError("the baseline is missing; give the study of at least one healthy test")
     new, healthy = _histories(test), [_histories(study) for study in baseline]
     found, notes = [], []
     measured = all(h.temperature is not None for tests in (new, *healthy) for h in tests.values())
@@ -80,12 +82,12 @@ def check_robot(
     usual = "temperature" if measured else "thermal" if campaigns else "time"
     how = usual if compensation == "auto" else compensation
     if how == "thermal" and not campaigns:
-        raise DynidentError("thermal compensation needs the friction power; give campaigns, or friction.json of them")
+        raise DynidentError("thermal compensation needs the friction power; give campaigns, or their friction.json")
     for joint, history in new.items():
         before = [tests[joint] for tests in healthy if joint in tests]
         try:
             if not before:
-                raise DynidentError("no healthy test has it")
+                raise DynidentError("it is missing from all healthy tests")
             far = [h.speed for h in before if abs(h.speed - history.speed) > 0.05 * history.speed]
             if far:
                 raise DynidentError(f"it was run at {history.speed:.4g}/s, the healthy test at {far[0]:.4g}/s")
@@ -95,7 +97,7 @@ def check_robot(
         except DynidentError as error:
             notes.append(f"joint {joint} is not checked: {error}")
     if not found:
-        raise DynidentError(f"no joint could be checked; the first reason is: {notes[0] if notes else 'the test has no joint'}")
+        raise DynidentError(f"no joint could be checked; first reason: {notes[0] if notes else 'the test has no joint'}")
     return Checkup(tuple(found), how, tuple(notes))
 
 

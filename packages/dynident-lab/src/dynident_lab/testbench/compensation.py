@@ -72,8 +72,8 @@ class MeasuredTemperature:
         if heat.min() >= low - margin and heat.max() <= high + margin:
             return ""
         return (
-            f"temperatures {heat.min():.1f} to {heat.max():.1f} degC leave those of healthy tests, {low:.1f} to {high:.1f}: "
-            "the expectation is extrapolated there and the stated probabilities are optimistic"
+            f"temperatures {heat.min():.1f} to {heat.max():.1f} degC exceed those of healthy tests ({low:.1f} to "
+            f"{high:.1f}); the expectation is extrapolated and the probabilities are optimistic"
         )
 
 

@@ -73,8 +73,8 @@ class FrictionCurve(Result):
         chosen = law or Polynomial(min(3, max(sizes - 1, 0)))
         if chosen.shape or len(chosen.linear) > self.speed.size:
             raise IdentificationError(
-                f"the law '{chosen.name}' has {len(chosen.linear)} linear and {len(chosen.shape)} shape parameters, but the "
-                f"curve has {self.speed.size} points and only linear ones are fitted here; use more speeds or another law"
+                f"law '{chosen.name}' has {len(chosen.linear)} linear and {len(chosen.shape)} shape parameters, but only "
+                f"linear ones are fitted, to {self.speed.size} points; use more speeds or another law"
             )
         # A point cannot be trusted beyond 0.1 % of the curve: else noise-free points would have infinite weight.
         sigma = np.hypot(self.std, 1e-3 * np.abs(self.torque).max())

@@ -104,12 +104,14 @@ def friction_curves(
     levels = Plateaus(plateaus.joint, plateaus.unit, used, plateaus.top).levels
     if levels.size < 2:
         raise IdentificationError(
-            f"joint '{plateaus.joint}' has plateaus at one speed only ({levels[0]:.4g}/s, {len(used)} plateaus); a curve needs "
-            "at least 2 speeds, better 5, 20, 40, 60, 80 and 100 % of the largest"
+            f"joint '{plateaus.joint}' has plateaus at one speed only ({levels[0]:.4g}/s, {len(used)} plateaus); record at "
+            "least 2 speeds, better 5, 20, 40, 60, 80 and 100 %"
         )
     if np.all(speeds > 0.0) or np.all(speeds < 0.0):
         way = "forward" if speeds[0] > 0.0 else "backward"
-        notes.append(f"only {way} plateaus: a torque offset cannot be distinguished from friction; run the other direction too")
+        notes.append(
+            f"only {way} plateaus: a torque offset cannot be distinguished from friction; also record the other direction"
+        )
     found = gravity if isinstance(gravity, Gravity) else plateau_gravity(used, plateaus.joint) if gravity else NO_GRAVITY
     means = np.array([found.mean(p) for p in used])
     friction = np.array([p.torque for p in used]) - means[:, 0]
@@ -137,22 +139,22 @@ def _usable(plateaus: Plateaus) -> tuple[tuple[SpeedPlateau, ...], list[str]]:
     good = [p for p in plateaus.items if not p.saturated]
     if not good:
         raise IdentificationError(
-            f"all {len(plateaus)} plateaus of joint '{plateaus.joint}' have saturated torques; run slower or lighten the load"
+            f"all {len(plateaus)} plateaus of joint '{plateaus.joint}' have saturated torques; reduce speed or load"
         )
     if len(good) < len(plateaus):
         lost = sorted({round(100 * abs(p.speed) / plateaus.top) for p in plateaus.items if p.saturated})
         notes.append(
-            f"{len(plateaus) - len(good)} plateaus with saturated torque left out (at {', '.join(map(str, lost))} % of the "
-            "speed): their friction is larger than what was measured"
+            f"{len(plateaus) - len(good)} plateaus with saturated torque omitted (at {', '.join(map(str, lost))} % of the "
+            "speed): friction there exceeds the measured torque"
         )
     alone = [p for p in good if p.alone]
     if len({p.speed > 0.0 for p in alone}) == len({p.speed > 0.0 for p in good}) and len(alone) < len(good):
-        notes.append(f"{len(good) - len(alone)} plateaus left out because other joints moved with the joint")
+        notes.append(f"{len(good) - len(alone)} plateaus omitted because other joints moved")
         good = alone
     elif len(alone) < len(good):
         notes.append(
-            f"other joints moved during {len(good) - len(alone)} of {len(good)} plateaus, and all are used: torques of the "
-            "others are in the friction; move one joint at a time"
+            f"other joints moved during {len(good) - len(alone)} of {len(good)} plateaus and disturb the friction; move one "
+            "joint at a time"
         )
     return tuple(sorted(good, key=lambda p: p.t)), notes
 

@@ -124,7 +124,7 @@ def identify_cycles(
         found = fit.observability()
         if names and names != tuple(row.name for row in found):
             raise IdentificationError(
-                f"cycle {number} determines other parameters than those before it; record all the same way"
+                f"cycle {number} determines different parameters than earlier cycles; record all cycles with the same plan"
             )
         names = tuple(row.name for row in found)
         errors = [fit.score(log).metrics.relative for log in held_out]

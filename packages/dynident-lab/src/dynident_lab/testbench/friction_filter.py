@@ -184,7 +184,7 @@ class FrictionFilter:
         """Take one sample."""
         speed = 0.0 if v is None else v
         if not (isfinite(t) and isfinite(tau) and isfinite(q) and isfinite(speed)):
-            raise IdentificationError(f"sample at t = {t} s is not finite; leave it out, the filter bridges gaps")
+            raise IdentificationError(f"sample at t = {t} s is not finite; remove it (the filter handles gaps)")
         if self._last is None:
             self.x[0], dt, held = q, 0.0, tau
         else:
@@ -268,7 +268,7 @@ class FrictionFilter:
         best = int(np.argmin(sizes))
         if not np.isfinite(sizes[best]):
             raise IdentificationError(
-                "the filter diverged from every first guess; check units, position_noise and inertia, or sample faster"
+                "the filter diverged for every initial guess; check units, position_noise and inertia, or sample faster"
             )
         if best != len(guesses) - 1:
             go(guesses[best])  # so that the state of the filter is the one returned
@@ -320,8 +320,7 @@ class FrictionFilter:
         consistency = float(np.mean(late**2))
         if not 0.2 < consistency < 5.0:
             notes.append(
-                f"innovations are {consistency:.2g} times as large as predicted (in square): change position_noise or "
-                "disturbance"
+                f"squared innovations are {consistency:.2g} times the predicted ones; change position_noise or disturbance"
             )
         names = tuple(self.all[i] for i in self.free)
         return KalmanResult(names, values, std, self.friction, t, history, spread, consistency, tuple(notes))

@@ -81,7 +81,9 @@ def plateau_gravity(plateaus: Plateaus | Sequence[SpeedPlateau], joint: str = ""
     items = plateaus.items if isinstance(plateaus, Plateaus) else tuple(plateaus)
     good = [p for p in items if not p.saturated]
     if not good:
-        raise IdentificationError(f"gravity of joint '{joint}' needs plateaus whose torque is not saturated; there is none")
+        raise IdentificationError(
+            f"joint '{joint}' has no plateau without saturated torque, so gravity cannot be fitted; reduce speed or load"
+        )
     gram, moment, square, rows = np.zeros((2, 2)), np.zeros(2), 0.0, 0
     centred = []
     for p in good:
@@ -140,8 +142,8 @@ def single_axis(log: Log, joint: str, law: FrictionLaw | None = None, **options:
     law = law or Polynomial()
     if law.shape:
         raise IdentificationError(
-            f"the law '{law.name}' has the shape parameters {', '.join(law.shape)}, which single_axis does not search; use "
-            "dynident.identify.friction for them"
+            f"law '{law.name}' has shape parameters {', '.join(law.shape)}, which single_axis does not fit; use "
+            "dynident.identify.friction"
         )
     prepared = prepare(log.select([joint]), **options)  # type: ignore[arg-type]
     q, v, a = prepared.motion.q[:, 0], prepared.motion.v[:, 0], prepared.motion.a[:, 0]

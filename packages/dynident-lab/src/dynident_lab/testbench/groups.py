@@ -43,12 +43,12 @@ def group_plateaus(
         up, down = _turns(heat)
         if min(up, down) > TURN:
             turned = f"the temperature rises by {up:.1f} K and falls by {down:.1f} K during the test"
-            why = "a sensor lags the friction surfaces, so heating and cooling differ at one reading"
+            why = "the sensor lags the friction surfaces, so heating and cooling differ at the same reading"
             if by == "auto":
                 notes.append(f"{turned}: curves are grouped by time, because {why}")
                 by = "time"
             else:
-                notes.append(f"{turned}: each curve mixes both, though {why}")
+                notes.append(f"{turned}: each curve mixes heating and cooling, although {why}")
         elif by == "auto":
             by = "temperature"
     if by == "all":

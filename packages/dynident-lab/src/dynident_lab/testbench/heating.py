@@ -187,7 +187,7 @@ def campaign_study(
         try:
             found.append(_heating(entry, moments, models))
         except DynidentError as error:
-            notes.append(f"joint {entry.joint}: no thermal model: {error}")
+            notes.append(f"joint {entry.joint} has no thermal model: {error}")
     return CampaignStudy(study, tuple(found), tuple(notes))
 
 

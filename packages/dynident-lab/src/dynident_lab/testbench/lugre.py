@@ -75,8 +75,8 @@ def fit_static(v: ArrayLike, force: ArrayLike, exponent: float = 2.0) -> AxisFit
     values = fit.parameters
     if not (values["stribeck.fc"] > 0.0 and values["stribeck.fs"] > 0.0):
         raise IdentificationError(
-            f"the static curve gives Fc = {values['stribeck.fc']:.4g} and Fs = {values['stribeck.fs']:.4g}; both must be above "
-            "zero: remove gravity and offset, and check the sign of the force"
+            f"the static curve gives Fc = {values['stribeck.fc']:.4g} and Fs = {values['stribeck.fs']:.4g}, which must be "
+            "positive; remove gravity and offset, and check the sign of the force"
         )
     return fit
 
@@ -114,7 +114,7 @@ def fit_lugre(static: AxisFit, t: ArrayLike, v: ArrayLike, force: ArrayLike, ine
     measured -= inertia * np.gradient(speed, times)
     reversals = np.flatnonzero(np.sign(speed[1:]) * np.sign(speed[:-1]) < 0.0) + 1
     if reversals.size == 0:
-        raise IdentificationError("the pre-sliding record has no reversal of the velocity; move to and fro below breakaway")
+        raise IdentificationError("the pre-sliding record has no velocity reversal; move back and forth below breakaway")
     fixed, delta, notes = _curve(static)
     size = float(np.linalg.norm(measured)) or 1.0
 
@@ -137,9 +137,8 @@ def fit_lugre(static: AxisFit, t: ArrayLike, v: ArrayLike, force: ArrayLike, ine
     resolution = _resolution(times, speed, reversals, found.fs / found.sigma0)
     if resolution < RESOLVED:
         raise IdentificationError(
-            f"sampling is too slow for LuGre: after a reversal only {resolution:.1f} samples fall into the deflection "
-            f"Fs/sigma0 = {found.fs / found.sigma0:.3g} of the bristles (at least {RESOLVED} are needed); sample faster, move "
-            "slower, or use the static law alone"
+            f"only {resolution:.1f} samples per bristle deflection Fs/sigma0 = {found.fs / found.sigma0:.3g} after a "
+            f"reversal ({RESOLVED} needed for LuGre); sample faster, move slower or use the static law"
         )
     _, s, V = np.linalg.svd(best.jac, full_matrices=False)
     spread = np.sqrt(2.0 * best.cost / max(times.size - 2, 1)) * np.linalg.norm(V.T / np.maximum(s, 1e-300), axis=1)
@@ -160,7 +159,7 @@ def _curve(static: AxisFit) -> tuple[dict[str, float], float, list[str]]:
     (law,) = static.laws.values()
     stribeck = next((m for m in getattr(law, "members", (law,)) if isinstance(m, Stribeck)), None)
     if stribeck is None or stribeck.exponent is None:
-        raise IdentificationError("the static fit is not a Stribeck curve of a given exponent; make it with fit_static")
+        raise IdentificationError("the static fit is not a Stribeck curve with a fixed exponent; create it with fit_static")
     fixed = {"fc": values["stribeck.fc"], "fs": values["stribeck.fs"], "vs": values["stribeck.vs"], "fv": values["viscous.fv"]}
     if fixed["fv"] < 0.0:
         notes.append(f"viscous friction {fixed['fv']:.4g} of the static curve is below zero and is set to 0")

@@ -55,11 +55,10 @@ class Maintenance(Result):
         state = (
             f"ALARM: friction changed by {100 * self.size:+.1f} +- {100 * self.size_std:.1f} % at {self.onset / 60:.3g} min"
             if self.alarm
-            else f"no fault found (one of {100 * self.detectable:.2g} % would be found in 9 of 10 tests)"
+            else f"no fault found (a change of {100 * self.detectable:.2g} % would be found in 9 of 10 tests)"
         )
         chance = (
-            f"a healthy joint shows this with probability {self.probability:.2g}; "
-            f"false alarms in {100 * self.false_alarm:g} % of tests"
+            f"probability for a healthy joint {self.probability:.2g}; false alarms in {100 * self.false_alarm:g} % of tests"
         )
         return "\n".join(
             [f"joint {h.joint} of {h.robot}, {h.name}: {state}", f"  {chance}", *(f"  note: {n}" for n in self.notes)]
@@ -73,7 +72,7 @@ class Maintenance(Result):
         above, below = figure.add_axes((0.1, 0.47, 0.87, 0.45)), figure.add_axes((0.1, 0.11, 0.87, 0.25))
         t = self.history.t / 60.0
         above.plot(t, self.history.friction, "o", color=INK, markersize=3.5, label="measured")
-        above.plot(t, self.expected, color=BLUE, linewidth=1.3, label="expected of a healthy joint")
+        above.plot(t, self.expected, color=BLUE, linewidth=1.3, label="expected for a healthy joint")
         above.legend(frameon=False, fontsize=8)
         below.axhspan(-100 * self.threshold, 100 * self.threshold, color="#EEF1F3", zorder=0)
         below.plot(t, 100 * self.residual, "o-", color=ORANGE if self.alarm else BLUE, markersize=3.5, linewidth=0.8)
@@ -125,8 +124,8 @@ class FaultDetector:
         points = sum(len(h) for h in baseline)
         if points < len(baseline) + 4:
             raise DynidentError(
-                f"the fault detector got {len(baseline)} healthy tests with {points} points; it needs at "
-                "least 5 points, better 5 tests of 10"
+                f"the fault detector has {len(baseline)} healthy tests with {points} points; give at least 5 points, better "
+                "5 tests of 10"
             )
         self.compensation.fit(baseline)
         rest = [self._residual(h)[1] for h in baseline]
@@ -182,7 +181,7 @@ class FaultDetector:
             Alarm, probability, size and onset of the change, and what could have been found.
         """
         if not hasattr(self, "within_"):
-            raise DynidentError("the fault detector has not seen healthy tests; call fit first")
+            raise DynidentError("the fault detector has no healthy tests; call fit first")
         expected, r = self._residual(history)
         width = min(self.window, r.size)
         means = np.convolve(r, np.ones(width) / width, mode="valid")
@@ -193,7 +192,7 @@ class FaultDetector:
         size, std, onset = self._step(r)
         notes = []
         if self.tests_ == 1:
-            notes.append("one healthy test only: what differs from day to day is unknown, and false alarms are more frequent")
+            notes.append("only one healthy test: day-to-day variation is unknown, so false alarms are more frequent")
         outside = getattr(self.compensation, "outside", None)
         if outside is not None and (sentence := outside(history)):
             notes.append(sentence)

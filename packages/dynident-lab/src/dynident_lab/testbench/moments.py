@@ -32,7 +32,7 @@ class SpeedMoments:
     def of(cls, log: Log, width: float = BIN) -> SpeedMoments:
         """Return the moments of a log."""
         if not width > 0.0:
-            raise IdentificationError(f"width = {width} of a stretch must be above zero; 15 s are usual")
+            raise IdentificationError(f"width = {width} of a segment must be above zero; 15 s is usual")
         v = np.abs(smooth_speeds(log, SMOOTH)[0])
         count = max(1, round(log.duration / width))
         edges = np.linspace(log.t[0], log.t[-1], count + 1)
@@ -53,7 +53,7 @@ class SpeedMoments:
 
     def _of(self, joint: str) -> Array:
         if joint not in self.joints:
-            raise IdentificationError(f"there are no speeds of joint '{joint}'; there are of {', '.join(self.joints)}")
+            raise IdentificationError(f"no speeds of joint '{joint}'; available joints are {', '.join(self.joints)}")
         return np.asarray(self.moments[:, self.joints.index(joint)])
 
 

@@ -139,7 +139,7 @@ def find_plateaus(
             pieces.append((start, stop, v, sigma))
     if not pieces:
         raise LogError(
-            f"log '{log.name}' has no stretch of {2 * shortest:g} s without gaps or missing values; record longer stretches"
+            f"log '{log.name}' has no segment of {2 * shortest:g} s without gaps or missing values; record longer segments"
         )
     largest = np.max([np.percentile(np.abs(v), 99.9, axis=0) for _, _, v, _ in pieces], axis=0)
     limit = np.nanmax(np.abs(torque[:, j]))
@@ -181,9 +181,9 @@ def find_plateaus(
     if not items:
         raise IdentificationError(
             f"log '{log.name}' has no plateau of joint '{joint}': its speed never stays within {100 * tolerance:g} % for "
-            f"{shortest:g} s ({rounded} rounded tops were passed over); run constant speeds in both directions"
+            f"{shortest:g} s ({rounded} rounded peaks ignored); record constant speeds in both directions"
         )
-    notes = [f"{rounded} stretches passed over: their speed rounds off instead of turning at corners"] if rounded else []
+    notes = [f"{rounded} segments ignored: their speed has rounded peaks instead of plateaus with corners"] if rounded else []
     return Plateaus(joint, unit, tuple(items), float(top or max(abs(p.speed) for p in items)), tuple(notes))
 
 

@@ -152,10 +152,10 @@ def repeatability(estimates: Sequence[Estimate], tolerance: float = 0.02) -> Rep
         raise DynidentError("repeatability: no parameter is in all estimates; use the same identification for every cycle")
     lost = {name for e in estimates for name in e.values} - everywhere
     if lost:
-        notes.append(f"not in every estimate and left out: {', '.join(sorted(lost)[:6])}")
+        notes.append(f"omitted because not in every estimate: {', '.join(sorted(lost)[:6])}")
     robots = {e.robot for e in estimates}
     if len(robots) == 1:
-        notes.append("one robot only: what differs between robots cannot be said")
+        notes.append("only one robot: the variation between robots is unknown")
     entries = []
     for name in names:
         entry, remark = _parameter(name, estimates, tolerance)
@@ -182,7 +182,7 @@ def _parameter(name: str, estimates: Sequence[Estimate], tolerance: float) -> tu
     late = {key: rest[key][x[:, 0] >= warmup] for key, x in series.items()}
     settled = all(values.size >= 2 for values in late.values())
     if not settled and warmup > 0.0:
-        notes.append(f"{name}: some tests end before the drift is within {100 * tolerance:g} %; the spread is of all cycles")
+        notes.append(f"{name}: some tests end before the drift is within {100 * tolerance:g} %; the spread covers all cycles")
     groups: dict[str, list[Array]] = {}
     for (robot, _), values in (late if settled else rest).items():
         groups.setdefault(robot, []).append(values)

@@ -168,7 +168,7 @@ def _curves(study: FrictionStudy) -> Html:
         c, who = entry.curves, _who(study, entry)
         caption = f"Mean over plateaus; {'gravity removed' if c.gravity.removed else 'no gravity was found to be removed'}."
         content += [tag("h3", who), figure(data_address(c.plot()), f"Friction against speed of {who}", caption)]
-        torques = "Torque on the plateaus of the first and the last sweep, with what the model says."
+        torques = "Torque on the plateaus of the first and the last sweep, measured and modelled."
         content.append(figure(data_address(plot_sweeps(c)), f"Torque over time of {who}", torques))
         rows = []
         for curve in c.curves:
@@ -216,7 +216,7 @@ def _warmup(study: FrictionStudy) -> Html:
         "Warm-up [min]",
         "",
     )
-    note = "Errors are relative to the local friction. The noise of the plateaus decides about the order."
+    note = "Errors are relative to the local friction. The model order follows from the noise of the plateaus."
     pictures.append(figure(data_address(plot_time_constants(study)), "Time constants per joint"))
     return section("warmup", "Warm-up", table(heads, rows, numeric=(1, 3, 4, 5, 6)), tag("p", note, class_="note"), *pictures)
 
@@ -236,7 +236,7 @@ def _repeatability(found: Repeatability) -> Html:
         spreads = (percent(s.cycles / size), percent(s.tests / size), percent(s.robots / size))
         rows.append((p.name, number(s.mean), *spreads, number(s.robots_p, 2), drift, number(p.warmup / 60, 3)))
     heads = ("Parameter", "Mean", "Cycles", "Tests", "Robots", "p (robots alike)", "Drift", "Warm-up [min]")
-    caption = "Standard deviations between cycles of a test, tests of a robot, and robots, of settled cycles"
+    caption = "Standard deviations between cycles of a test, between tests of a robot and between robots, for settled cycles"
     shown = [figure(data_address(found.plot(p.name)), f"{p.name} over cycles") for p in found.parameters[:6]]
     return section(
         "repeatability", "Repeatability", table(heads, rows, caption, numeric=range(1, 8)), bullets(found.notes), *shown
@@ -265,4 +265,4 @@ def _maintenance(checks: Sequence[Maintenance]) -> Html:
 def _notes(study: FrictionStudy) -> Html:
     lines = [f"{_who(study, entry)}: {note}" for entry in study.joints for note in entry.curves.notes]
     lines += [f"{f.joint} of {f.robot} was not studied: {f.sentence}" for f in study.failures]
-    return section("notes", "Notes", bullets(lines) if lines else tag("p", "Nothing was left out."))
+    return section("notes", "Notes", bullets(lines) if lines else tag("p", "Nothing was omitted."))

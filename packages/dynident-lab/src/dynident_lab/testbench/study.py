@@ -103,7 +103,7 @@ class FrictionStudy(Result):
             lines.append(entry.summary())
             if entry.warmups and entry.warmups[0].order:
                 times = f"{wait / 60.0:.3g} +- {spread / 60.0:.2g} min"
-                seen = "" if entry.warmups[0].complete else "; extrapolated, the test was too short"
+                seen = "" if entry.warmups[0].complete else "; extrapolated because the test was too short"
                 lines.append(f"  recommended warm-up to within {100 * self.tolerance:g} %: {times}{seen}")
         return "\n".join([*lines, *(f"[{f.robot}] joint {f.joint}: {f.sentence}" for f in self.failures)])
 
@@ -156,7 +156,7 @@ def friction_study(
     if not logs:
         raise IdentificationError("the friction study got no logs; give at least one with plateaus in both directions")
     if mechanism.loops:
-        raise IdentificationError(f"robot '{mechanism.name}' has loops, where a joint cannot move alone; study its legs apart")
+        raise IdentificationError(f"robot '{mechanism.name}' has loops, so no joint can move alone; study its legs separately")
     owner = [mechanism.name] * len(logs) if robots is None else list(robots)
     for name, given in (("robots", owner), ("starts", starts)):
         if given is not None and len(given) != len(logs):
@@ -177,9 +177,7 @@ def friction_study(
             except DynidentError as error:
                 failures.append(Failure(robot, name, str(error)))
     if not found:
-        raise IdentificationError(
-            f"no joint could be studied; the first reason is: {failures[0].sentence if failures else 'none'}"
-        )
+        raise IdentificationError(f"no joint could be studied; first reason: {failures[0].sentence if failures else 'none'}")
     return FrictionStudy(mechanism.name, level, tolerance, tuple(found), tuple(failures), tuple(log.name for log in logs))
 
 
@@ -218,7 +216,7 @@ def _joint_study(
     if not items:
         raise IdentificationError(problems[0])
     if problems:
-        notes.append(f"{len(problems)} of {len(logs)} logs are without plateaus and are left out")
+        notes.append(f"{len(problems)} of {len(logs)} logs have no plateaus and are omitted")
     limit = mechanism.joint(name).limits.velocity if name in mechanism.joint_names else float("inf")
     fastest = max(abs(p.speed) for p in items)
     top = limit if fastest <= 1.05 * limit < float("inf") else fastest

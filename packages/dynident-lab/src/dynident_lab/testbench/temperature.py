@@ -84,7 +84,8 @@ def compare_temperature(
     spans = [float(np.ptp([np.nanmean(log.temperature[:, j]) for log in training])) for j in range(len(training[0].joints))]  # type: ignore[index]
     if max(spans) < 1.0:
         raise IdentificationError(
-            f"the training logs differ by {max(spans):.2g} K at most; record a cold and a warm run to see what temperature does"
+            f"the training logs differ by at most {max(spans):.2g} K; record a cold and a warm run to identify the effect "
+            "of temperature"
         )
     reference = float(np.mean([np.nanmean(log.temperature) for log in training]))  # type: ignore[arg-type]
     inner = law or Coulomb() + Viscous()

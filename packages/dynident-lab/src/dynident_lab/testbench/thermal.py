@@ -179,7 +179,7 @@ def fit_thermal(
         if end.cost < lowest:
             best, lowest, home = end.x, float(end.cost), trials[i]
     if not np.isfinite(lowest):
-        raise IdentificationError("no thermal model fits these ratios at all; check the unit of time (s) and of power (W)")
+        raise IdentificationError("no thermal model fits these ratios; check the units of time (s) and power (W)")
     curves.home = home
     return _result(curves, best, notes, alpha, hot, ambient)
 
@@ -192,9 +192,9 @@ def _trend(test: ThermalTest) -> float:
 
 def _check(series: list[ThermalTest], model: Kind, alpha: float | None, hot: float | None) -> None:
     if not series:
-        raise IdentificationError("no thermal test is given; give at least one")
+        raise IdentificationError("the list of thermal tests is empty; give at least one")
     if alpha is not None and hot is not None:
-        raise IdentificationError("alpha and hot are both given; one anchor fixes the scale of the temperature, drop the other")
+        raise IdentificationError("alpha and hot are both given, but one fixes the temperature scale; omit the other")
     if model is AdvancedSecondOrder:
         for s in series:
             if s.zone is None:
@@ -207,10 +207,11 @@ def _check(series: list[ThermalTest], model: Kind, alpha: float | None, hot: flo
         for s in series:
             if not s.rested or np.ptp(s.power) > 1e-9 * max(1.0, float(s.power.max())):
                 raise IdentificationError(
-                    f"{s.name}: {model.__name__} takes constant power from a rested joint only; cut the test or use SecondOrder"
+                    f"{s.name}: {model.__name__} supports only constant power from a rested joint; shorten the test or use "
+                    "SecondOrder"
                 )
     if all(float(s.power.max()) == 0.0 for s in series) and any(s.rested for s in series):
-        raise IdentificationError("a test without power from a rested joint stays cold; give power, or rested=False to cool")
+        raise IdentificationError("a rested joint without power stays cold; give power, or rested=False for a cooling test")
 
 
 def _trials(curves: _Curves, generator: np.random.Generator) -> list[Array]:
@@ -288,7 +289,9 @@ def _result(curves: _Curves, u: Array, notes: list[str], alpha: float | None, ho
         said.append(f"these tests do not determine {', '.join(vague)}: heat for longer, at several powers, and record cooling")
     scale = abs(alpha) if alpha is not None else None
     if alpha is not None and np.sign(alpha) != curves.sign:
-        raise IdentificationError(f"alpha = {alpha} 1/K, but the friction of these tests moves the other way; check its sign")
+        raise IdentificationError(
+            f"alpha = {alpha} 1/K contradicts the direction in which friction changed in these tests; check its sign"
+        )
     if hot is not None:
         rise = float(curves.sign * (values[0][-1] - free.beta))
         if not (hot - ambient) * rise > 0.0:
@@ -296,8 +299,8 @@ def _result(curves: _Curves, u: Array, notes: list[str], alpha: float | None, ho
         scale = rise / (hot - ambient)
     if scale is None and not curves.absolute:
         said.append(
-            "torque alone determines only the combinations above: alpha, conductances, capacities and temperatures need an "
-            "anchor (alpha= or hot=); the model has |alpha| = 1"
+            "torque alone determines only these combinations; give alpha= or hot= for conductances, capacities and "
+            "temperatures (the model uses |alpha| = 1)"
         )
     return ThermalFit(
         free if curves.absolute else _rescaled(free, curves.sign, scale or 1.0, ambient),

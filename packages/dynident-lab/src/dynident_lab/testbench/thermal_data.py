@@ -73,7 +73,7 @@ class ThermalTest(Result):
         if (self.ratio <= 0.0).any():
             raise IdentificationError(f"{self.name}: ratio has values of zero or below; give |friction| / |cold friction|")
         if (self.power < 0.0).any():
-            raise IdentificationError(f"{self.name}: power has negative values; friction power heats, take f v of the cold law")
+            raise IdentificationError(f"{self.name}: power has negative values; give f v of the cold friction law")
 
     def plot(self) -> Figure:
         """Draw the measured ratios and the power that heats.
@@ -116,8 +116,8 @@ class ThermalTest(Result):
         if min(up, down) <= max(TURN * scatter, 0.02 * float(np.ptp(self.ratio))):
             return None
         return (
-            f"{self.name}: the friction ratio turns back by {100 * min(up, down):.1f} % although the power is constant, so the "
-            "temperature was not monotonic (a pause, a draught, another axis); give the real power or cut the test"
+            f"{self.name}: the friction ratio reverses by {100 * min(up, down):.1f} % at constant power (pause, draught or "
+            "another axis); give the real power or shorten the test"
         )
 
 

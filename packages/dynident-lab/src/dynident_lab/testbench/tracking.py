@@ -110,10 +110,10 @@ def feedback_alone(law: object, robot: Mechanism, q: ArrayLike) -> Law:
     if isinstance(law, Cascade):
         return replace(law, torque_feedforward=None)
     if not isinstance(law, ComputedTorque):
-        raise DynidentError(f"controller is a {type(law).__name__}; the proof knows PID, Cascade and ComputedTorque")
+        raise DynidentError(f"controller is a {type(law).__name__}; use PID, Cascade or ComputedTorque")
     gains = [np.unique(np.asarray(gain, dtype=np.float64)) for gain in (law.kp, law.kd, law.ki, law.derivative_filter)]
     if any(gain.size > 1 for gain in gains):
-        raise DynidentError("computed torque: its gains differ between coordinates; give the feedback alone by baseline=")
+        raise DynidentError("computed torque: gains differ between coordinates; give the feedback law with baseline=")
     kp, kd, ki, corner = (float(gain[0]) for gain in gains)
     J = actuator_inertia(robot, q)
     many = len(robot.actuators) > robot.dof
@@ -130,7 +130,7 @@ def with_model(law: object, model: Mechanism, friction: Mapping[str, Friction] |
         return replace(law, torque_feedforward=model)
     if isinstance(law, ComputedTorque):
         return replace(law, model=model)
-    raise DynidentError(f"controller is a {type(law).__name__}; the proof knows PID, Cascade and ComputedTorque")
+    raise DynidentError(f"controller is a {type(law).__name__}; use PID, Cascade or ComputedTorque")
 
 
 def tracking_proof(
@@ -195,7 +195,7 @@ def tracking_proof(
         raise DynidentError("motions is empty; give at least one motion to compare controllers on")
     used = [name for name, motion in named.items() if any(motion is other for other in trained)]
     if used:
-        raise DynidentError(f"motion '{used[0]}' was used for the identification; prove the model on other motions")
+        raise DynidentError(f"motion '{used[0]}' was used for identification; test the model on other motions")
     nominal = catalogue or catalogue_model(machine.model)
     prior = _believed(machine.model, nominal)
     fit = identify_machine(machine, trained, prior=prior, projection=projection, estimator=estimator, seed=seed, **options)

@@ -50,7 +50,7 @@ class TrackingTrial:
             raise DynidentError(f"where is {where!r}; it is one of {', '.join(PLACES)}")
         if where == "tool":
             if self.tool is None:
-                raise DynidentError("this proof has no tool; name the link as tool= of tracking_proof")
+                raise DynidentError("the result has no tool; give the link with tool= of tracking_proof")
             return self.tool[:, None]
         return self.error if where == "joint" or self.seen is None else self.seen
 
@@ -99,8 +99,8 @@ class TrackingProof(Result):
             if (trial.controller, trial.motion) == (controller, motion):
                 return trial
         raise DynidentError(
-            f"the proof has no trial of '{controller}' on '{motion}'; controllers are {', '.join(self.controllers)}, motions "
-            f"are {', '.join(self.motions)}"
+            f"no trial of '{controller}' on '{motion}'; controllers are {', '.join(self.controllers)}, motions are "
+            f"{', '.join(self.motions)}"
         )
 
     def reduction(self, controller: str = IDENTIFIED, of: str = "largest", where: str = "joint") -> Array:
@@ -171,7 +171,7 @@ class TrackingProof(Result):
             if name not in (ALONE, CATALOGUE, IDENTIFIED, STIFFNESS)
         ]
         if gives:
-            lines.append(f"behind what gives way, {self._compared(IDENTIFIED, 'joint')}: {self._deflection()}")
+            lines.append(f"behind the compliance, {self._compared(IDENTIFIED, 'joint')}: {self._deflection()}")
             if STIFFNESS in self.controllers:
                 lines.append(self._compared(STIFFNESS, "joint"))
         return "\n".join(lines)
@@ -204,8 +204,8 @@ class TrackingProof(Result):
         left = float(np.mean([t.rms for t in trials]))
         unit = f"m{self.units[0]}" if len(set(self.units)) == 1 else "milli-units"
         return (
-            f"of {1e3 * left:.3g} {unit} that are left (rms), drives give {1e3 * given:.3g}, which no torque of a rigid model "
-            "takes away; a model that is too heavy pushes the motors ahead by a part of it"
+            f"of the remaining {1e3 * left:.3g} {unit} (rms), drive compliance causes {1e3 * given:.3g}, which a rigid "
+            "model cannot remove; too heavy a model hides part of it"
         )
 
     def summary(self) -> str:

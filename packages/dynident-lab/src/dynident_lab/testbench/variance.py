@@ -45,7 +45,7 @@ def nested_spread(groups: Sequence[Sequence[ArrayLike]]) -> Spread:
 
     values = [[samples("groups[robot][test]", x) for x in tests] for tests in groups]
     if not values or not all(values):
-        raise DynidentError("groups is empty, or a robot in it has no tests; give values of one robot and one test at least")
+        raise DynidentError("groups is empty or a robot has no tests; give values of at least one robot and one test")
     n = [np.array([x.size for x in tests], dtype=np.float64) for tests in values]
     total, b, a = float(sum(x.sum() for x in n)), sum(x.size for x in n), len(n)
     means = [np.array([x.mean() for x in tests]) for tests in values]

@@ -124,14 +124,16 @@ def fit_warmup(t: ArrayLike, y: ArrayLike, orders: Sequence[int] = (0, 1, 2), st
     """
     times, values = np.asarray(t, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if times.ndim != 1 or times.shape != values.shape or not (np.isfinite(times).all() and np.isfinite(values).all()):
-        raise IdentificationError(f"warm-up: t {times.shape} and y {values.shape} must be two rows of finite numbers")
+        raise IdentificationError(
+            f"warm-up: t has shape {times.shape} and y {values.shape}; give two vectors of finite numbers with equal length"
+        )
     if not orders or any(order not in (0, 1, 2) for order in orders):
         raise IdentificationError(f"warm-up: orders = {tuple(orders)}; give some of 0, 1 and 2")
     possible = [order for order in orders if times.size >= 2 * order + 3 and (order == 0 or np.unique(times).size > 3)]
     if not possible or times.min(initial=0.0) < 0.0:
         raise IdentificationError(
-            f"warm-up: {times.size} points from t = {times.min(initial=0.0):g} s do not carry a drift of order {min(orders)}; "
-            f"give at least {2 * min(orders) + 3} points at times since the cold start"
+            f"warm-up: {times.size} points from t = {times.min(initial=0.0):g} s are too few for a drift of order "
+            f"{min(orders)}; give at least {2 * min(orders) + 3} points since the cold start"
         )
     noise = 0.0 if std is None else float(np.sqrt(np.mean(np.square(np.asarray(std, dtype=np.float64)))))
     return min((_fit(times, values, order, noise) for order in possible), key=lambda fit: fit.aicc)

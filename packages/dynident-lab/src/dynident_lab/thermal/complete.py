@@ -164,8 +164,8 @@ def _fitting(make: Callable[[float], Strokes], limits: MotionLimits, what: str) 
         worst = int(np.argmax(excess - [rounding(name) for name in names]))
         if excess[worst] <= rounding(names[worst]):
             return curve
-        reason = f"limit '{names[worst]}' would be broken by {excess[worst]:.3g} of its size"
-    raise DynidentError(f"no {what} around the posture keeps the limits: {reason}; choose another posture or slower speeds")
+        reason = f"limit '{names[worst]}' would be exceeded by {excess[worst]:.3g}"
+    raise DynidentError(f"no {what} around the posture satisfies the limits: {reason}; choose another posture or lower speeds")
 
 
 def complete_test(
@@ -257,7 +257,7 @@ def complete_shares(plan: Plan, limits: MotionLimits) -> dict[str, dict[str, flo
     stages = {stage.name: stage.curve for stage in plan.stages}
     friction, warm, full = (stages.get(name) for name in ("friction", "warming", "full_speed"))
     if not isinstance(friction, Strokes) or warm is None or full is None:
-        raise DynidentError("the plan is not a complete test; make one with complete_test")
+        raise DynidentError("the plan is not a complete test; create one with complete_test")
     speed, _ = rates_of(limits)
     cycloids, heat = sample(full, CHECK_RATE), sample(warm, CHECK_RATE)
     found = {}

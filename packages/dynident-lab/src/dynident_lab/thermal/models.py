@@ -143,8 +143,8 @@ class ThermalModel(Weakening, ABC):
         found = np.stack(np.broadcast_arrays(*_eigenvalues(self.equations(self, _power(power), 0.0, 0.0, 0.0)[0])), axis=-1)
         if (found[..., 0] >= 0.0).any():
             raise DescriptionError(
-                f"friction that grows with temperature (alpha = {self.alpha} 1/K) runs away at this power: there is no steady "
-                "state; lower the power or check the sign of alpha"
+                f"friction grows with temperature (alpha = {self.alpha} 1/K) without a steady state at this power; lower "
+                "the power or check the sign of alpha"
             )
         return np.asarray(-1.0 / found)
 
@@ -440,7 +440,7 @@ class AdvancedSecondOrder(ThermalModel):
         not_negative(name, K13=self.K13, K23=self.K23, K2e=self.K2e, We=self.We)
         if self.K13 + self.K23 + self.K2e == 0.0:
             raise DescriptionError(
-                f"{name}: K13, K23 and K2e are all zero, so the heat cannot leave; give one of them above zero"
+                f"{name}: K13, K23 and K2e are all zero, so heat cannot flow to the environment; give one above zero"
             )
 
     @staticmethod
@@ -492,7 +492,7 @@ class Thermal:
     def __call__(self, state: State) -> Array:
         """Friction at known temperatures."""
         if not isinstance(state, State):
-            raise DescriptionError("friction at a temperature needs both; give State(v, T=...) instead of the velocity alone")
+            raise DescriptionError("friction at a temperature needs velocity and temperature; give State(v, T=...)")
         return np.asarray(self.friction(state) * self.model.ratio(state.channel("T", "thermal")))
 
     def simulate(

@@ -28,7 +28,7 @@ SHARE = 0.8  # of the range for warming, section 2.4.1
 def _joint(limits: MotionLimits, joint: str) -> int:
     require(limits, MotionLimits, "limits")
     if joint not in limits.coordinates:
-        raise DynidentError(f"there is no joint '{joint}'; joints are {', '.join(limits.coordinates)}")
+        raise DynidentError(f"joint '{joint}' does not exist; joints are {', '.join(limits.coordinates)}")
     return limits.coordinates.index(joint)
 
 

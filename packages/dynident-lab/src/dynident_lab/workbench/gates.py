@@ -281,8 +281,8 @@ NAMES = {
 def problem(job: Job) -> str:
     """Return the sentence with which a job failed."""
     if job.state == "lost":
-        return "the job ended with its process; run it again"
+        return "the job's process ended; run it again"
     if job.state == "cancelled":
-        return "cancelled" if job.stage != "record" else f"stopped; go on with dynident record --resume {job.output}"
+        return "cancelled" if job.stage != "record" else f"stopped; continue with dynident record --resume {job.output}"
     said = [line for line in job.messages() if not line.startswith("note: ")]
     return said[-1].removeprefix("error: ") if said else "the command failed without a message"

@@ -95,7 +95,7 @@ class Project:
             pass
         except OSError:
             os.close(handle)
-            raise BusyError(f"'{self.folder}' is open in another workbench; use that one, or end it first") from None
+            raise BusyError(f"'{self.folder}' is open in another workbench; use or close that one") from None
         return handle
 
     def close(self) -> None:
@@ -111,7 +111,7 @@ class Project:
         with contextlib.suppress(TypeError, ValueError, KeyError):
             logs = [LogUse(**{**each, **_windows(each)}) for each in known.pop("logs", [])]
             return Settings(**known, logs=logs)
-        raise DynidentError(f"'{path}' is not a file of the workbench; delete it to begin with the default choices")
+        raise DynidentError(f"'{path}' is not a workbench file; delete it to start with default settings")
 
     def save(self, field: bool = False) -> None:
         """Write the choices and count the change; that of a single `field` leaves the page as it is, but for commands."""

@@ -87,10 +87,10 @@ def refused(headers: dict[str, str]) -> str:
     except ValueError:
         name = None
     if name not in LOOPBACK:
-        return "this server answers to localhost only"
+        return "this server accepts requests to localhost only"
     origin = headers.get("origin")
     if origin is not None and (urlsplit(origin).scheme not in ("http", "https") or urlsplit(origin).netloc != host):
-        return "requests of other sites are refused"
+        return "requests from other sites are rejected"
     return ""
 
 

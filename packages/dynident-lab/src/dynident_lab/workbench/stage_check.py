@@ -79,7 +79,7 @@ def _verdict(page: Page) -> None:
     p = page.project
     status, job = check_status(p), p.jobs.latest("check")
     if status.state in ("empty", "running"):
-        text("The check looks for clock, gaps, units, saturation, dead channels, delay, signs, gains and excitation.")
+        text("The check covers clock, gaps, units, saturation, dead channels, delay, signs, gains and excitation.")
         return
     if status.state in ("stale", "bad"):
         with banner(status.text if not status.waived else f"waived: {status.text}", "mid" if status.waived else "bad"):
@@ -138,8 +138,8 @@ def _window_fields(page: Page, chosen: list[LogUse]) -> None:
     log = next((each for each in chosen if each.path == shown), chosen[0])
     signal = p.choice("check", "signal", "position")
     text(
-        "Without windows a log is used whole; a recorded plan is divided by its stages, and of a single log the last third "
-        "validates. Wheel or slider zooms."
+        "Without windows, the whole log is used; a recorded plan is split by its stages, and the last third of a single log "
+        "is held out. Zoom with wheel or slider."
     )
     with controls(page), ui.element("div").classes("wb-row"):
         choice("Log", names, log.path, lambda value: page.attempt(lambda: p.choose("check", "shown", value))).style(
@@ -158,7 +158,7 @@ def _window_fields(page: Page, chosen: list[LogUse]) -> None:
 
     def select(use: str, window: tuple[float, float] | None) -> None:
         if window is not None and not window[0] < window[1]:
-            page.say(f"the {use} window begins at {window[0]:g} s and ends at {window[1]:g} s; give an end after the beginning")
+            page.say(f"the {use} window starts at {window[0]:g} s and ends at {window[1]:g} s; give an end after the start")
             return
         if getattr(log, use) != window:
             setattr(log, use, window)

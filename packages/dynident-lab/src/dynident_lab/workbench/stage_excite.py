@@ -152,7 +152,7 @@ def _result(page: Page) -> None:
     if data is None and plan and (p.folder / plan / "design.json").exists():
         data = read_json(p.folder / plan / "design.json", "a design")
     if not isinstance(data, dict) or "parameters" not in data:
-        text("The search maximises what the motion shows of the parameters within all limits.")
+        text("The search maximises the information on the parameters within all limits.")
         return
     if data.get("sentence"):
         banner(str(data["sentence"]), "ok")

@@ -41,7 +41,6 @@ ESTIMATORS = {
     "map": "data and description (map)",
     "wls": "data alone (weighted least squares)",
     "huber": "data alone, robust against outliers (huber)",
-    "entropic": "data, bodies always possible (entropic)",
 }
 FRICTION = {
     "": "Coulomb and viscous, as described",
@@ -102,17 +101,17 @@ def _choices(page: Page) -> None:
         choice("1  What counts", ESTIMATORS, p.choice("identify", "estimator", "map"), lambda value: choose("estimator", value))
         choice("2  Friction", FRICTION, p.choice("identify", "friction", ""), lambda value: choose("friction", value))
         entry(
-            "3  What else is known: total mass of the moving bodies [kg]",
+            "3  Total mass of the moving bodies, if known [kg]",
             p.choice("identify", "total_mass", ""),
             lambda value: choose("total_mass", value),
-            "as 16 or 16+-0.5; weighed masses of single bodies are in the stage Robot",
+            "such as 16 or 16+-0.5; enter weighed masses of single bodies in the stage Robot",
         )
         with fold(page, "More"):
             entry(
                 "Share to hold out",
                 p.choice("identify", "hold_out", ""),
                 lambda value: choose("hold_out", value),
-                "1/3 when empty; counts where no log or window validates",
+                "1/3 when empty; used if no log or window is held out",
             )
             entry(
                 "Low-pass [Hz]",
@@ -144,7 +143,7 @@ def _result(page: Page) -> None:
     text(f"{run}: {headline(verdict)}", "").style("font-weight:620")
     score = next((s for s in verdict["scores"] if not s["training"]), None)
     if score is None:
-        text("Nothing was held out, so no error on unseen data is known.")
+        text("No data were held out, so the error on unseen data is unknown.")
         return
     text(
         f"Relative error on held-out data ({score['log']}): description {percent(score['description_relative'], 1)}, "
@@ -173,7 +172,7 @@ def _runs(page: Page) -> None:
     p = page.project
     runs = p.numbered("runs", "verdict.json")
     if not runs:
-        text("No run yet. Runs that a shell writes into runs/ appear here, too.")
+        text("No run yet. Runs written to runs/ from a shell also appear here.")
         return
     chosen = chosen_run(p)
     picked: set[str] = set(p.choice("identify", "compared", []))

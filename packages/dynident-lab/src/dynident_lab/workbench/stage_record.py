@@ -100,7 +100,7 @@ def start_virtual(p: Project) -> None:
     """Start the virtual robot, in place of one that runs."""
     for job in p.jobs.running():
         if job.stage == "record":
-            raise DynidentError("a recording runs; stop it first")
+            raise DynidentError("a recording is running; stop it first")
         if job.stage == "controller":
             job.cancel()
     p.jobs.start("controller", [controller_words(p)], attached=True)
@@ -109,13 +109,13 @@ def start_virtual(p: Project) -> None:
 def record(p: Project, speed: float, confirmed: bool) -> None:
     """Start a recording."""
     if any(job.stage == "record" for job in p.jobs.running()):
-        raise DynidentError("a recording runs; stop it first")
+        raise DynidentError("a recording is running; stop it first")
     if not excite_status(p).opens:
         raise DynidentError(f"the plan cannot be used: {excite_status(p).text}")
     if p.choice("record", "robot", VIRTUAL) != VIRTUAL and not confirmed:
         raise DynidentError("confirm first that you see the robot and that nobody is in its reach")
     if not address(p):
-        raise DynidentError("there is no controller: start the virtual robot, or give an address")
+        raise DynidentError("no controller is connected; start the virtual robot, or give an address")
     output = p.new_folder("campaigns")
     facts = {"plan": p.settings.plan, "speed": speed}
     checksum = p.checksum(record_words(p, OUT, speed), [p.settings.plan])
@@ -169,7 +169,7 @@ def _campaign(page: Page) -> None:
     p = page.project
     plan = excite_status(p)
     if not p.settings.plan:
-        text("There is no plan yet: the stage Excite makes one. Or upload a log.")
+        text("No plan yet: create one in the stage Excite, or upload a log.")
         return
     if not plan.opens:
         banner(f"{plan.text}; refresh or accept it in the stage Excite", "mid")
@@ -215,7 +215,7 @@ def _campaign(page: Page) -> None:
                 max=100,
             ).style("flex:0 1 8rem")
             ui.checkbox(
-                "Stop when efforts leave the model",
+                "Stop when efforts deviate from the model",
                 value=bool(p.choice("record", "watched", False)),
                 on_change=lambda event: choose("watched", bool(event.value)),
             )
@@ -245,7 +245,7 @@ def _runs(page: Page, kind: str) -> None:
             skip.set_visibility(not slow)
             full.bind_enabled_from(skip, "value")
     JobBox(page, p.jobs.latest("record"), "recording")
-    text("The recording watches the robot by itself, also with this page closed; it stops the robot when the workbench ends.")
+    text("The recording process supervises the robot even if this page is closed, and stops it when the workbench ends.")
 
 
 def _understood(page: Page) -> None:
@@ -263,7 +263,7 @@ def _understood(page: Page) -> None:
     if (job is None or job.facts["checksum"] != checksum) and p.settings.effort and page.writes:
         job = p.jobs.start("read", words, checksum=checksum, accepted=[3])
     if not p.settings.effort:
-        banner("Say what the effort columns are; a file cannot tell.", "mid")
+        banner("State what the effort columns are; the file does not contain it.", "mid")
         return
     JobBox(page, job, "reading the log")
     if job is None or job.state != "ok":

@@ -163,7 +163,7 @@ def _numbers(page: Page, data: dict[str, Any]) -> None:
     robot = page.bench.robot()
     plain = {joint["name"]: joint for joint in data["joints"]}
     described = {key: ("effort" if key == "torque" else key) for key in edits.LIMITS}
-    text("Limits go to limits.toml, motors and weighed masses to the sidecar. Empty: as the description says.")
+    text("Limits are saved to limits.toml, motors and weighed masses to the sidecar. Empty fields use the description.")
 
     def limit(joint: str, key: str, value: float | None) -> None:
         if value != limits.get(joint, {}).get(key):
@@ -228,8 +228,8 @@ def _parameters(data: dict[str, Any]) -> None:
         text("The robot is too large to find its base parameters here.")
         return
     text(
-        f"{base['rank']} base parameters: what every motion together can show. "
-        f"{len(data.get('unidentifiable', []))} parameters have no effect on the efforts."
+        f"{base['rank']} base parameters can be identified from motion. {len(data.get('unidentifiable', []))} parameters "
+        "have no effect on the efforts."
     )
     rows = [expression.split(" = ", 1) for expression in base["expressions"]]
     table(("base parameter", "combination"), [[row[0], row[-1]] for row in rows], "Base parameters")

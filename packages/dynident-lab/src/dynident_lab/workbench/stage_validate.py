@@ -145,7 +145,7 @@ def _payload(page: Page, run: str) -> None:
         banner(str(error), "mid")
         return
     log, link = p.choice("payload", "log", ""), p.choice("payload", "link", links[-1] if links else "")
-    text("A log with the load, on the arm of this run. The numbers are given as controllers of UR, Franka and KUKA want them.")
+    text("Give a log with the load on the arm of this run. Results use the conventions of UR, Franka and KUKA controllers.")
     words = [
         "payload",
         *p.robot_words(),

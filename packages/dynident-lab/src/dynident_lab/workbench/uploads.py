@@ -71,7 +71,7 @@ def save_upload(folder: Path, name: str, data: bytes, endings: Sequence[str]) ->
 
 def _check_ending(name: str, endings: Sequence[str]) -> None:
     if not name.lower().endswith(tuple(endings)):
-        raise UploadError(f"'{visible(name)}' is not a file for this place; it takes {', '.join(endings)} and .zip")
+        raise UploadError(f"'{visible(name)}' has an unsupported type; drop {', '.join(endings)} or .zip")
 
 
 def _unpack(folder: Path, name: str, data: bytes, endings: Sequence[str]) -> list[Path]:
@@ -82,14 +82,14 @@ def _unpack(folder: Path, name: str, data: bytes, endings: Sequence[str]) -> lis
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
         raise UploadError(f"'{name}' is not a zip archive ({error}); pack the files again") from error
     if len(entries) > FILES:
-        raise UploadError(f"'{name}' holds {len(entries)} files; the limit is {FILES}")
+        raise UploadError(f"'{name}' contains {len(entries)} files; the limit is {FILES}")
     contents: list[tuple[PurePosixPath, bytes]] = []
     left = UNPACKED
     for entry in entries:
         path = PurePosixPath(entry.filename.replace("\\", "/"))
         if path.is_absolute() or ".." in path.parts or ":" in entry.filename or stat.S_ISLNK(entry.external_attr >> 16):
             raise UploadError(
-                f"'{name}' holds '{visible(entry.filename)}', a path outside the archive; pack it without such paths"
+                f"'{name}' contains '{visible(entry.filename)}', a path outside the archive; pack it without such paths"
             )
         if path.suffix.lower() not in endings:
             continue  # documents and pictures of a package
@@ -103,7 +103,7 @@ def _unpack(folder: Path, name: str, data: bytes, endings: Sequence[str]) -> lis
             raise UploadError(f"'{name}' unpacks to more than {UNPACKED // 1_000_000} MB; drop the files one by one")
         contents.append((path, content))
     if not contents:
-        raise UploadError(f"'{name}' holds no file for this place; it takes {', '.join(endings)}")
+        raise UploadError(f"'{name}' contains no supported file; supported types are {', '.join(endings)}")
     target = folder / Path(name).stem
     for number in range(2, 1000):
         if not target.exists():

@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 import dynident as di
+from dynident.trajectory import Trajectory, sample
 from dynident_papers.identify.reductions import Reduction, reduction
 from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident_papers.robots import er3a_c60
 from dynident_papers.trajectories import sines_within
 
-OWN_MOTION = "the thesis' motion and geometry are not published: random motion of the assumed arm"
+OWN_MOTION = "they belong to the motion, which is not published: printed ones lie between those of random motion and of (72)"
+ROUND_OFF = "round-off, and so is the printed one: the columns are parallel"
+LENGTHS = "a millimetre: lengths of the assumed geometry are rounded to one"
 SINGULAR = (None, 1.6202, 1.3755, 1.0627, 0.9735, 0.8861, 0.7574, 0.6295, 0.4606, 0.3673, 0.1751, 1.15e-16)
 """Table 1; the first one is missing in print."""
 COUNTS = (34, 35, 28, 21, 14, 7)  # entries above 1e-4 in the columns of Table 2
@@ -18,9 +21,15 @@ SELECTED = ("Izz", *["mx my Ixx Ixy Ixz Iyz Izz"] * 5)  # inertial parameters of
 MOTORS = (False, False, True, True, True, True)  # whether the motor inertia is selected
 
 
-def report() -> Reduction:
-    """Return QR and SVD of the arm with friction split by directions, as Table 1 was made."""
-    return reduction(er3a_c60.mechanism().with_terms(("ia", "fvp", "fvn", "fcp", "fcn")), threshold=1e-4, limit=100.0)
+def report(motion: di.Motion | None = None) -> Reduction:
+    """Return QR and SVD of the arm with friction split by directions, as Table 1 was made; random motion when omitted."""
+    return reduction(er3a_c60.mechanism().with_terms(("ia", "fvp", "fvn", "fcp", "fcn")), motion, threshold=1e-4, limit=100.0)
+
+
+def first_motion() -> Trajectory:
+    """Return harmonic sines within the limits, (62) to (77)."""
+    limits = er3a_c60.limits()
+    return sines_within(np.minimum(-limits.lower, limits.upper), limits.velocity, limits.acceleration)
 
 
 @reproduction("thermal-table-1", "singular values and dependent parameters of link 2", "[Pagani2022, Table 1]", kind="virtual")
@@ -29,18 +38,31 @@ def table_1() -> Reproduction:
     second = report().joints[1]
     last = dict(zip(second.names, np.abs(second.V[:, -1]), strict=True))
     rows = [
-        Row(f"singular value {i}", float(s), known, "", OWN_MOTION if i < 12 else "round-off")
+        Row(f"singular value {i}", float(s), known, "", (OWN_MOTION if i < 12 else ROUND_OFF) if known is not None else "")
         for i, (s, known) in enumerate(zip(second.singular_values, SINGULAR, strict=True), 1)
     ]
     dependent = (
         Row("Izz in the last column of V", float(last["Izz_link_2"]), 0.7071, kind="derived"),
         Row("Im in the last column of V", float(last["ia_joint_2"]), 0.7071, kind="derived"),
-        Row("condition number before", second.condition[0], 1.5742e16, "", "both are round-off: the columns are parallel"),
+        Row("condition number before", second.condition[0], 1.5742e16, "", ROUND_OFF),
         Row("condition number after", second.condition[-1], None),
         Row("dropped", second.dropped[0], "ia_joint_2", kind="derived"),
     )
+    known = np.array(SINGULAR[1:], dtype=float)
+    missing = Row("the first, from the others: columns of unit length", float(np.sqrt(second.V.shape[0] - known @ known)), None)
+
+    def between() -> bool:
+        """Return whether the printed ones are less even than those of random motion and more even than those of (72)."""
+        other = report(sample(first_motion(), 50.0)).joints[1].singular_values
+        return bool(other[10] < known[9] < second.singular_values[10] and other[1] > known[0] > second.singular_values[1])
+
     return Reproduction(
-        (Table("singular values", tuple(rows)), Table("dependence", dependent)), {"singular values": second.plot}
+        (Table("singular values", (*rows, missing)), Table("dependence", dependent)),
+        {"singular values": second.plot},
+        experiments={
+            OWN_MOTION: between,
+            ROUND_OFF: lambda: bool(max(second.singular_values[11], known[10]) < 1e-15 and second.condition[0] > 1e15),
+        },
     )
 
 
@@ -55,12 +77,19 @@ def table_2() -> Reproduction:
             float(np.abs(found.diagonal[~found.seen]).max()),
             3.99e-13,
             "",
-            "round-off",
+            ROUND_OFF,
             "virtual",
         ),
         Row("smallest entry that counts", float(np.abs(found.diagonal[found.seen]).min()), 2.4353, "", OWN_MOTION, "virtual"),
     )
-    return Reproduction((counts, Table("gap", gap)), {"diagonals of R": found.plot})
+
+    def between() -> bool:
+        """Return whether the printed entry lies between that of (72) and that of random motion."""
+        other = report(sample(first_motion(), 50.0))
+        return bool(np.abs(other.diagonal[other.seen]).min() < 2.4353 < float(gap[1].ours))
+
+    experiments = {OWN_MOTION: between, ROUND_OFF: lambda: float(gap[0].ours) < 1e-11}
+    return Reproduction((counts, Table("gap", gap)), {"diagonals of R": found.plot}, experiments=experiments)
 
 
 @reproduction("thermal-table-3", "the 64 selected parameters", "[Pagani2022, Table 3]")
@@ -100,7 +129,7 @@ def table_4() -> Reproduction:
             float(1e3 * (a1 + a2 + np.hypot(a3, d4))),
             628.0,
             "mm",
-            "lengths of the assumed geometry are rounded to a millimetre",
+            LENGTHS,
             "virtual",
         )
     )
@@ -108,7 +137,8 @@ def table_4() -> Reproduction:
         "The repeatability of 2 mm is not used; 0.02 mm is usual for this class.",
         "Table 5 lists the priorities of the controller's tasks: there is nothing to compute.",
     )
-    return Reproduction((Table("limits", tuple(rows)),), notes=notes)
+    experiments = {LENGTHS: lambda: abs(float(rows[-1].ours) - 628.0) < 1.0}
+    return Reproduction((Table("limits", tuple(rows)),), notes=notes, experiments=experiments)
 
 
 @reproduction(
@@ -116,9 +146,8 @@ def table_4() -> Reproduction:
 )
 def eq_71() -> Reproduction:
     """Equal amplitudes q_max / N, the fundamental from the bounds of speed and acceleration; peaks by sampling."""
-    limits = er3a_c60.limits()
+    limits, curve = er3a_c60.limits(), first_motion()
     far, N, highest = np.minimum(-limits.lower, limits.upper), 3, 4
-    curve = sines_within(far, limits.velocity, limits.acceleration)
     printed = np.minimum(limits.velocity / far, np.sqrt(limits.acceleration / far)).min() / highest
     q, v, a = (np.abs(x).max(axis=0) for x in curve(np.linspace(0.0, curve.duration, 20001)))
     rows = [

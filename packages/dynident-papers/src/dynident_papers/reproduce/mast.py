@@ -40,14 +40,15 @@ def mast_table_4_2() -> Reproduction:
     about = 'printed as "approximately located at 900 Hz", to one digit'
     measured = "1.56 was fitted to torques; the measured resonance asks for 1.63"
     asked = mast.J_1 * ((2.0 * np.pi * mast.TABLE_4_2["f_n"]) ** 2 / k - 1.0 / mast.J_2)
-    virtual = "a virtual hammer test with 1 % of noise; damping 5e-4 N m s/rad, of the printed 3e-8 ordinary lines show nothing"
+    virtual = "a virtual hammer test with 1 % of noise; without noise it is the printed number"
+    clean = fit_modal(f, receptance(chain, 1, 1).response(f) * (2j * np.pi * f) ** 2).two_mass("load").chain
     rows = (
         Row("J_1", mast.J_1, None, "kg m^2"),
         Row("J_2", mast.J_2, None, "kg m^2"),
         Row("resonance of TF_2", float(second), 900, "Hz", about),
         Row("resonance of TF_1", float(first), mast.TABLE_4_2["f_n"], "Hz", inertia),
         Row("resonance of TF_1 with J_1 / 1.56", float(adjusted), mast.TABLE_4_2["f_n"], "Hz", measured),
-        Row("k_t from a hammer test", float(found.stiffness[0]), k, "N m/rad", virtual, "virtual"),
+        Row("k_t from a hammer test", float(found.stiffness[0]), k, "N m/rad", virtual, "round trip"),
         Row("J_1 from a hammer test", float(found.inertias[0]), None, "kg m^2", virtual),
     )
     across = np.geomspace(100.0, 3000.0, 600)
@@ -58,15 +59,34 @@ def mast_table_4_2() -> Reproduction:
             about: lambda: round(second, -2) == 900.0,
             inertia: lambda: abs(adjusted / mast.TABLE_4_2["f_n"] - 1.0) < 5e-3 < abs(first / mast.TABLE_4_2["f_n"] - 1.0),
             measured: lambda: round(float(asked), 2) == 1.63,
+            virtual: lambda: abs(float(clean.stiffness[0]) - k) < 5e-4 < abs(float(found.stiffness[0]) - k),
         },
+        notes=("the hammer test has a damping of 5e-4 N m s/rad: with the printed 3e-8 ordinary spectral lines show nothing",),
     )
+
+
+def one_loop(f: np.ndarray, gain: float, delay: float) -> np.ndarray:
+    """Return the response of a position loop with a gain k_v [1/s] and a delay [s] at frequencies [Hz]."""
+    L = gain * np.exp(-2j * np.pi * f * delay) / (2j * np.pi * f)
+    return np.asarray(L / (1.0 + L))
+
+
+def best_loop() -> tuple[float, float]:
+    """Return by how much the loop nearest to the printed points misses the worst of them, and its bandwidth [Hz]."""
+    from scipy.optimize import least_squares  # noqa: PLC0415 - slow to import
+
+    f = np.array(list(mast.BODE))
+    printed = np.array([size * np.exp(1j * np.deg2rad(phase)) for size, phase in mast.BODE.values()])
+    found = least_squares(lambda x: np.abs(one_loop(f, *x) - printed), (20.0, 0.005))
+    across = np.linspace(1.0, 10.0, 901)
+    return float(np.abs(found.fun).max()), float(np.interp(-np.sqrt(0.5), -np.abs(one_loop(across, *found.x)), across))
 
 
 @reproduction(
     "mast-bode",
     "bandwidth and Bode points of the closed loop",
     "[Roldan2017, section 4.2.4.1, figures 4.21 to 4.23]",
-    60,
+    12,
     kind="virtual",
 )
 def mast_bode() -> Reproduction:
@@ -74,7 +94,8 @@ def mast_bode() -> Reproduction:
     z = bandwidth(mast.machine(), "z", 1e-3, FREQUENCIES)
     alone = bandwidth(mast.unloaded(), "z", 1e-3, FREQUENCIES, mechanism=False)
     tilts = [bandwidth(mast.machine(), name, 2.5e-3, FREQUENCIES) for name in ("psi", "theta")]
-    flat = "bandwidth and points of the thesis are not of one loop: 65.4 % at 5 Hz belong to a corner above 4 Hz"
+    flat = "bandwidth and points of the thesis are not of one loop: the gain and delay nearest to its points have 4.7 Hz"
+    gains = "gains and delays are not printed, and no pair of them meets all three points: the best misses one by 4 %"
     rows = [
         Row("bandwidth with mechanism, z", z.bandwidth, mast.BANDWIDTH_MAST, "Hz", flat),
         Row("bandwidth of the actuators alone", alone.bandwidth, mast.BANDWIDTH_ACTUATORS, "Hz", flat),
@@ -83,7 +104,6 @@ def mast_bode() -> Reproduction:
     points = []
     for hertz, (size, phase) in mast.BODE.items():
         i = FREQUENCIES.index(hertz)
-        gains = "gains and cycle times are not printed: k_v and a delay are fitted to these points"
         points += [
             Row(f"magnitude at {hertz:g} Hz", 100.0 * float(z.magnitude[i]), 100.0 * size, "%", gains),
             Row(f"phase at {hertz:g} Hz", float(z.phase[i]), phase, "deg", gains),
@@ -95,6 +115,7 @@ def mast_bode() -> Reproduction:
             "tilts psi and theta (figures 4.21, 4.22)": lambda: tilts[0].plot(tilts[1]),
         },
         mast.BANDWIDTH_NOTES,
+        {flat: lambda: round(best_loop()[1], 1) == 4.7, gains: lambda: 0.03 < best_loop()[0] < 0.05},
     )
 
 
@@ -110,7 +131,7 @@ def _sine(f: float, amplitude: float, cycles: float, axis: int = 0) -> di.Motion
     "mast-torques",
     "torques with catalogue data, and their fit",
     "[Roldan2017, section 4.2.4.2, figures 4.24 to 4.26]",
-    40,
+    25,
     kind="virtual",
 )
 def mast_torques() -> Reproduction:
@@ -120,22 +141,24 @@ def mast_torques() -> Reproduction:
     runs = {f: (real.simulate(motion), catalogue.simulate(motion)) for f, motion in motions.items()}
     fit = fit_machine(catalogue, list(motions.values()), [run.log for run, _ in runs.values()])
     measured, first = (run.truth.motor_torque[len(run.truth.t) // 4 :] for run in runs[0.4])
-    virtual = "the measured log is not published; the virtual machine with the thesis' fitted numbers stands in"
+    virtual = "printed as about 70 %: ours rounds to it"
     wrong = 100.0 * float(np.mean(np.abs(measured) - np.abs(first)) / np.mean(np.abs(measured)))
     rows = (
         Row("torque error with catalogue data, 0.4 Hz", wrong, 70, "%", virtual),
         Row("torque difference before the fit, both motions", 100.0 * fit.before, None, "%"),
         Row("torque difference after the fit", 100.0 * fit.after, None, "%"),
-        Row("J_1 over fitted J_1", mast.J_1 / float(fit.values[0]), 1.56, "", virtual, "round trip"),
+        Row("J_1 over fitted J_1", mast.J_1 / float(fit.values[0]), 1.56, "", "", "round trip"),
         Row("Coulomb friction, catalogue", mast.COULOMB_CATALOGUE, None, "N m"),
-        Row("Coulomb friction, fitted", float(fit.values[1]), mast.COULOMB_ADJUSTED, "N m", virtual, "round trip"),
+        Row("Coulomb friction, fitted", float(fit.values[1]), mast.COULOMB_ADJUSTED, "N m", "", "round trip"),
     )
     figures: dict[str, Callable[[], Any]] = {}
     for axis, (name, sizes) in enumerate(SIZES.items()):
         for (f, cycles), size in zip(CYCLES.items(), sizes, strict=True):
             title = f"{name} motion at {f:g} Hz: position and torque (figure 4.{24 + axis})"
             figures[title] = partial(_drawn, real, catalogue, _sine(f, size, cycles, axis), axis)
-    return Reproduction((Table("the simulator fitted to torques", rows),), figures | {"the fit": fit.plot})
+    note = "the measured log is not published; the virtual machine with the thesis' fitted numbers stands in, without noise"
+    tables = (Table("the simulator fitted to torques", rows),)
+    return Reproduction(tables, figures | {"the fit": fit.plot}, (note,), {virtual: lambda: round(wrong, -1) == 70.0})
 
 
 def _drawn(real: di.VirtualRobot, catalogue: di.VirtualRobot, motion: di.Motion, axis: int) -> Any:
@@ -152,7 +175,7 @@ def _drawn(real: di.VirtualRobot, catalogue: di.VirtualRobot, motion: di.Motion,
     return panels(own.truth.t, curves, "time [s]", 1)
 
 
-@reproduction("mast-workspace", "singularities over the tilts", "[Roldan2016, section 2.4.2]", 8)
+@reproduction("mast-workspace", "singularities over the tilts", "[Roldan2016, section 2.4.2]", 1)
 def mast_workspace() -> Reproduction:
     """Tilts up to 20 degrees, which the paper allows, are free of singularities."""
     half = 1.5 * mast.LARGEST_TILT

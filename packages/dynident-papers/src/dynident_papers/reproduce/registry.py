@@ -2,8 +2,8 @@
 
 difference = ours - published;   a row agrees when |difference| is at most half a unit of the last printed digit
 
-Every published number has a kind. Only derived numbers count as agreement; a derived number that differs has a reason, and
-every reason of that sort is an experiment, a function that returns whether it holds, which the tests run.
+Every published number has a kind. Only derived numbers count as agreement. A number of any kind that differs has a reason, and
+every reason is an experiment: a function that returns whether it holds, which the tests run.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class Reproduction(Result):
     notes : tuple of str
         What to know when they are compared.
     experiments : mapping of str to callable
-        Reasons of derived numbers that differ, and functions without arguments that return whether each holds.
+        Reasons of numbers that differ, and functions without arguments that return whether each holds.
     name, title, source : str
         Filled in by the registry: the name to ask for, what is reproduced, and where it is printed.
     """
@@ -228,6 +228,16 @@ class Reproduction(Result):
         """How many derived numbers agree to all printed digits, and how many there are."""
         judged = [bool(row.agrees) for row in self.of_kind("derived")]
         return sum(judged), len(judged)
+
+    @property
+    def differing(self) -> list[Row]:
+        """Rows of any kind that do not round to the published number."""
+        return [row for row in self.rows if row.agrees is False]
+
+    @property
+    def untested(self) -> list[Row]:
+        """Those of them whose reason is no experiment; a registered reproduction that has any is refused."""
+        return [row for row in self.differing if row.reason not in self.experiments]
 
     def summary(self) -> str:
         """Return title, tables and notes as text."""
@@ -289,7 +299,10 @@ def reproduction(
             tables = tuple(
                 replace(table, rows=tuple(replace(row, kind=row.kind or kind) for row in table.rows)) for table in found.tables
             )
-            return replace(found, tables=tables, name=name, title=title, source=source)
+            found = replace(found, tables=tables, name=name, title=title, source=source)
+            for row in found.untested:
+                raise DynidentError(f"reproduction '{name}': '{row.name}' differs; give its reason as an experiment")
+            return found
 
         known = _ENTRIES.get(name)
         if known is not None and _place(known.run) != _place(function):  # the same one again is a cell that is run again

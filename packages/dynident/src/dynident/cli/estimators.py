@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from dynident.simulate.closed_loop import ClosedLoop
 
 estimation: Any = import_module("dynident.identify")  # the package, not the function di.identify
-OF_FACTORS = ("map", "wls", "ols", "entropic")  # triangles are enough for these; the others look at single rows
-OF_ROWS = ("gls", "huber", "tukey", "tls", "ml", "iv", "didim", "output-error")
+OF_FACTORS = ("map", "wls", "ols")  # triangles are enough for these; the others look at single rows
+OF_ROWS = ("gls", "huber", "tukey", "tls", "iv", "didim", "output-error")
 RULES = ("auto", "physical", "prior", "minimum_norm")
 
 EstimatorName = Annotated[
@@ -37,8 +37,8 @@ EstimatorName = Annotated[
 Recovery = Annotated[
     str,
     Parameter(
-        help="How masses and inertias follow from base parameters: physical keeps bodies possible, prior stays nearest to the "
-        "description; auto is physical.",
+        help="Choice of standard parameters: physical (consistent bodies), prior (nearest to the description) or "
+        "minimum_norm; auto is physical.",
         choices=RULES,
         group=COLUMNS,
     ),
@@ -100,7 +100,7 @@ class LoopOptions:
     def check_loop(self) -> None:
         """Refuse numbers of a loop without a loop."""
         if self.loop is None and (self.bandwidth != LoopOptions.bandwidth or self.unknown is not None):
-            raise DynidentError("--bandwidth and --unknown say more of a --loop; give it, or leave them out")
+            raise DynidentError("--bandwidth and --unknown need --loop; give it, or omit them")
         if not self.bandwidth > 0.0:
             raise DynidentError(f"--bandwidth is {self.bandwidth:g}; give a frequency above 0 Hz")
 
@@ -158,8 +158,6 @@ def check_estimator(name: str, recovery: str, known: di.Knowledge | None) -> Non
     """Refuse options that do not go together."""
     if name == "map" and recovery == "minimum_norm":
         raise DynidentError("--recovery minimum_norm is a rule of least squares alone; add --estimator wls")
-    if name == "entropic" and recovery != "auto":
-        raise DynidentError(f"--recovery {recovery}: bodies of the estimator entropic are always possible; leave it out")
     if name != "map" and known is not None:
         raise DynidentError(f"known masses and centres need the estimator map, not '{name}'; leave --estimator out")
 
@@ -172,8 +170,6 @@ def estimator_of(
     rule = "physical" if recovery == "auto" else recovery
     if name == "map":
         return di.MAP(recovery=rule, known=known)
-    if name == "entropic":
-        return estimation.Entropic()
     if name in ("didim", "output-error") and loop is None:
         raise DynidentError(f"--estimator {name} simulates the robot with its controller; say which one with --loop")
     instruments: dict[str, Any] = {} if period is None else {"instruments": "periods", "period": period}
@@ -184,7 +180,6 @@ def estimator_of(
         "huber": lambda: estimation.IRLS(recovery=rule),
         "tukey": lambda: estimation.IRLS(loss="tukey", recovery=rule),
         "tls": lambda: estimation.TLS(recovery=rule),
-        "ml": lambda: estimation.ML(recovery=rule),
         "iv": lambda: estimation.IV(recovery=rule, **instruments),
         "didim": lambda: estimation.DIDIM(loop=loop, recovery=rule),
         "output-error": lambda: estimation.OutputError(loop=loop, recovery=rule),
@@ -220,8 +215,8 @@ def without_efforts(mechanism: di.Mechanism, logs: Sequence[di.Log], solver: Any
     """Return the regression data of commands and positions alone, after reporting what they determine."""
     if not isinstance(solver, estimation.OutputError):
         raise DynidentError(
-            f"log '{logs[0].name}' has no efforts: its commands and positions are fitted by --estimator output-error, with the "
-            "robot's controller as --loop"
+            f"log '{logs[0].name}' has no efforts; fit its commands and positions with --estimator output-error and the "
+            "controller as --loop"
         )
     if any(log.effort_kind != "none" for log in logs):
         raise DynidentError(
@@ -229,5 +224,5 @@ def without_efforts(mechanism: di.Mechanism, logs: Sequence[di.Log], solver: Any
         )
     solver.set_params(outputs=("position",))
     evidence = reduce(add, [di.Regression.without_effort(mechanism, log, **options) for log in logs])
-    note(f"what positions alone can show, before the fit:\n{solver.visible(evidence).summary()}")
+    note(f"identifiable from positions alone, before the fit: {solver.visible(evidence).summary()}")
     return evidence

@@ -35,24 +35,13 @@ class ExportRequest:
 
 @dataclass(frozen=True)
 class Exporter:
-    """A target of ``export --for``. An entry of the group ``dynident.exporters`` is one of these.
+    """A target of ``export --for``. An entry of the group ``dynident.exporters`` is one of these."""
 
-    Parameters
-    ----------
-    write : callable
-        Writes the output of an `ExportRequest`; returns what was done as data (for ``--json``) and as text.
-    folder : bool
-        Whether the output is a folder, not a file.
-    needs_fit : bool
-        Whether the target is for identified robots only.
-    options : tuple of str
-        Names that ``--option NAME=VALUE`` may have.
-    """
-
+    #: Writes the output of an `ExportRequest`; returns what was done as data (for ``--json``) and as text
     write: Callable[[ExportRequest], tuple[dict[str, Any], str]]
-    folder: bool = True
-    needs_fit: bool = True
-    options: tuple[str, ...] = ()
+    folder: bool = True  #: Whether the output is a folder, not a file
+    needs_fit: bool = True  #: Whether the target is for identified robots only
+    options: tuple[str, ...] = ()  #: Names that ``--option NAME=VALUE`` may have
 
 
 def _exporter(target: str) -> Exporter:
@@ -101,7 +90,7 @@ def export(
     described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
 ) -> int:
-    """Write a robot in another format, or files for another program (--for), with the numbers of a fit where one is given.
+    """Write a robot in another format, or files for another program (--for), optionally with identified parameters.
 
     Example: dynident export out/fit.json --for pinocchio -o exported/; dynident export robot.urdf -o robot.xml
 

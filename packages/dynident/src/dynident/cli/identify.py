@@ -178,24 +178,33 @@ def identify(
         for finding in done.verdict.findings:
             note(f"{finding.severity} ({finding.kind}): {finding.sentence}")
     else:
-        if table:
-            parts = [*done.fit.removals, done.fit.summary(), *(score.summary() for score in done.scores if not score.training)]
-            out.print(in_options("\n\n".join([*parts, done.verdict.summary()])) + "\n")
-        out.print(in_options(done.summary()))
+        _print_result(done, robot, table)
         out.print(f"\nFiles: {'  '.join(map(str, written))}")
         inspected = [str(logs[0]), "--robot", str(robot), *typed(described)]
         print_next(*_next_step(output / "fit.json", done, logged, inspected))
     return NOT_OK if strict and not done.verdict.ok else 0
 
 
+def _print_result(done: di.report.Identification, robot: Path, table: bool) -> None:
+    """Print the summary; with `table` all parameters and checks before it, for known robots those of their source after it."""
+    if table:
+        parts = [*done.fit.removals, done.fit.summary(), *(score.summary() for score in done.scores if not score.training)]
+        out.print(in_options("\n\n".join([*parts, done.verdict.summary()])) + "\n")
+    out.print(in_options(done.summary()))
+    if is_known(robot) and (of_source := find_robot(str(robot)).parameters) is not None:
+        out.print(f"\n{of_source(done.fit)}")
+
+
 def _as_known(robot: KnownRobot, friction: list[str] | None, recovery: str, linear: bool) -> tuple[list[str] | None, str]:
     """Return friction laws and recovery of a known robot where none are given; say so."""
     if friction is None and robot.friction and not linear:
         friction = [f"{joint}={law}" for joint, law in robot.friction.items()]
-        note(f"friction laws of the robot's source: {', '.join(friction)}; --friction chooses others")
+        note(f"friction laws of the description: {', '.join(friction)}; --friction chooses others")
     if recovery == "auto" and not robot.possible:
         recovery = "prior"
-        note("bodies of the robot's source cannot exist, so they are not made possible; --recovery physical does")
+        note(
+            "the description has inconsistent bodies, so physical consistency is not enforced; --recovery physical enforces it"
+        )
     return friction, recovery
 
 
@@ -260,7 +269,7 @@ def _check_columns(order: str | None, rank_tolerance: float, friction: list[str]
     given = {"--order": order is not None, "--rank-tolerance": rank_tolerance != RANK_TOLERANCE}
     for option in (name for name, here in given.items() if here):
         if friction is not None:
-            raise DynidentError(f"{option} is for linear friction terms; leave it out, or leave out --friction")
+            raise DynidentError(f"{option} applies to linear friction terms; omit it or --friction")
 
 
 def _check_linear(estimator: str, friction: list[str] | None, essential: float | None, contributing: float | None) -> None:
@@ -268,6 +277,6 @@ def _check_linear(estimator: str, friction: list[str] | None, essential: float |
     given = {"--friction": friction, "--essential": essential, "--contributing": contributing}
     options = [name for name, value in given.items() if value is not None]
     if options and estimator not in ("map", "wls", "ols"):
-        raise DynidentError(f"{options[0]} goes with the estimators map, wls and ols, not with '{estimator}'")
+        raise DynidentError(f"{options[0]} works with the estimators map, wls and ols, not with '{estimator}'")
     if len(options) > 1:
-        raise DynidentError(f"{options[0]} and {options[1]} do not go together; leave one out")
+        raise DynidentError(f"{options[0]} and {options[1]} exclude each other; omit one")

@@ -52,9 +52,7 @@ Projection = Annotated[
 RANK_TOLERANCE = 3e-5
 RankTolerance = Annotated[
     float,
-    Parameter(
-        help="Relative size below which a parameter counts as unseen; 1e-3 where axes are almost parallel.", group=COLUMNS
-    ),
+    Parameter(help="Relative size below which a parameter is unidentifiable; 1e-3 for almost parallel axes.", group=COLUMNS),
 ]
 FrictionLaws = Annotated[
     list[str] | None,
@@ -63,14 +61,14 @@ FrictionLaws = Annotated[
 Essential = Annotated[
     float | None,
     Parameter(
-        help="Drop parameters until relative deviations differ by this factor at most (10 is usual), while residuals do not "
-        "grow; by wls.",
+        help="Remove parameters until relative deviations differ by at most this factor (10 is usual) without larger "
+        "residuals; by wls.",
         group=COLUMNS,
     ),
 ]
 Absent = Annotated[
     list[str] | None,
-    Parameter(help="Body that the fit knows apart and the robot did not carry, such as payload; several times."),
+    Parameter(help="Separate body of the fit that the robot did not carry, such as payload; several times."),
 ]
 AllowTraining = Annotated[bool, Parameter(help="Accept logs that were used for the fit.")]
 Accept = Annotated[
@@ -159,7 +157,7 @@ class RobotOptions:
         if self.keep is not None:
             names = [name.strip() for name in self.keep.split(",") if name.strip()]
             if not names:
-                raise DynidentError("--keep names no joint; name those that stay, with commas between them")
+                raise DynidentError("--keep names no joint; give a comma-separated list of joints")
             robot = robot.keep(names)
         positions: dict[str, list[float]] = {}
         for text in self.lock:
@@ -265,7 +263,7 @@ AS_WRITTEN, AS_LOGGED = RobotOptions(), LogOptions()
 def read_fit(path: Path, robot: Path | None = None) -> di.Fit:
     """Return a fit of a file."""
     if path.suffix.lower() != ".json":
-        raise DynidentError(f"'{path}' is not a fit; give fit.json of identify first, it holds its robot, then the logs")
+        raise DynidentError(f"'{path}' is not a fit; give fit.json of identify, then the logs")
     return di.Fit.load(path, None if robot is None else AS_WRITTEN.robot(robot))
 
 
@@ -304,7 +302,7 @@ def _with_gains(log: di.Log, gains: dict[str, float]) -> di.Log:
     """Return a log of the channels whose gains are given."""
     left = [name for name in log.joints if name not in gains]
     if left:
-        note(f"channels without a gain are left out: {', '.join(left)}")
+        note(f"channels without a gain are omitted: {', '.join(left)}")
     chosen = log.select(list(gains))
     known = {**chosen.provenance, "without_gain": left}
     return replace(chosen, gain=np.array(list(gains.values())), provenance=known)

@@ -43,46 +43,30 @@ class PublishedResponse:
 
 @dataclass(frozen=True)
 class KnownRobot:
-    """A robot that commands know by name. An entry of the group ``dynident.robots`` is one of these.
+    """A robot that commands know by name. An entry of the group ``dynident.robots`` is one of these."""
 
-    Parameters
-    ----------
-    mechanism : callable
-        Returns the robot as a `Mechanism`.
-    machine : callable, optional
-        Returns the robot with drives, sensors and controller as a `VirtualRobot`.
-    published : callable, optional
-        Returns limits and motions of the robot's source for a mechanism, as `Published`.
-    proof_case : callable, optional
-        Returns what ``dynident track`` runs for a seed, a `dynident_lab.testbench.tracking_case.ProofCase`.
-    compare : callable, optional
-        Returns the tests of the source, simulated: mappings with test, quantity, unit, found, model and experiment.
-    response : callable, optional
-        Returns the `PublishedResponse` of a coordinate.
-    reference : callable, optional
-        Turns a plan in coordinates of the mechanism into a motion of the machine, where their coordinates differ.
-    branches : callable, optional
-        Closed-form inverse kinematics of a robot with loops: takes position and roll, pitch, yaw of its platform, returns the
-        positions of the actuated joints by branch, NaN where there is none.
-    friction : mapping of str to str, optional
-        Friction laws by joint that ``dynident identify`` fits unless others are chosen.
-    possible : bool
-        Whether the robot's bodies can exist; published numbers are fits that need not. Those of others are not made possible.
-    notes : tuple of str, optional
-        Where the machine differs from its source; said when a command uses the machine.
-    """
-
-    mechanism: Callable[[], di.Mechanism]
+    mechanism: Callable[[], di.Mechanism]  #: Returns the robot as a `Mechanism`
+    #: Returns the robot with drives, sensors and controller as a `VirtualRobot`
     machine: Callable[[], VirtualRobot] | None = None
+    #: Returns limits and motions of the robot's source for a mechanism, as `Published`
     published: Callable[[di.Mechanism], Published] | None = None
+    #: Returns what ``dynident track`` runs for a seed, a `dynident_lab.testbench.tracking_case.ProofCase`
     proof_case: Callable[[int], Any] | None = None
+    #: Returns the tests of the source, simulated: mappings with test, quantity, unit, found, model and experiment
     compare: Callable[[], list[Mapping[str, Any]]] | None = None
-    response: Callable[[str], PublishedResponse] | None = None
+    response: Callable[[str], PublishedResponse] | None = None  #: Returns the `PublishedResponse` of a coordinate
+    #: Turns a plan in coordinates of the mechanism into a motion of the machine, where their coordinates differ
     reference: Callable[[Plan], di.Motion | Plan] | None = None
+    #: Closed-form inverse kinematics of a robot with loops: takes position and roll, pitch, yaw of its platform, returns the
+    #: positions of the actuated joints by branch, NaN where there is none
     branches: Callable[[Array, Array], Mapping[str, Array]] | None = None
+    #: Friction laws by joint that ``dynident identify`` fits unless others are chosen
     friction: Mapping[str, str] | None = None
+    #: Takes the fit of ``dynident identify`` and returns the parameters of the robot's source as text, which is printed.
+    parameters: Callable[[di.Fit], str] | None = None
+    #: Whether the robot's bodies can exist; published numbers are fits that need not. Those of others are not made possible.
     possible: bool = True
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  #: Where the machine differs from its source; said when a command uses the machine
 
 
 def known_robots() -> tuple[str, ...]:
@@ -102,7 +86,7 @@ def find_robot(name: str) -> KnownRobot:
         raise DynidentError(
             f"robot {missing}"
             if (missing := not_installed(ROBOTS, name))
-            else f"there is no robot '{name}'; give a file with its ending{f', or a name: {names}' if names else ''}"
+            else f"robot '{name}' does not exist; give a file with its ending{f', or a name: {names}' if names else ''}"
         )
     found = require(ROBOTS, name)
     if not isinstance(found, KnownRobot):

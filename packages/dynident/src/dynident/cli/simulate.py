@@ -96,7 +96,7 @@ def simulate(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Run a plan on a virtual robot: writes the log that a recorder would have written, prints errors, limits and speed.
+    """Run a plan on a virtual robot: writes the log as a recorder would, prints tracking errors and reached limits.
 
     Example: dynident simulate plan/ --robot dualv -o virtual.csv
 
@@ -196,4 +196,4 @@ def _check_files(output: Path | None, truth: Path | None, figures: Path | None) 
 
 
 def _run_figures(run: Run) -> dict[str, Figure]:
-    return {"tracking": run.plot(), "torque_split": run.torque_split().plot()}
+    return {"tracking": run.plot()}

@@ -2,8 +2,6 @@ from .cascade import gains_for as gains_for
 from .cascade import pi_gains as pi_gains
 from .compiled import CompiledFunction as CompiledFunction
 from .feedforward import feedforward_torques as feedforward_torques
-from .feedforward import minimum_norm as minimum_norm
-from .feedforward import with_preload as with_preload
 from .laws import PID as PID
 from .laws import Cascade as Cascade
 from .laws import ComputedTorque as ComputedTorque

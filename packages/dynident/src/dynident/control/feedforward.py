@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
-from dynident.checks import finite_rows, numbers
+from dynident.checks import numbers
 from dynident.drive.drive import Drive
 from dynident.errors import DynidentError, require
 from dynident.friction.dynamic import DynamicLaw
@@ -30,7 +30,7 @@ from dynident.friction.text import reference_temperature
 from dynident.graph.algebra import along
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Function, Node
-from dynident.mechanics.actuation import actuator_jacobian, coupling_rows, internal, least_norm, least_torques, prices
+from dynident.mechanics.actuation import actuator_jacobian, coupling_rows, internal, least_norm, prices
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import (
     Motion,
@@ -46,42 +46,12 @@ from dynident.mechanics.functions import (
 from dynident.mechanism.mechanism import Mechanism
 
 Laws = Mapping[str, Friction | DynamicLaw]
-SINGULAR = 1e-9  # smallest over largest singular value of A below which the actuators do not hold the robot
 
 
 def actuator_rows(mechanism: Mechanism, q: ArrayLike) -> Array:
     """Return A with rho_v = A v on the joint side: the actuator Jacobian without the gear ratios of `Actuator`."""
     ratio = np.array([actuator.ratio for actuator in mechanism.actuators])
     return np.asarray(actuator_jacobian(mechanism, q) / ratio[:, None])
-
-
-def minimum_norm(A: ArrayLike, f: ArrayLike, weights: ArrayLike | None = None) -> Array:
-    """Return the smallest torques (N, k) that give generalised forces `f` (N, n): A^T tau = f; (k,) for one sample.
-
-    `A` (N, k, n) is the actuator Jacobian, rho_v = A v, k >= n. `weights` (k,) are prices, sum_i w_i tau_i^2 being least;
-    1 / limit^2 loads actuators by their limits. All are alike when omitted.
-
-    Examples
-    --------
-    >>> from dynident.control import minimum_norm
-    >>> minimum_norm([[1.0], [1.0]], [4.0])
-    array([2., 2.])
-    >>> minimum_norm([[1.0], [1.0]], [4.0], weights=[3.0, 1.0])
-    array([1., 3.])
-    """
-    return with_preload(A, f, 0.0, weights)
-
-
-def with_preload(A: ArrayLike, f: ArrayLike, u: ArrayLike, weights: ArrayLike | None = None) -> Array:
-    """Return the torques (N, k) of `minimum_norm` for `A`, `f` and `weights`, plus the internal part of torques `u`.
-
-    A^T tau = f stays. Other `u` than zeros are refused when there are as many actuators as freedoms.
-    """
-    matrix = _matrix(A)
-    forces, (count, freedoms) = _forces(matrix, f), matrix.shape[1:]
-    push = internal_torques(u, max(len(matrix), len(forces)), count, freedoms)
-    tau = least_torques(matrix, forces, push, None if weights is None else prices(weights, count))
-    return tau[0] if np.ndim(A) == 2 and np.ndim(f) <= 1 else tau
 
 
 def internal_torques(u: ArrayLike, samples: int, count: int, freedoms: int) -> Array | None:
@@ -103,29 +73,6 @@ def refuse_singular(bad: NDArray[np.bool_]) -> None:
             f"the actuators do not hold the robot at sample {int(np.argmax(bad))} (A loses rank: a parallel singularity); "
             "keep the motion away from it"
         )
-
-
-def _matrix(A: ArrayLike) -> Array:
-    """Return A as (N, k, n) after checking that the actuators hold the robot."""
-    matrix = numbers(A, "A")
-    if matrix.ndim not in (2, 3) or matrix.shape[-1] == 0 or matrix.shape[-2] < matrix.shape[-1]:
-        raise DynidentError(
-            f"A has shape {matrix.shape}; give (samples, actuators, coordinates) with at least as many actuators"
-        )
-    matrix = matrix if matrix.ndim == 3 else matrix[None]
-    sizes = np.linalg.svd(finite_rows("A", matrix), compute_uv=False)
-    refuse_singular(sizes[:, -1] <= SINGULAR * sizes[:, 0])
-    return matrix
-
-
-def _forces(matrix: Array, f: ArrayLike) -> Array:
-    """Return generalised forces as (N, n) after checking them against A (N, k, n)."""
-    forces = np.atleast_2d(numbers(f, "f"))
-    if forces.ndim != 2 or forces.shape[1] != matrix.shape[2]:
-        raise DynidentError(f"f has shape {forces.shape}; give {matrix.shape[2]} columns, as A has shape {matrix.shape}")
-    if 1 not in (matrix.shape[0], forces.shape[0]) and matrix.shape[0] != forces.shape[0]:
-        raise DynidentError(f"f has {forces.shape[0]} samples but A has {matrix.shape[0]}; they must agree")
-    return finite_rows("f", forces)
 
 
 def actuator_motion(mechanism: Mechanism, motion: MotionLike) -> Motion:
@@ -158,7 +105,7 @@ def feedforward_torques(
     preload : array_like (N, k), (k,) or scalar, optional
         Torques whose internal part is added.
     weights : array_like (k,), optional
-        Price of each actuator in an over-actuated robot, see `minimum_norm`.
+        Price of each actuator in an over-actuated robot, see `dynident.mechanics.actuator_torques`.
 
     Returns
     -------

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -232,7 +233,7 @@ class Cascade:
             return 1
         return whole_ratio("cascade", ("velocity_cycle", self.velocity_cycle), ("current.cycle", self.current.cycle))
 
-    @property
+    @cached_property
     def late_ticks(self) -> int:
         """Cycles of the velocity loop in the position delay."""
         if self.position_delay == 0.0:

@@ -110,6 +110,14 @@ STEP = 1e-5  # of central differences; rows are of order one and smooth over ang
 SINGULAR = 1e-7  # pivot ratio of the closure below which the independent coordinates no longer determine the others
 
 
+class Group(NamedTuple):
+    """Where the entries of one equation are among the rows, and its columns."""
+
+    own: slice
+    columns: NDArray[np.intp]
+    block: tuple[NDArray[np.intp], ...]  # of M
+
+
 @dataclass(frozen=True, eq=False)
 class RobotEquations:
     """Rows W beta = y of a robot as functions of its motion: its base regressor, projected when it has loops."""
@@ -135,6 +143,18 @@ class RobotEquations:
     def exact(self) -> bool:
         """True when derivatives are exact: always, except with columns of which only numbers are known."""
         return not opaque_columns(self.mechanism)
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """Where every equation is among the rows, and which columns it has."""
+        columns = [np.flatnonzero(own) for own in self.seen]
+        ends = np.cumsum([0, *(c.size for c in columns)]).tolist()
+        return [Group(slice(i, j), c, np.ix_(c, c)) for (i, j), c in zip(pairwise(ends), columns, strict=True)]
+
+    @cached_property
+    def products(self) -> Products:
+        """Sums of the products of the rows of every equation."""
+        return Products.of([np.arange(group.own.start, group.own.stop) for group in self.groups])
 
     def positions(self, q: Array) -> Array:
         """Return the positions (N, m) that `rows` and `pullback` take: q (N, n), or with loops those of the whole tree."""
@@ -248,13 +268,26 @@ def _spectral(name: str, eigen: Array, power: float) -> tuple[float, float, Arra
 NEARLY_SINGULAR = 1e-10  # reciprocal condition below which singular values decide
 
 
-def _inverse(R: Array) -> Array | None:
-    """Return the inverse of an upper triangle, a factor of M^-1; None of another matrix, or of one that is nearly singular."""
+WELL_CONDITIONED = 1e-4  # reciprocal condition above which eigenvectors of R^T R are a start that two iterations make exact
+
+
+def _regular(R: Array, least: float) -> bool:
+    """Whether R is an upper triangle whose reciprocal condition number is above a bound."""
     if R.shape[0] != R.shape[1] or np.tril(R, -1).any() or not np.isfinite(R).all():
-        return None
-    if not scipy.linalg.lapack.dtrcon(R)[0] > NEARLY_SINGULAR:
-        return None
-    return np.asarray(scipy.linalg.lapack.dtrtri(R)[0])
+        return False
+    return bool(scipy.linalg.lapack.dtrcon(R)[0] > least)
+
+
+def _extremes(R: Array) -> tuple[Array, Array]:
+    """Return the largest and the smallest singular value of a regular triangle and their right vectors (b, 2)."""
+    lapack, b = scipy.linalg.lapack, len(R)
+    reflections, diagonal, beside, sizes, _ = lapack.dsytrd(R.T @ R, lower=1)
+    V = np.hstack([lapack.dstemr(diagonal, np.append(beside, 0.0), 2, 0.0, 0.0, i, i)[2][:, :1] for i in (b, 1)])
+    V[1:] = lapack.dormqr("L", "N", reflections[1:, :-1], sizes, V[1:], 64 * b)[0]
+    for _ in range(2):  # inverse iterations with R, whose condition number is not squared
+        small = lapack.dtrtrs(R, lapack.dtrtrs(R, V[:, 1], trans=1)[0])[0]
+        V[:, 1] = small / np.linalg.norm(small)
+    return np.linalg.norm(R @ V, axis=0), V
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,16 +390,23 @@ class Criterion:
             size = np.asarray(self.scale, dtype=np.float64)
             if size.shape != (b,):
                 raise DynidentError(f"scale has {size.size} numbers but there are {b} parameters; give one each")
-        if name in ("d", "inverse_det") and not self.goal and (inverse := _inverse(R * size)) is not None:
+        scaled = R * size
+        if name in ("d", "inverse_det") and not self.goal and _regular(scaled, NEARLY_SINGULAR):
+            inverse = np.asarray(scipy.linalg.lapack.dtrtri(scaled)[0])
             total = -2.0 * float(np.sum(np.log(np.abs(np.diag(inverse)))))
             value = total if name == "d" else float(np.exp(-total))
             diagonal = np.full(b, 2.0 / b) * size**2 if unit else np.zeros(b)  # the scale itself moves with the columns
             return value, -total / b, Slope(inverse * size[:, None], np.full(b, -2.0 / b), diagonal)
-        S, Vt = np.linalg.svd(R * size)[1:]
-        if S.size < b or not np.all(np.isfinite(S)) or S[-1] <= 1e-13 * S[0]:
-            lost = {"d": -np.inf, "sigma_min": 0.0, "e": 0.0}.get(name, np.inf)
-            return lost, np.inf, Slope(np.zeros((b, 0)), np.zeros(0), np.zeros(b))
-        eigen, V = S**2, Vt.T
+        few = name in ("cond", "sigma_min", "e") and not self.goal and np.isinf(self.power)
+        if few and b > 1 and _regular(scaled, WELL_CONDITIONED):
+            S, V = _extremes(scaled)
+        else:
+            S, Vt = np.linalg.svd(scaled)[1:]
+            V = Vt.T
+            if S.size < b or not np.all(np.isfinite(S)) or S[-1] <= 1e-13 * S[0]:
+                lost = {"d": -np.inf, "sigma_min": 0.0, "e": 0.0}.get(name, np.inf)
+                return lost, np.inf, Slope(np.zeros((b, 0)), np.zeros(0), np.zeros(b))
+        eigen = S**2
         if self.goal:
             value, cost, X, sizes = self._goal(name, eigen, V)
         else:
@@ -375,7 +415,7 @@ class Criterion:
             X, sizes = V[:, used], 2.0 * slope[used]
         diagonal = np.zeros(b)
         if unit:  # the scale itself moves with the columns
-            diagonal = -np.sum((V * eigen) @ V.T * ((X * sizes) @ X.T), axis=1)
+            diagonal = -np.sum(scaled.T @ scaled * ((X * sizes) @ X.T), axis=1)
         return value, cost, Slope(X * size[:, None], sizes, diagonal * size**2)
 
     def _goal(self, name: str, eigen: Array, V: Array) -> tuple[float, float, Array, Array]:
@@ -406,28 +446,18 @@ def _over_tiles(samples: int, work: Callable[[int, int], Result]) -> list[Result
         return list(pool.map(lambda tile: work(*tile), tiles))
 
 
-class _Group(NamedTuple):
-    """Where the entries of one equation are among the rows, and its columns."""
-
-    own: slice
-    columns: NDArray[np.intp]
-
-
 class _Rows:
-    """The rows of every tile of a motion (of a single tile computed once), and which rows and columns each equation has."""
+    """The rows of every tile of a motion; those of a single tile are computed once."""
 
     def __init__(self, equations: RobotEquations, x: Array, v: Array, a: Array) -> None:
-        self.equations, self.state = equations, (x, v, a)
+        self.equations, self.state, self.groups = equations, (x, v, a), equations.groups
         self.only: Array | None = None
-        columns = [np.flatnonzero(own) for own in equations.seen]
-        ends = np.cumsum([0, *(c.size for c in columns)])
-        self.groups = [_Group(slice(i, j), c) for (i, j), c in zip(pairwise(ends.tolist()), columns, strict=True)]
 
     def __call__(self, i: int, j: int) -> Array:
         if self.only is not None:
             return self.only
         x, v, a = self.state
-        W = self.equations.rows(x[i:j], v[i:j], a[i:j], _memory("W", int(self.equations.seen.sum()), j - i))
+        W = self.equations.rows(x[i:j], v[i:j], a[i:j], _memory("W", self.groups[-1].own.stop, j - i))
         if j - i == len(x):
             self.only = W
         return W
@@ -447,10 +477,7 @@ def _memory(name: str, rows: int, samples: int) -> Array:
 
 def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
     """Return R (b, b) with R^T R = sum_i W_i^T W_i / noise_i^2 + prior^T prior; fewer rows when there are fewer samples."""
-    equations, samples = rows.equations, len(rows.state[0])
-    b = len(equations.names)
-
-    products = Products.of([np.arange(group.own.start, group.own.stop) for group in rows.groups])
+    products, samples, b = rows.equations.products, len(rows.state[0]), len(rows.equations.names)
 
     def sums(i: int, j: int) -> Array:
         found = products.sums(1)
@@ -460,7 +487,7 @@ def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
     M = np.zeros((b, b)) if prior is None else prior.T @ prior
     found = products.matrices(sum(_over_tiles(samples, sums), products.sums(1)))
     for group, size, own in zip(rows.groups, noise, found, strict=True):
-        M[group.columns[:, None], group.columns] += own[0] / size**2
+        M[group.block] += own[0] / size**2
     if not np.all(np.isfinite(M)):
         raise DynidentError("the regression holds numbers that are not finite; keep the motion away from singularities")
     length = np.sqrt(np.diag(M))

@@ -20,5 +20,3 @@ from .terms import TERMS as TERMS
 from .terms import JointTerm as JointTerm
 from .terms import register as register
 from .text import law_of as law_of
-from .text import law_to_c as law_to_c
-from .text import law_to_latex as law_to_latex

@@ -1,4 +1,4 @@
-"""Friction laws as text: names such as ``asymmetric(tanh + viscous)``; also C and LaTeX.
+"""Friction laws as text, such as ``asymmetric(tanh + viscous)``.
 
 A law is named by its `name` or by its class; other packages register theirs in the group `dynident.friction`. Options are
 numbers, tuples of numbers, None or laws. Nothing in a text is run.
@@ -13,10 +13,7 @@ from typing import Any
 
 from dynident.errors import DescriptionError, DynidentError
 from dynident.friction import laws
-from dynident.friction.law import CHANNELS, FrictionLaw, Point, Sum
-from dynident.graph.expression import Function, Graph
-from dynident.graph.print_c import c_files
-from dynident.graph.printing import identifier, latex_equations, latex_text
+from dynident.friction.law import FrictionLaw, Sum
 from dynident.plugins import FRICTION, entries, load
 from dynident.results import stored_fields
 
@@ -127,34 +124,3 @@ def reference_temperature(law: FrictionLaw) -> float | None:
     own = getattr(law, "law", None)
     inner = law.members if isinstance(law, Sum) else (own,) if isinstance(own, FrictionLaw) else ()
     return next((found for member in inner if (found := reference_temperature(member)) is not None), None)
-
-
-_GREEK = {"tau": r"\tau", "alpha": r"\alpha", "beta": r"\beta", "delta": r"\delta"}
-
-
-def law_to_c(law: FrictionLaw, name: str = "friction") -> dict[str, str]:
-    """Return the texts of ``name.h`` and ``name.c``: a `law` as the C99 function `name`.
-
-    ``void name(const double x[4], const double p[k], double f[1])``: x is velocity, position, load and temperature, p has the
-    order of `law.parameters`.
-    """
-    graph, own = Graph(), identifier(name)
-    x = Point(*graph.symbols("x", len(CHANNELS)))
-    p = dict(zip(law.parameters, graph.symbols("p", len(law.parameters)), strict=True))
-    inputs = {"x": len(CHANNELS), "p": len(p)}
-    about = f"friction '{law.name}': x is {', '.join(CHANNELS)}; p is {', '.join(p)}"
-    return c_files(own, [Function(own, inputs, {"f": [law.expression(graph, x, p)]})], about)
-
-
-def law_to_latex(law: FrictionLaw) -> str:
-    """Return a `law` as a LaTeX equation: an ``align`` environment, which needs amsmath."""
-    short = [name.rsplit(".", maxsplit=1)[-1] for name in law.parameters]
-
-    def symbol(name: str) -> str:
-        plain = name.rsplit(".", maxsplit=1)[-1]
-        if short.count(plain) > 1:  # two parts of a sum use the same letter
-            return rf"\mathrm{{{latex_text(name)}}}"
-        head, rest = plain[:1], plain[1:]
-        return _GREEK.get(plain) or (rf"{head}_{{\mathrm{{{latex_text(rest)}}}}}" if rest else head)
-
-    return "\n".join(latex_equations([("f", law.expression(Graph()))], symbol))

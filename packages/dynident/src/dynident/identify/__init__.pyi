@@ -4,14 +4,12 @@ from .base import recover_standard as recover_standard
 from .estimators.bias import least_squares_bias as least_squares_bias
 from .estimators.direct import DIDIM as DIDIM
 from .estimators.direct import simulated_instruments as simulated_instruments
-from .estimators.entropic import Entropic as Entropic
 from .estimators.essential import contributing_parameters as contributing_parameters
 from .estimators.essential import essential_parameters as essential_parameters
 from .estimators.gls import GLS as GLS
 from .estimators.instrumental import IV as IV
 from .estimators.least_squares import OLS as OLS
 from .estimators.least_squares import WLS as WLS
-from .estimators.likelihood import ML as ML
 from .estimators.map import MAP as MAP
 from .estimators.output_error import OutputError as OutputError
 from .estimators.robust import IRLS as IRLS

@@ -39,31 +39,17 @@ RECOVERIES = ("prior", "minimum_norm")
 
 @dataclass(frozen=True, eq=False)
 class BaseParameters(Result):
-    """The identifiable combinations beta = K phi.
+    """The identifiable combinations beta = K phi."""
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot they belong to.
-    columns : ndarray of int, (b,)
-        Standard parameters that lead the combinations; their regressor columns are the base regressor.
-    regrouping : ndarray, (b, p)
-        K, with K[:, columns] = 1.
-    unidentifiable : tuple of str
-        Standard parameters without any effect on torques.
-    seen : ndarray of bool, (n, b)
-        Which base columns each coordinate's torque depends on at all.
-    rank_gap : float
-        How clear-cut the rank is; large is safe. The smaller of two ratios of the smallest kept to the largest rejected:
-        of singular values of the scaled regressor, and of sizes of its columns (a column is compared with those of its unit,
-        and left out before scaling when it has no effect).
-    """
-
-    mechanism: Mechanism
+    mechanism: Mechanism  #: Robot they belong to
+    #: (b,), standard parameters that lead the combinations; their regressor columns are the base regressor
     columns: NDArray[np.int64]
-    regrouping: Array
-    unidentifiable: tuple[str, ...]
-    seen: NDArray[np.bool_]
+    regrouping: Array  #: (b, p), K, with K[:, columns] = 1
+    unidentifiable: tuple[str, ...]  #: Standard parameters without any effect on torques
+    seen: NDArray[np.bool_]  #: (n, b), which base columns each coordinate's torque depends on at all
+    #: How clear-cut the rank is; large is safe. The smaller of two ratios of the smallest kept to the largest rejected: of
+    #: singular values of the scaled regressor, and of sizes of its columns (a column is compared with those of its unit, and
+    #: left out before scaling when it has no effect).
     rank_gap: float
 
     def __repr__(self) -> str:
@@ -147,7 +133,7 @@ def columns_of(mechanism: Mechanism, bodies: Sequence[str]) -> list[int]:
     for body in bodies:
         if body not in mechanism.tree.bodies:
             raise IdentificationError(
-                f"body '{body}' has no parameters of its own in robot '{mechanism.name}'; add it with separate=True"
+                f"body '{body}' has no separate parameters in robot '{mechanism.name}'; add it with separate=True"
             )
     inertial = mechanism.tree.inertias.size
     return [i for i, owner in enumerate(mechanism.parameters.owners[:inertial]) if owner in bodies]
@@ -362,7 +348,7 @@ def _defined(mechanism: Mechanism, Y: Array) -> Array:
     if np.any(never):
         names = ", ".join(mechanism.parameters.names[c] for c in np.flatnonzero(never))
         raise IdentificationError(
-            f"the torques of {names} are not finite where joints may be; check the expression of that force"
+            f"the torques of {names} are not finite within the joint range; check the expression of that force"
         )
     return np.asarray(Y[np.all(number, axis=1)])
 
@@ -421,8 +407,8 @@ def _checked_rank(mechanism: Mechanism, scaled: Array, rank: int, tolerance: flo
     by_svd = int(np.count_nonzero(singular > tolerance * singular[0]))
     if by_svd != rank:
         warn(
-            f"the rank of robot '{mechanism.name}' is not clear-cut: {rank} by QR, {by_svd} by singular values at tolerance "
-            f"{tolerance:g}; check for almost parallel or concurrent axes, or choose tolerance= (--rank-tolerance)",
+            f"the rank of robot '{mechanism.name}' is ambiguous: {rank} by QR, {by_svd} by singular values at tolerance "
+            f"{tolerance:g}; check for almost parallel axes, or set tolerance= (--rank-tolerance)",
             ConditionWarning,
         )
     return _gap(singular, rank)

@@ -41,21 +41,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Fit(Tabular, Result):
-    """The identified model and its uncertainty.
+    """The identified model and its uncertainty."""
 
-    Parameters
-    ----------
-    data : Regression
-        The regression data, with the robot as described.
-    posterior : Posterior
-        Estimated parameters, covariance, residuals.
-    notes : tuple of Finding
-        Decisions and warnings, each with a code, a severity and a sentence.
-    """
-
-    data: Regression
-    posterior: Posterior
-    notes: tuple[Finding, ...] = ()
+    data: Regression  #: The regression data, with the robot as described
+    posterior: Posterior  #: Estimated parameters, covariance, residuals
+    notes: tuple[Finding, ...] = ()  #: Decisions and warnings, each with a code, a severity and a sentence
 
     @cached_property
     def model(self) -> Mechanism:
@@ -255,7 +245,7 @@ class Fit(Tabular, Result):
         said = [f"identified by dynident, {self.estimator}, from {logs}"]
         rows = [f"{row.name} {row.value:.4g} (description {row.description:.4g})" for row in self.undetermined()]
         if rows:
-            said.append(f"not determined by these data, resting on the description: {', '.join(rows)}")
+            said.append(f"not determined by these data, taken from the description: {', '.join(rows)}")
         return tuple(said)
 
     @property

@@ -35,83 +35,43 @@ LEAVES = 3.0  # leverage from which on a motion is said to leave what was traine
 
 @dataclass(frozen=True, eq=False)
 class Score(Tabular, Result):
-    """A model against measurements.
+    """A model against measurements."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the log.
-    joints : tuple of str
-        Joints compared (those with usable efforts).
-    t : ndarray, (M,)
-        Time of the decimated samples [s].
-    measured, predicted, std : ndarray, (M, n)
-        Efforts in the band that was fitted, and the standard deviation of a measurement about the prediction.
-    metrics : Metrics
-        Errors in that band; without rows near standstill if the fit left them out (``standstill=`` of `prepare`).
-    all_samples : Metrics
-        Errors of every sample without the parallel low-pass: also what no rigid-body model explains (ripple, noise).
-    coverage : float
-        Share of the measurements within two standard deviations; about 0.95 when the model and its noise are right. NaN of a
-        fit to positions alone, which knows no noise of efforts.
-    training : bool
-        True when the log was (partly) used for the fit, which proves nothing.
-    quality : Quality
-        What was found wrong with the log.
-    source : dict
-        Which samples these are.
-    notes : tuple of str
-        How the log was prepared.
-    description, free : float
-        Relative error of the untouched description and of least squares alone in the same band: before, and beside.
-    leverage : ndarray (n,), optional
-        How much larger the parameters' share of the uncertainty is than on the training data, per joint; much more than 1 says
-        that this motion leaves what was trained.
-    open_share : float
-        Root mean square of that share over that of the efforts: the share that the training data do not determine.
-    motors : Score, optional
-        The same comparison for each motor of a robot with loops: least torques, measured and predicted, the preload left out.
-    preload : float
-        Norm of the internal part of the measured motor torques over that of all: what moves nothing and no model predicts.
-    described : ndarray (M, n), optional
-        Efforts that the untouched description predicts, in the same band.
-    position : ndarray (M, dof), optional
-        Positions of the robot's coordinates at these samples [rad, m].
-    repeated : float
-        Share of the motion that training logs have too (see `dynident.identify.held_out`).
-    repeats : str
-        Where they have it.
-    raw_t, raw : ndarray (K,) and (K, n), optional
-        Measured efforts without the low-pass, thinned without losing a peak.
-    resting : ndarray of bool (M, n), optional
-        Where joints of a tree stand still: friction holds them with anything up to its level, which the band covers.
-    """
-
-    name: str
-    joints: tuple[str, ...]
-    t: Array
-    measured: Array
-    predicted: Array
-    std: Array
+    name: str  #: Name of the log
+    joints: tuple[str, ...]  #: Joints compared (those with usable efforts)
+    t: Array  #: (M,), time of the decimated samples [s]
+    measured: Array  #: (M, n), efforts in the band that was fitted
+    predicted: Array  #: (M, n), what the model predicts
+    std: Array  #: (M, n), standard deviation of a measurement about the prediction
+    #: Errors in that band; without rows near standstill if the fit left them out (``standstill=`` of `prepare`)
     metrics: Metrics
+    #: Errors of every sample without the parallel low-pass: also what no rigid-body model explains (ripple, noise)
     all_samples: Metrics
+    #: Share of the measurements within two standard deviations; about 0.95 when the model and its noise are right. NaN of a fit
+    #: to positions alone, which knows no noise of efforts.
     coverage: float
-    training: bool
-    quality: Quality
-    source: dict[str, Any]
-    notes: tuple[str, ...]
-    description: float = float("nan")
-    free: float = float("nan")
+    training: bool  #: True when the log was (partly) used for the fit, which proves nothing
+    quality: Quality  #: What was found wrong with the log
+    source: dict[str, Any]  #: Which samples these are
+    notes: tuple[str, ...]  #: How the log was prepared
+    description: float = float("nan")  #: Relative error of the untouched description in the same band
+    free: float = float("nan")  #: That of least squares alone
+    #: (n,), how much larger the parameters' share of the uncertainty is than on the training data, per joint; much more than 1
+    #: says that this motion leaves what was trained
     leverage: Array | None = None
+    #: Root mean square of that share over that of the efforts: the share that the training data do not determine
     open_share: float = float("nan")
+    #: The same comparison for each motor of a robot with loops: least torques, measured and predicted, the preload left out
     motors: Score | None = None
+    #: Norm of the internal part of the measured motor torques over that of all: what moves nothing and no model predicts
     preload: float = 0.0
-    described: Array | None = None
-    position: Array | None = None
-    repeated: float = 0.0
-    repeats: str = ""
-    raw_t: Array | None = None
-    raw: Array | None = None
+    described: Array | None = None  #: (M, n), efforts that the untouched description predicts, in the same band
+    position: Array | None = None  #: (M, dof), positions of the robot's coordinates at these samples [rad, m]
+    repeated: float = 0.0  #: Share of the motion that training logs have too (see `dynident.identify.held_out`)
+    repeats: str = ""  #: Where they have it
+    raw_t: Array | None = None  #: (K,), times of `raw` [s]
+    raw: Array | None = None  #: (K, n), measured efforts without the low-pass, thinned without losing a peak
+    #: (M, n), where joints of a tree stand still: friction holds them with anything up to its level, which the band covers
     resting: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
@@ -120,7 +80,7 @@ class Score(Tabular, Result):
 
     def _covered(self) -> str:
         if not np.isfinite(self.coverage):
-            return "no deviations of efforts: the fit is one to positions"
+            return "no standard deviations of efforts: the fit used positions only"
         return f"within two standard deviations: {100 * self.coverage:.1f} %"
 
     def summary(self) -> str:
@@ -141,8 +101,8 @@ class Score(Tabular, Result):
         if self.leverage is not None and np.nanmax(self.leverage) > LEAVES:
             worst = int(np.nanargmax(self.leverage))
             lines.append(
-                f"this motion leaves the range of the training: parameter uncertainty contributes "
-                f"{self.leverage[worst]:.1f} times as much as on the training data ({self.joints[worst]})"
+                "this motion is outside the range of the training: parameter uncertainty contributes "
+                f"{self.leverage[worst]:.1f} times as much ({self.joints[worst]})"
             )
         if self.motors is not None:
             inside = (
@@ -186,8 +146,8 @@ def _without(fit: Fit, body: str, log: Log, with_it: float, allow_training: bool
     """Return the score of a fit without a load that was not carried, and say so."""
     found = score_fit(fit.without(body), log, allow_training)
     text = (
-        f"log '{log.name}' fits much better without '{body}', which was not carried: it is left out "
-        f"(error {100 * found.metrics.relative:.3g} %, with it {100 * with_it:.3g} %)"
+        f"log '{log.name}' fits much better without '{body}', which is therefore omitted (error "
+        f"{100 * found.metrics.relative:.3g} %, with it {100 * with_it:.3g} %)"
     )
     warn(text, SignalWarning)
     return replace(found, notes=(*found.notes, text))
@@ -247,8 +207,8 @@ def _no_validation(log: Log, shared: Overlap) -> str:
             f"of {shared.where}"
         )
     return (
-        f"{found}, so its error does not validate the model; give another log, or allow it: allow_training=True in Python, "
-        "--allow-training in validate and report"
+        f"{found}, so its error does not validate the model; give another log, or allow it (allow_training=True, "
+        "--allow-training)"
     )
 
 
@@ -342,36 +302,18 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
 
 @dataclass(frozen=True, eq=False)
 class Metrics(Result):
-    """Errors of predicted against measured efforts (definitions at the top of this module).
+    """Errors of predicted against measured efforts (definitions at the top of this module)."""
 
-    Parameters
-    ----------
-    joints : tuple of str
-        Channels.
-    rmse, relative_per_joint, nrms, r2 : ndarray, (n,)
-        Per channel.
-    relative : float
-        ||e|| / ||tau|| over all channels.
-    worst_error : float
-        Largest absolute error [N m or N] of the worst sample.
-    worst_joint : str
-        Its channel.
-    worst_time : float
-        Its time [s].
-    samples : int
-        N.
-    """
-
-    joints: tuple[str, ...]
-    rmse: Array
-    relative_per_joint: Array
-    nrms: Array
-    r2: Array
-    relative: float
-    worst_error: float
-    worst_joint: str
-    worst_time: float
-    samples: int
+    joints: tuple[str, ...]  #: Channels
+    rmse: Array  #: (n,), root mean square error of each channel
+    relative_per_joint: Array  #: (n,), error of each channel over its effort
+    nrms: Array  #: (n,), normalised error of each channel
+    r2: Array  #: (n,), explained share of each channel
+    relative: float  #: ||e|| / ||tau|| over all channels
+    worst_error: float  #: Largest absolute error [N m or N] of the worst sample
+    worst_joint: str  #: Its channel
+    worst_time: float  #: Its time [s]
+    samples: int  #: N
     derived = ("worst",)
 
     def __post_init__(self) -> None:

@@ -16,7 +16,6 @@ from dynident.mechanism.sidecar import own_parts
 from dynident.mechanism.tree import node_poses
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from dynident.mechanism.mechanism import Mechanism
@@ -120,7 +119,7 @@ def description_text(data: Mapping[str, Any]) -> str:
     if data["closure"]:
         free, bound = (", ".join(data["closure"][key]) or "nothing" for key in ("independent", "dependent"))
         repeated = data["closure"]["redundant_equations"]
-        lines.append(f"closure: {free} can be chosen, {bound} must follow; {repeated} closure equations repeat others")
+        lines.append(f"closure: {free} independent, {bound} dependent; {repeated} closure equations are redundant")
         if data["closure"]["redundant_motors"]:
             lines.append(
                 f"redundant: {len(data['actuators'])} motors for {data['dof']} degrees of freedom, "
@@ -147,7 +146,7 @@ def description_text(data: Mapping[str, Any]) -> str:
         )
     lines += data["consistency"]
     if data["empty"]:
-        lines.append(f"mass and inertia are zero, in the drives or not known: {', '.join(data['empty'])}")
+        lines.append(f"mass and inertia are zero (in the drives, or unknown): {', '.join(data['empty'])}")
     base = data.get("base_parameters")
     if base:
         lines.append(f"{base['rank']} base parameters (with {', '.join(data['term_symbols']) or 'no joint terms'}):")
@@ -157,7 +156,7 @@ def description_text(data: Mapping[str, Any]) -> str:
     if not data["dof"]:
         lines.append("no joint moves: nothing can be identified")
     if data.get("unidentifiable"):
-        lines.append(f"no torque ever shows: {', '.join(data['unidentifiable'])}")
+        lines.append(f"without effect on any torque: {', '.join(data['unidentifiable'])}")
     return "\n".join(lines)
 
 
@@ -177,34 +176,10 @@ def effort_units(mechanism: Mechanism) -> dict[str, str]:
     return units
 
 
-def layout(mechanism: Mechanism) -> dict[str, tuple[int, int]]:
-    """Return (column, row) of every body: the longest chain goes straight down, shorter branches come first, beside it."""
-    children: dict[str, list[str]] = {}
-    for joint in mechanism.joints:
-        children.setdefault(joint.parent, []).append(joint.child)
-    order = [mechanism.root]
-    for body in order:  # parents before children
-        order += children.get(body, [])
-    size: dict[str, int] = {}
-    for body in reversed(order):
-        size[body] = 1 + sum(size[child] for child in children.get(body, []))
-    place: dict[str, tuple[int, int]] = {}
-    waiting = [(mechanism.root, 0)]
-    while waiting:
-        body, column = waiting.pop()
-        place[body] = (column, len(place))
-        below = sorted(children.get(body, []), key=size.__getitem__)
-        for child in reversed(below):  # the smallest is taken next
-            waiting.append((child, column if child == below[-1] else column + 1))
-    return place
-
-
 def plot_mechanism(mechanism: Mechanism, q: ArrayLike | None = None) -> Figure:
-    """Draw the pose on the left, the graph on the right."""
-    poses = link_poses(mechanism, q)
-    figure = new_figure(WIDTH, max(5.0, 0.28 * len(mechanism.bodies) + 0.8))
-    _draw_pose(figure, mechanism, poses)
-    _draw_graph(figure.add_axes((0.56, 0.02, 0.43, 0.9)), mechanism)
+    """Draw links and frames of a robot at a pose."""
+    figure = new_figure(0.6 * WIDTH, 5.0)
+    _draw_pose(figure, mechanism, link_poses(mechanism, q))
     figure.text(0.02, 0.96, label(repr(mechanism).split(";")[0].split(" coordinates")[0] + " coordinates)", 80), fontsize=10)
     return figure
 
@@ -223,7 +198,7 @@ def link_poses(mechanism: Mechanism, q: ArrayLike | None = None) -> dict[str, Pl
 
 
 def _draw_pose(figure: Figure, mechanism: Mechanism, poses: dict[str, Placement]) -> None:
-    axes = figure.add_axes((0.0, 0.02, 0.54, 0.92), projection="3d")
+    axes = figure.add_axes((0.0, 0.02, 0.96, 0.92), projection="3d")
     points = np.array([pose.translation for pose in poses.values()])
     size = float(np.ptp(points, axis=0).max()) or 1.0
     for joint in mechanism.joints:
@@ -242,24 +217,3 @@ def _draw_pose(figure: Figure, mechanism: Mechanism, poses: dict[str, Placement]
         getattr(axes, f"set_{name}label")(f"{name} [m]", fontsize=8, color=INK)
     axes.tick_params(labelsize=7)
     axes.set_box_aspect((1, 1, 1))  # type: ignore[arg-type]  # matplotlib types axes of a plane only
-
-
-def _draw_graph(axes: Axes, mechanism: Mechanism) -> None:
-    place = layout(mechanism)
-    far = 1 + max(column for column, _ in place.values())
-    driver = {joint.child: joint for joint in mechanism.joints}
-    for body, (column, row) in place.items():
-        joint = driver.get(body)
-        if joint is not None:
-            above = place[joint.parent]
-            style = ":" if joint.kind == "fixed" else "-"
-            axes.plot([above[0], above[0], column], [-above[1], -row, -row], style, color=MUTED, linewidth=1.2, zorder=0)
-        axes.plot(column, -row, "o", color=INK if joint is None else "white", markeredgecolor=INK, markersize=5)
-        moved = "" if joint is None else f"   {joint.name} ({joint.kind})"
-        axes.text(far, -row, label(body + moved, 58), fontsize=8, va="center", color=INK)
-    for loop in mechanism.loops:
-        (x1, y1), (x2, y2) = place[loop.body_a], place[loop.body_b]
-        axes.plot([x1, x2], [-y1, -y2], "--", color=ORANGE, linewidth=1.0, zorder=0)
-    axes.set_xlim(-0.6, max(3.0 * far, far + 8.0))
-    axes.set_ylim(-len(place), 1.0)
-    axes.set_axis_off()

@@ -337,8 +337,8 @@ def find_closure(mechanism: Mechanism, independent: Sequence[str]) -> Closure:
         listed = ", ".join(tree.coordinates[i] for i in wanted)
         if any(_spans(other[:, dependent], rank) for other in stack):
             raise DescriptionError(
-                f"robot '{mechanism.name}' is singular at home (a dead point of {listed}), where they do not "
-                "determine the other joints; give a home away from it, or choose other independent coordinates"
+                f"robot '{mechanism.name}' is singular at home (dead point of {listed}); give another home, or choose other "
+                "independent coordinates"
             )
         raise DescriptionError(
             f"robot '{mechanism.name}': {listed} do not determine the other joints; choose other independent ones"

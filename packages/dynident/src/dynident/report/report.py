@@ -226,7 +226,7 @@ class Identification(Tabular, Result):
                 else:
                     self.robot.save(staged / name)
             except DescriptionError as error:
-                stale = "; the one in the folder is of an earlier fit" if (folder / name).exists() else ""
+                stale = "; the report in the folder belongs to an earlier fit" if (folder / name).exists() else ""
                 warn(f"{name} is not written: {error}{stale}", DynidentWarning)
             try:
                 self.report(staged / "report.html", command)

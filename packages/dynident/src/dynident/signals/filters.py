@@ -46,8 +46,10 @@ FEWEST_VALUES = 18  # samples of a signal that is differentiated
 #: Time constants of the slowest pole over 2 pi after which the impulse response is below round-off, exp(-2 pi 6.2) = 1e-17;
 #: the default filter of order 4 needs 16 periods of its cut-off for that.
 REACH = 6.2
-#: Samples of a long log that are filtered and compressed at once: shorter logs are one part.
+#: Logs of so many samples are filtered at once, longer ones in parts of half as many.
 PART = 65_536
+#: Samples from which on less than a hundredth at the end is left out of spectra, for a length that is transformed quickly.
+LONG = 131_072
 #: A clock that strays from uniform by more than this part of a step is not uniform.
 UNIFORM = 0.02
 #: A record must hold at least this part of a period of the cut-off.
@@ -113,7 +115,9 @@ def butterworth_part(
 
 def parts_of(samples: int, step: float, cutoff: float, order: int = 4) -> list[slice]:
     """Return the parts in which a long signal is filtered: each longer than what the filter needs beside it."""
-    length = max(PART, math.ceil(4.0 * REACH / (cutoff * step * math.sin(math.pi / (2 * order)))))
+    length = max(
+        PART if samples <= PART else PART // 2, math.ceil(4.0 * REACH / (cutoff * step * math.sin(math.pi / (2 * order))))
+    )
     return [slice(first, min(first + length, samples)) for first in range(0, samples, length)]
 
 
@@ -392,6 +396,7 @@ def acceleration_spectrum(rate: float, *records: Array, highest: float = 0.5) ->
     Differencing first flattens the spectrum, so the strong slow motion does not leak into the weak noise; the taper is
     short because the accelerations of a single move lie at the ends of its record. It also joins records without a jump.
     """
+    records = tuple(q[: _fast_length(len(q) - 2) + 2] for q in records)
     count = sum(q.shape[0] - 2 for q in records)
     f = rate / count * np.arange(1, 1 + int(highest * count))
     gain = rate**4 * (np.pi * f / (rate * np.sin(np.pi * f / rate))) ** 4
@@ -401,11 +406,19 @@ def acceleration_spectrum(rate: float, *records: Array, highest: float = 0.5) ->
         at, power = 0, 0.0
         for q in records:
             x = second[at : at + q.shape[0] - 2]
-            x[:] = np.diff(q[:, j], 2)
+            first = np.diff(q[:, j])
+            np.subtract(first[1:], first[:-1], out=x)
+            del first
             power += _tapered(x)
             at += x.size
         np.multiply(_periodogram(second, rate, power, f.size + 1)[1:], gain, out=own)
     return f, density.T
+
+
+def _fast_length(samples: int) -> int:
+    """Return how much of a long signal is transformed: a length without large prime factors, which are slow."""
+    spare = max(samples.bit_length() - 8, 0) if samples > LONG else 0
+    return samples >> spare << spare
 
 
 def _tapered(x: Array) -> float:
@@ -452,16 +465,17 @@ def choose_cutoff(rate: float, records: list[Array]) -> Cutoff:
     """Return one cut-off for all records (N, n) of a fit, sampled at the same rate."""
     samples, top = sum(q.shape[0] for q in records), HIGHEST_CUTOFF * rate
     longest = max(len(q) for q in records)  # further records of the same motion do not make the band narrower
+    still = np.all([stands_still(*extremes(q)) for q in records], axis=0)
+    slowest = np.max([_position_bands(rate, q, ~still) for q in records], axis=0)
     f, density = acceleration_spectrum(rate, *records, highest=HIGHEST_CUTOFF)
     slices = _bins(f)
     if not slices:
         raise LogError(f"{samples} samples are too few to choose a cut-off frequency; give longer logs, or cutoff= (--cutoff)")
-    still = np.all([stands_still(*extremes(q)) for q in records], axis=0)
     smooth = np.array([density[s].mean(axis=0) for s in slices])
     valleys = [None if still[j] else _valley(smooth[:, j]) for j in range(still.size)]
     moving = np.array([v is not None for v in valleys])
     if not np.any(moving):
-        return _from_positions(rate, records)
+        return _from_positions(rate, slowest)
     step = float(f[1] - f[0])
     centres = np.array([math.sqrt(f[s.start] * f[s.stop - 1]) for s in slices])
     # Every moving channel counts alike, whatever its unit: densities over the variance of its own motion.
@@ -482,7 +496,7 @@ def choose_cutoff(rate: float, records: list[Array]) -> Cutoff:
     beyond = np.cumsum(np.where(f > valley, pooled, 0.0)) * step
     allowed = int(np.searchsorted(beyond, BIAS))
     limit = top if allowed >= f.size else max(valley, float(f[max(allowed - 1, 0)]))
-    slow = max(_position_band(rate, q, moving) for q in records)
+    slow = float(np.max(slowest[moving]))
     frequency = min(RATIO * band, limit, top)
     reasons = {
         RATIO * band: f"{RATIO:g} times "
@@ -546,11 +560,10 @@ def rounding_span(low: Array, high: Array, cutoff: float) -> Array:
     return np.asarray(2.0 * u * SECOND_SIZE / (2.0 * np.pi * cutoff) ** 2)
 
 
-def _from_positions(rate: float, records: list[Array]) -> Cutoff:
-    """Without accelerations above the noise (slow ramps), only the band of the positions is known."""
-    moving = ~np.all([stands_still(*extremes(q)) for q in records], axis=0)
-    top = HIGHEST_CUTOFF * rate
-    slow = max(_position_band(rate, q, moving) for q in records) if np.any(moving) else top
+def _from_positions(rate: float, bands: Array) -> Cutoff:
+    """Without accelerations above the noise (slow ramps), only the bands of the positions are known."""
+    moving, top = bands > 0.0, HIGHEST_CUTOFF * rate
+    slow = float(np.max(bands)) if np.any(moving) else top
     frequency = min(SLOW * slow, top)
     text = (
         f"cut-off {frequency:.4g} Hz, {SLOW:g} times the {slow:.3g} Hz band of the positions: no channel has accelerations "
@@ -559,17 +572,20 @@ def _from_positions(rate: float, records: list[Array]) -> Cutoff:
     return Cutoff(frequency, frequency / RATIO, slow, frequency, moving, text, frequency, frequency)
 
 
-def _position_band(rate: float, q: Array, moving: NDArray[np.bool_]) -> float:
-    """Frequency below which 99.99 % of the variance of the positions lies, of the fastest channel."""
+def _position_bands(rate: float, q: Array, moving: NDArray[np.bool_]) -> Array:
+    """Frequency (n,) below which 99.99 % of the variance of the positions of a channel lies, 0 of those that do not move."""
+    q = q[: _fast_length(len(q))]
     window = np.arange(len(q)) * (2.0 * np.pi / len(q))
     np.cos(window, out=window)
     window *= -0.5
     window += 0.5  # Hann's
-    power, last = float(window @ window), 0
+    power, bands = float(window @ window), np.zeros(moving.size)
     for j in np.flatnonzero(moving):
-        total = np.cumsum(_periodogram((q[:, j] - q[:, j].mean()) * window, rate, power, len(q))[1:])
-        last = max(last, int(np.argmax(total >= 0.9999 * total[-1])))
-    return (1 + last) * rate / len(q)
+        x = q[:, j] - q[:, j].mean()
+        x *= window
+        total = np.cumsum(_periodogram(x, rate, power, len(q))[1:])
+        bands[j] = (1 + int(np.argmax(total >= 0.9999 * total[-1]))) * rate / len(q)
+    return bands
 
 
 def _bins(f: Array) -> list[slice]:

@@ -91,34 +91,6 @@ def _is_frozen(values: object) -> TypeGuard[Array]:
 class Log(Tabular):
     """Measured signals of one run.
 
-    Parameters
-    ----------
-    t : array, shape (N,)
-        Sample times in s, strictly increasing; need not be uniform.
-    joints : sequence of str, length n
-        Channel names: joints, or actuators when the positions are measured on the motor side.
-    position : array, shape (N, n)
-        rad or m, raw. NaN marks a missing sample; `diagnose` reports it and `prepare` deals with it knowingly.
-    effort : array, shape (N, n)
-        As logged, in SI units of `effort_kind`: Nm, N, A or V.
-    effort_kind : {"joint_torque", "joint_force", "motor_torque", "motor_current", "voltage", "none"}
-        Required. "joint_torque" is the generalised effort: Nm on a revolute joint, N on a prismatic one. "none" says that no
-        effort was measured: `effort` may be None, and only `Regression.without_effort` takes such a log.
-    gain : array, shape (n,), optional
-        Drive gain, effort unit to Nm or N on the side of the positions: torque = effort * gain.
-    velocity, acceleration, temperature : array, shape (N, n), optional
-        rad/s or m/s; rad/s^2 or m/s^2; degC.
-    position_side : {"joint", "motor"}
-        Where the positions are measured; on "motor", channels are actuator coordinates (before the gears).
-    name : str
-        Short name for reports.
-    provenance : mapping
-        File, sha256, rows, columns, conversions done.
-    truth : mapping, optional
-        Only for simulated logs: what generated the data.
-    reference : array, shape (N, n), optional
-        Positions that were asked for, in the unit of `position`.
-
     Examples
     --------
     >>> import numpy as np
@@ -128,20 +100,25 @@ class Log(Tabular):
     0.99
     """
 
-    t: Array
-    joints: tuple[str, ...]
+    t: Array  #: (N,), sample times in s, strictly increasing; need not be uniform
+    joints: tuple[str, ...]  #: Channel names: joints, or actuators when the positions are measured on the motor side
+    #: (N, n), rad or m, raw. NaN marks a missing sample; `diagnose` reports it and `prepare` deals with it knowingly.
     position: Array
-    effort: Array
+    effort: Array  #: (N, n), as logged, in SI units of `effort_kind`: Nm, N, A or V
+    #: {"joint_torque", "joint_force", "motor_torque", "motor_current", "voltage", "none"}: Required. "joint_torque" is the
+    #: generalised effort: Nm on a revolute joint, N on a prismatic one. "none" says that no effort was measured: `effort` may
+    #: be None, and only `Regression.without_effort` takes such a log.
     effort_kind: str
-    gain: Array | None = None
-    velocity: Array | None = None
-    acceleration: Array | None = None
-    temperature: Array | None = None
+    gain: Array | None = None  #: (n,), drive gain, effort unit to Nm or N on the side of the positions: torque = effort * gain
+    velocity: Array | None = None  #: (N, n), logged velocities [rad/s or m/s]
+    acceleration: Array | None = None  #: (N, n), logged accelerations [rad/s^2 or m/s^2]
+    temperature: Array | None = None  #: (N, n), temperatures [degC]
+    #: {"joint", "motor"}: Where the positions are measured; on "motor", channels are actuator coordinates (before the gears)
     position_side: str = "joint"
-    name: str = "log"
-    provenance: Mapping[str, object] = field(default_factory=dict)
-    truth: Mapping[str, object] | None = None
-    reference: Array | None = None
+    name: str = "log"  #: Short name for reports
+    provenance: Mapping[str, object] = field(default_factory=dict)  #: File, sha256, rows, columns, conversions done
+    truth: Mapping[str, object] | None = None  #: Only for simulated logs: what generated the data
+    reference: Array | None = None  #: (N, n), positions that were asked for, in the unit of `position`
 
     def __post_init__(self) -> None:
         if isinstance(self.joints, str) or not isinstance(self.joints, Iterable):

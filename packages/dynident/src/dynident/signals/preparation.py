@@ -36,8 +36,8 @@ from dynident.signals.filters import (
     stray,
 )
 from dynident.signals.log import Log
+from dynident.signals.periodic import METHODS
 from dynident.signals.quality import LONGEST_HOLE, Finding, Quality, Segment
-from dynident.signals.smoothers import METHODS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -135,7 +135,7 @@ def prepare(
     ----------
     log : Log
         What was measured.
-    method : {"butterworth", "savitzky_golay", "smoothing_spline", "fourier"}
+    method : {"butterworth", "fourier"}
         How positions become velocities and accelerations; "fourier" needs `period`.
     cutoff : float or "auto"
         Low-pass frequency in Hz; "auto" reads it from the spectrum (`automatic_cutoff`).
@@ -277,10 +277,10 @@ class Preparation:
         """Times of the samples that are kept."""
         return self.log.t[self.kept]
 
-    def measured(self, pieces: Iterable[tuple[int, int]]) -> list[Array]:
-        """Return positions after the filter and efforts before it, side by side, of pieces of the kept samples."""
-        owns = [slice(self.kept.start + first, self.kept.start + last) for first, last in pieces]
-        return [np.hstack([self._samples(own)[0], self._effort(own)]) for own in owns]
+    def measured(self, first: int, last: int) -> Array:
+        """Return positions after the filter and efforts before it, side by side, of a piece of the kept samples."""
+        own = slice(self.kept.start + first, self.kept.start + last)
+        return np.hstack([self._samples(own)[0], self._effort(own)])
 
     def efforts(self, starts: Iterable[int], length: int) -> list[Array]:
         """Return efforts before the filter of pieces of the kept samples."""
@@ -576,16 +576,14 @@ def fingerprint(log: Preparation, efforts: bool = True) -> dict[str, Any]:
     low_pass = Decimator(int(np.clip(ROW / max(usual, 1e-300) * log.rate, 1.0, len(log) // 50 + 1)), log.rate, REACH)
     factor, taps, total, t = low_pass.factor, low_pass.taps.size, low_pass.length(len(log)), log.t
     first = _thinned(list(range(0, total, PIECE)), MOST_PIECES)
-    pieces = log.measured((i * factor, (min(i + PIECE, total) - 1) * factor + taps) for i in first)
     places = np.linspace(0, len(log) - SNIPPET, min(SNIPPETS, len(log) // SNIPPET)).astype(int)
     snippets = log.efforts(places, SNIPPET)
-    if not efforts:
-        pieces = [np.hstack([each[:, : q.shape[1]], np.zeros_like(each[:, q.shape[1] :])]) for each in pieces]
-        snippets = [np.zeros_like(each) for each in snippets]
-    rows = [
-        _packed(float(t[taps // 2]) + i * factor / log.rate, factor / log.rate, low_pass.apply(piece))
-        for i, piece in zip(first, pieces, strict=True)
-    ]
+    snippets = snippets if efforts else [np.zeros_like(each) for each in snippets]
+    rows = []
+    for i in first:
+        piece = log.measured(i * factor, (min(i + PIECE, total) - 1) * factor + taps)
+        piece[:, q.shape[1] :] *= efforts
+        rows.append(_packed(float(t[taps // 2]) + i * factor / log.rate, factor / log.rate, low_pass.apply(piece)))
     samples = [_packed(float(t[i]), 1.0 / log.rate, snippet) for i, snippet in zip(places, snippets, strict=True)]
     return {"rows": rows, "total": total, "samples": samples}
 

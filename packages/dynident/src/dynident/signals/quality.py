@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, pairwise
@@ -31,6 +31,8 @@ GAP = 1.75
 LONGEST_HOLE = 0.05
 #: Fewer samples show nothing.
 FEWEST = 64
+#: Usual values (percentiles, medians) of a long log are those of at least this many samples, evenly spaced.
+ENOUGH = 65_536
 #: An effort of fewer levels is worth a warning.
 COARSE = 16
 #: An effort that keeps one exact value on this part of the samples where its joint moves is dead.
@@ -45,6 +47,8 @@ SLOW_STEP = 0.1
 FEWEST_RUNS, ALIKE = 20, 0.9
 #: Lost rows: fewest, share of the rows at least, and steps over their noise from which on they are known.
 FEWEST_LOST, RARE, PRECISE = 5, 0.003, 20.0
+#: Steps that are looked at at once for lost rows, and difference of steps, over their mean, up to which stamps are even.
+STEPS, EVEN = 4096, 1e-6
 #: Share of lost rows from which on the clock is an error: speeds are then wrong by 2 %, inertia torques by 4 %.
 HARMFUL = 0.02
 #: Largest plausible joint angle (rad) and speed (rad/s or m/s) on the joint side.
@@ -54,27 +58,13 @@ LARGEST_SPEED = 50.0
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding about a log, or a decision or warning of a fit.
+    """A finding about a log, or a decision or warning of a fit."""
 
-    Parameters
-    ----------
-    kind : str
-        Short code that does not change between versions, as "saturated" or "dead_effort".
-    channel : str
-        "time", or quantity and joint as "effort:arm_5_joint"; empty if it concerns no single channel.
-    severity : {"info", "warning", "error"}
-        "info" is dealt with by `prepare`; "warning" may spoil a fit; "error" will.
-    sentence : str
-        What was seen, with the number, and what to do.
-    value : float, optional
-        The number the decision rests on (s, steps, ratio or fraction).
-    """
-
-    kind: str
-    channel: str
-    severity: str
-    sentence: str
-    value: float | None = None
+    kind: str  #: Short code that does not change between versions, as "saturated" or "dead_effort"
+    channel: str  #: "time", or quantity and joint as "effort:arm_5_joint"; empty if it concerns no single channel
+    severity: str  #: {"info", "warning", "error"}: "info" is dealt with by `prepare`; "warning" may spoil a fit; "error" will
+    sentence: str  #: What was seen, with the number, and what to do
+    value: float | None = None  #: The number the decision rests on (s, steps, ratio or fraction)
 
 
 def note(kind: str, sentence: str, severity: str = "info", channel: str = "") -> Finding:
@@ -98,18 +88,10 @@ def read_notes(entries: Iterable[Any]) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True)
 class Quality(Result):
-    """All findings of one log.
+    """All findings of one log."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the log.
-    findings : tuple of Finding
-        What was found, in the order of the checks.
-    """
-
-    name: str
-    findings: tuple[Finding, ...] = ()
+    name: str  #: Name of the log
+    findings: tuple[Finding, ...] = ()  #: What was found, in the order of the checks
     derived: ClassVar[tuple[str, ...]] = ("ok",)
 
     @property
@@ -209,12 +191,12 @@ class Segment:
         suspected = {each.channel for each in findings if each.kind == "unit_suspect"}
         still = stands_still(*self.extremes)
         checks = (_constant, _held, _saturated, _quantised, _too_fast, _other_unit, _delayed)
-        found: list[list[Finding]] = [[] for _ in checks]
-        for j, joint in enumerate(log.joints):
-            channel = Channel(self, j, bool(still[j]))
-            for check, own in zip(checks, found, strict=True):
-                if check is not _too_fast or f"position:{joint}" not in suspected:
-                    own.extend(check(channel))
+
+        def look(j: int) -> list[list[Finding]]:
+            channel, known = Channel(self, j, bool(still[j])), f"position:{log.joints[j]}" in suspected
+            return [[] if check is _too_fast and known else check(channel) for check in checks]
+
+        found = chain.from_iterable(zip(*map(look, range(len(log.joints))), strict=True))  # check by check
         return Quality(log.name, (*findings, *_lost_rows(self, still), *chain.from_iterable(found), *_rate(self)))
 
 
@@ -230,10 +212,8 @@ def fill_holes(log: Log) -> tuple[Log, int]:
     arrays = {}
     for name in ("position", "effort"):
         values = getattr(log, name)
-        for j in range(values.shape[1]):
+        for j in np.flatnonzero(~np.isfinite(values).all(axis=0)):
             bad = ~np.isfinite(values[:, j])
-            if not bad.any():
-                continue
             values = values if values.flags.writeable else values.copy()
             if (~bad).sum() < 4:
                 raise LogError(f"{name} of '{log.joints[j]}' has {int((~bad).sum())} finite samples; at least 4 are needed")
@@ -252,19 +232,18 @@ class Channel:
     def __init__(self, piece: Segment, j: int, still: bool) -> None:
         log, _ = piece.filled
         self.joint, self.rate, self.still, self.side = log.joints[j], piece.rate, still, log.position_side
-        self.position, self.effort = log.position[:, j], log.effort[:, j]
+        self.position, self.effort = (np.ascontiguousarray(x[:, j]) for x in (log.position, log.effort))
         self.logged = None if log.velocity is None else log.velocity[:, j]
         self.velocity = low_passed(self.position[:, None], 1.0 / piece.rate, piece.cutoff.frequency, derivative=1)[:, 0]
         # A joint moves where it is faster than 5 % of its top speed; only there can an effort or velocity be judged.
         speed = np.abs(self.velocity)
-        self.fastest = float(np.percentile(speed, 99))
+        self.fastest = float(np.percentile(_spaced(speed), 99))
         self.moves: Mask = (speed > 0.05 * self.fastest) & (not still)
 
-    def measured(self, *names: str) -> Iterator[tuple[str, Array, Array]]:
-        """Yield quantities that were logged: name, all values, and those where the joint moves."""
-        for name, values in (("position", self.position), ("effort", self.effort), ("velocity", self.logged)):
-            if name in names and values is not None:
-                yield name, values, values[self.moves]
+    def measured(self, *names: str) -> list[tuple[str, Array]]:
+        """Return the quantities of these that were logged: name and values."""
+        logged = {"position": self.position, "effort": self.effort, "velocity": self.logged}
+        return [(name, values) for name in names if (values := logged[name]) is not None]
 
 
 # ---------------------------------------------------------------------- single samples
@@ -310,23 +289,35 @@ def without_outliers(log: Log) -> tuple[Log, list[Finding]]:
 
 def _near_rest(position: Array) -> Mask:
     """Mark the samples within three of one at which a joint is slow."""
-    step = np.abs(np.diff(position, append=position[-1]))
-    slow = step <= SLOW_STEP * (np.nanpercentile(step, 95) if np.isfinite(step).any() else 0.0)
-    return np.convolve(slow, np.ones(7), "same") > 0.0
+    slow = np.full(position.size, np.isfinite(position[-1]))
+    step = np.abs(np.diff(position))
+    some = _spaced(step)
+    slow[:-1] = step <= SLOW_STEP * (np.nanpercentile(some, 95) if np.isfinite(some).any() else 0.0)
+    near = slow.copy()
+    for k in range(1, 4):
+        near[k:] |= slow[:-k]
+        near[:-k] |= slow[k:]
+    return near
 
 
 def _outliers(x: Array, exempt: Mask | None) -> Mask:
     """Mark the samples of one channel that cannot be measurements; those that are exempt only if they are a range away."""
+    x = np.ascontiguousarray(x)
     few = x[:: max(x.size // 20_000, 1)]
     low, middle, high = np.nanpercentile(few, (5, 50, 95)) if np.isfinite(few).any() else (0.0, 0.0, 0.0)
     marked = np.zeros(x.size, dtype=bool)
     if not high > low:
         return marked
     off = np.zeros(x.size)
-    off[1:-1] = np.abs(x[1:-1] - 0.5 * (x[:-2] + x[2:]))
-    steps = np.abs(np.diff(x))
+    np.add(x[:-2], x[2:], out=off[1:-1])  # in place: a long log fills the memory otherwise
+    off[1:-1] *= -0.5
+    off[1:-1] += x[1:-1]
+    np.abs(off, out=off)
+    steps = np.diff(x)
+    np.abs(steps, out=steps)
     quantum = float(np.min(steps, where=steps > 0.0, initial=np.inf))
-    limit = max(FAR * float(np.nanpercentile(off, 95)), 3.0 * quantum, SMALL * (high - low))
+    del steps
+    limit = max(FAR * float(np.nanpercentile(_spaced(off), 95)), 3.0 * quantum, SMALL * (high - low))
     with np.errstate(invalid="ignore"):
         far = np.abs(x - middle) > BEYOND * (high - low)
         seen = np.flatnonzero((off > 0.5 * limit) | far)
@@ -346,28 +337,40 @@ def _lost_rows(piece: Segment, still: Mask) -> list[Finding]:
     r is the step of all joints over that of the samples around it, by the stamps and as if these were even, where it is known
     to 0.05. Lost rows give a heap at r = 2, doubled ones at 0; what disturbs a clock in another way fills the space between.
     """
-    q = piece.filled[0].position[:, ~still]
-    if q.shape[1] == 0 or len(piece) < 4 * FEWEST:
+    log, moving = piece.filled[0], np.flatnonzero(~still)
+    if moving.size == 0 or len(piece) < 4 * FEWEST:
         return []
-    dt = np.diff(piece.filled[0].t)
+    dt = np.diff(log.t)
+    mean = np.full(dt.size, dt.mean())
     found: dict[int, float] = {1: np.inf, 0: np.inf}
     known = 0
-    for interval in (np.full(dt.size, dt.mean()), dt):
-        v = np.diff(q, axis=0) / interval[:, None]
-        around = np.median(np.stack([v[k : v.shape[0] - 6 + k] for k in (0, 1, 2, 4, 5, 6)]), axis=0)
-        own = v[3:-3]
-        noise = 1.4826 * np.median(np.abs(own - around), axis=0)
-        weight = 1.0 / np.maximum(noise, 1e-6 * np.max(np.abs(v), axis=0)) ** 2
-        power = np.sum(weight * around**2, axis=1)
-        sure = power > PRECISE**2
-        if np.count_nonzero(sure) < FEWEST:
+    for interval in (mean,) if np.ptp(dt) < EVEN * mean[0] else (mean, dt):
+
+        def speeds(first: int, last: int, interval: Array = interval) -> tuple[Array, Array]:
+            """Return the speeds of some steps, and the medians of the six around them."""
+            v = np.diff(log.position[first : last + 7, moving], axis=0) / interval[first : last + 6, None]
+            return v[3:-3], _median_of_six([v[k : len(v) - 6 + k] for k in (0, 1, 2, 4, 5, 6)])
+
+        parts = [(first, min(first + STEPS, dt.size - 6)) for first in range(0, dt.size - 6, STEPS)]
+        some = [speeds(*part) for part in parts[:: max(dt.size // ENOUGH, 1)]]
+        noise = 1.4826 * np.median(np.concatenate([np.abs(own - around) for own, around in some]), axis=0)
+        fastest = np.max([np.max(np.abs(own), axis=0) for own, _ in some], axis=0)
+        weight = 1.0 / np.maximum(noise, 1e-6 * fastest) ** 2
+        counts = np.zeros(4, dtype=int)
+        for part in parts:
+            own, around = speeds(*part)
+            power = around**2 @ weight
+            sure = power > PRECISE**2
+            r = ((own * around) @ weight)[sure] / power[sure]
+            between = (np.abs(r - 1.5) < 0.15) | (np.abs(r - 0.5) < 0.15) | (r < -0.3) | (r > 4.5)
+            counts += [np.count_nonzero(x) for x in (sure, between, np.abs(r) < 0.2, np.abs(r - 2.0) < 0.2)]
+        known = int(counts[0])
+        if known < FEWEST:
             return []
-        r = np.sum(weight * own * around, axis=1)[sure] / power[sure]
-        known = int(np.count_nonzero(sure))
-        between = np.count_nonzero((np.abs(r - 1.5) < 0.15) | (np.abs(r - 0.5) < 0.15) | (r < -0.3) | (r > 4.5))
-        for lost, heap in ((1, np.abs(r - 2.0) < 0.2), (0, np.abs(r) < 0.2)):
-            count = float(np.count_nonzero(heap))
-            found[lost] = min(found[lost], count if count >= max(FEWEST_LOST, RARE * known) and count > 5 * between else 0.0)
+        for lost, before in found.items():
+            count = float(counts[2 + lost])
+            heap = count >= max(FEWEST_LOST, RARE * known) and count > 5 * counts[1]
+            found[lost] = min(before, count if heap else 0.0)
     findings = []
     for lost, times in found.items():
         if times:
@@ -379,6 +382,13 @@ def _lost_rows(piece: Segment, still: Mask) -> list[Finding]:
             severity = "error" if times >= HARMFUL * known else "warning"
             findings.append(Finding("lost_rows", "time", severity, text, times / known))
     return findings
+
+
+def _median_of_six(x: list[Array]) -> Array:
+    """Return the medians of six arrays by a network of comparisons, much faster than sorting few values many times."""
+    for i, j in ((0, 1), (2, 3), (4, 5), (0, 2), (1, 4), (3, 5), (0, 1), (2, 3), (4, 5), (1, 2), (3, 4), (2, 3)):
+        x[i], x[j] = np.minimum(x[i], x[j]), np.maximum(x[i], x[j])
+    return np.asarray(0.5 * (x[2] + x[3]))
 
 
 # ---------------------------------------------------------------------- the single checks
@@ -411,14 +421,13 @@ def _missing(log: Log) -> list[Finding]:
         values = getattr(log, name)
         if values is None:
             continue
-        for j, joint in enumerate(log.joints):
+        for j in np.flatnonzero(~np.isfinite(values).all(axis=0)):
             bad = ~np.isfinite(values[:, j])
-            if bad.any():
-                runs = np.flatnonzero(np.diff(np.concatenate([[0], bad.astype(np.int8), [0]]))).reshape(-1, 2)
-                longest = int(np.max(runs[:, 1] - runs[:, 0]))
-                text = f"{int(bad.sum())} of {bad.size} samples are missing, the longest run {longest} samples"
-                severity = "error" if bad.all() else "warning"
-                findings.append(Finding("nan", f"{name}:{joint}", severity, text, float(bad.mean())))
+            runs = np.flatnonzero(np.diff(np.concatenate([[0], bad.astype(np.int8), [0]]))).reshape(-1, 2)
+            longest = int(np.max(runs[:, 1] - runs[:, 0]))
+            text = f"{int(bad.sum())} of {bad.size} samples are missing, the longest run {longest} samples"
+            severity = "error" if bad.all() else "warning"
+            findings.append(Finding("nan", f"{name}:{log.joints[j]}", severity, text, float(bad.mean())))
     return findings
 
 
@@ -432,16 +441,19 @@ def _constant(channel: Channel) -> list[Finding]:
     findings = _frozen_position(channel.position, joint, shortest)
     if moves.sum() < shortest:
         return findings
-    for name, values, x in channel.measured("effort", "velocity"):
+    for name, values in channel.measured("effort", "velocity"):
+        x = values[moves]
         value, share = _mode(x)
         if share > DEAD:
             text = f"is exactly {value:g} on {share:.0%} of the samples where the joint moves; leave the channel out"
             findings.append(Finding("dead", f"{name}:{joint}", "error", text, share))
             continue
         start, length = _longest_run(values)
-        # A coarse channel repeats values anyway: the run must be far longer than its usual ones.
+        # A coarse channel repeats values anyway: the run must be far longer than its usual ones, and end with more than a step.
+        steps = np.abs(np.diff(values))
         usual = 1.0 / max(np.mean(x[1:] != x[:-1]), 1e-9)
-        inside = moves[start : start + length].mean() > 0.5
+        jumps = steps[start + length - 1 : start + length].sum() > 1.5 * np.min(steps[steps > 0.0], initial=np.inf)
+        inside = jumps and moves[start : start + length].mean() > 0.5
         if inside and length >= shortest and length > 20.0 * usual and values.min() < values[start] < values.max():
             text = f"keeps {values[start]:g} for {length} samples from sample {start} on while the joint moves"
             findings.append(Finding("stuck", f"{name}:{joint}", "warning", text, length / channel.rate))
@@ -454,7 +466,7 @@ def _held(channel: Channel) -> list[Finding]:
     Runs of a coarse channel depend on the speed, and its steps are one or two quanta.
     """
     findings = []
-    for name, values, _ in () if channel.still else channel.measured("position", "effort"):
+    for name, values in () if channel.still else channel.measured("position", "effort"):
         change = np.flatnonzero(values[1:] != values[:-1])
         if not FEWEST_RUNS <= change.size < values.size / 2.5:
             continue
@@ -487,8 +499,13 @@ def _frozen_position(q: Array, joint: str, shortest: int) -> list[Finding]:
 
 def _mode(x: Array) -> tuple[float, float]:
     """The value on more than half of the samples, if there is one, and its share: such a value is the median."""
-    value = float(np.median(x))
+    value = float(np.median(_spaced(x)))
     return value, float(np.mean(x == value))
+
+
+def _spaced(x: Array) -> Array:
+    """Rows of a long array, evenly spaced and at least `ENOUGH`; a short one as it is."""
+    return x[:: max(len(x) // ENOUGH, 1)]
 
 
 def _levels(x: Array, enough: int) -> int:
@@ -508,8 +525,8 @@ def _longest_run(values: Array) -> tuple[int, int]:
 def _saturated(channel: Channel) -> list[Finding]:
     """Efforts (and logged velocities) that pile up at exactly their largest or smallest value."""
     findings = []
-    for name, values, moving in channel.measured("effort", "velocity"):
-        x = moving[np.isfinite(moving)]
+    for name, values in channel.measured("effort", "velocity"):
+        x = values[channel.moves & np.isfinite(values)]
         if _levels(x, 20) < 20:
             continue
         for level, others, extreme in ((x.min(), np.inf, np.min), (x.max(), -np.inf, np.max)):
@@ -531,8 +548,8 @@ def _run_of(values: Array, level: float) -> int:
 def _quantised(channel: Channel) -> list[Finding]:
     """Channels with so few levels that the quantum matters."""
     findings = []
-    for name, _, x in channel.measured("position", "effort"):
-        fewest = {"position": 200, "effort": 50}[name]
+    for name, values in channel.measured("position", "effort"):
+        x, fewest = values[channel.moves], {"position": 200, "effort": 50}[name]
         if x.size > 4 * fewest and 1 < (levels := _levels(x, fewest)) < fewest and _mode(x)[1] <= DEAD:
             text = f"takes only {levels} different values over {x.size} moving samples; quantisation will be visible in the fit"
             severity = "warning" if name == "effort" and levels < COARSE else "info"
@@ -544,7 +561,8 @@ def _units(log: Log) -> list[Finding]:
     """Degrees, millimetres, rpm and encoder counts taken for SI."""
     findings = []
     for j, joint in enumerate(log.joints):
-        q = log.position[np.isfinite(log.position[:, j]), j]
+        q = np.ascontiguousarray(log.position[:, j])
+        q = q[np.isfinite(q)]
         largest = float(np.max(np.abs(q))) if q.size else 0.0
         channel = f"position:{joint}"
         if largest > 1e3 and np.all(q == np.round(q)):
@@ -651,9 +669,14 @@ def delay_between(first: Array, second: Array, rate: float) -> Delay | None:
     begin, end = np.maximum(-lags, 0), x.size - np.maximum(lags, 0)
     power = [np.concatenate([[0.0], np.cumsum(z * z)]) for z in (x, y)]
     norm = np.sqrt((power[0][end] - power[0][begin]) * (power[1][end + lags] - power[1][begin + lags]))
-    length = 1 << (x.size + y.size).bit_length()  # zeros behind the signals keep their ends apart
-    circular = np.fft.irfft(np.fft.rfft(y, length) * np.conj(np.fft.rfft(x, length)), length)
-    window = circular[lags] / np.maximum(norm, np.finfo(float).tiny)
+    product = np.zeros(lags.size)
+    beside = np.pad(y, reach)
+    block = max(ENOUGH, 8 * reach)
+    for at in range(0, x.size, block):
+        own, around = x[at : at + block], beside[at : at + block + 2 * reach]
+        length = 1 << (own.size + around.size).bit_length()  # zeros behind the signals keep their ends apart
+        product += np.fft.irfft(np.fft.rfft(around, length) * np.conj(np.fft.rfft(own, length)), length)[: lags.size]
+    window = product / np.maximum(norm, np.finfo(float).tiny)
     k = int(np.argmax(window))
     best = float(window[k])
     if best < 0.5 or k in (0, window.size - 1):

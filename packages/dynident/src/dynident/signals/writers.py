@@ -136,16 +136,13 @@ class McapWriter:
             schema = self.writer.register_schema(type_, "ros2msg", self.store.generate_msgdef(type_, ros_version=2)[0].encode())
             self.channels[type_] = self.writer.register_channel(topic, "cdr", schema)
 
-    def add(
-        self, stamp: int, state: Sequence[Sequence[float]], others: Mapping[str, Sequence[float]], arrived: int | None = None
-    ) -> None:
+    def add(self, stamp: int, state: Sequence[Sequence[float]], others: Mapping[str, Sequence[float]]) -> None:
         """Write one sample."""
-        when = stamp if arrived is None else arrived
-        self._put(_STATE, when, stamp, self.joints, *(np.asarray(row, dtype=np.float64) for row in state))
+        self._put(_STATE, stamp, self.joints, *(np.asarray(row, dtype=np.float64) for row in state))
         if others:
             value, names = self.store.types["control_msgs/msg/InterfaceValue"], list(others)
             each = [value(names, np.array(row, dtype=np.float64)) for row in zip(*others.values(), strict=True)]
-            self._put(_DYNAMIC, when, stamp, self.joints, each)
+            self._put(_DYNAMIC, stamp, self.joints, each)
         self.count = (self.count + 1) % (1 << 32)
 
     def add_trajectory(self, stamps: Sequence[int], rows: Array) -> None:
@@ -153,16 +150,16 @@ class McapWriter:
         point, none = self.store.types["trajectory_msgs/msg/JointTrajectoryPoint"], np.zeros(0)
         after = [self._time("Duration", stamp - stamps[0]) for stamp in stamps]
         points = [point(row, none, none, none, time) for row, time in zip(rows, after, strict=True)]
-        self._put(_TRAJECTORY, stamps[0], stamps[0], self.joints, points)
+        self._put(_TRAJECTORY, stamps[0], self.joints, points)
 
     def _time(self, kind: str, nanoseconds: int) -> Any:
         return self.store.types[f"builtin_interfaces/msg/{kind}"](nanoseconds // 10**9, nanoseconds % 10**9)
 
-    def _put(self, type_: str, when: int, stamp: int, *fields: Any) -> None:
+    def _put(self, type_: str, stamp: int, *fields: Any) -> None:
         """Write one message with a header."""
         header = self.store.types["std_msgs/msg/Header"](self._time("Time", stamp), "")
         data = self.store.serialize_cdr(self.store.types[type_](header, *fields), type_)
-        self.writer.add_message(self.channels[type_], when, bytes(data), stamp, self.count)
+        self.writer.add_message(self.channels[type_], stamp, bytes(data), stamp, self.count)
 
     def finish(self) -> None:
         """Complete the file."""

@@ -1,22 +1,17 @@
-"""What a run shows: tracking errors, and where the torque of the motors went; with their figures.
-
-ratio K_t i = mechanism (inertia, velocity, gravity, external, friction) + internal + drive (inertia, elastic, friction, loss)
-"""
+"""What a run shows: tracking errors, with their figure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynident.arrays import Array
 from dynident.errors import SimulationError
-from dynident.figures import BLUE, CURVES, INK, MUTED, ORANGE, WIDTH, extremes, finish, label, new_figure
-from dynident.mechanics.actuation import actuator_torques, preload
-from dynident.mechanics.dynamics import end_frame, inverse_dynamics, jacobian
-from dynident.mechanics.functions import Motion, at_rest, project, tree_motion
+from dynident.figures import BLUE, INK, MUTED, ORANGE, WIDTH, extremes, finish, label, new_figure
+from dynident.mechanics.dynamics import end_frame
+from dynident.mechanics.functions import Motion
 from dynident.mechanism.describe import effort_units
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
@@ -25,115 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dynident.simulate.record import Run, Truth
-    from dynident.simulate.robot import VirtualRobot
-
-MECHANISM = ("inertia", "velocity", "gravity", "external", "friction")
-PARTS = (*MECHANISM, "internal", "drive_inertia", "drive_elastic", "drive_friction", "drive_loss")
-
-
-@dataclass(frozen=True, eq=False)
-class TorqueSplit(Result):
-    """Torques at the actuator coordinates, part by part; their sum is what the motors gave."""
-
-    names: tuple[str, ...]  #: Actuators
-    t: Array  #: (N,), times [s]
-    #: (N, k), ``inertia`` (links), ``velocity`` (centrifugal and Coriolis), ``gravity``, ``external`` (disturbances and
-    #: wrenches, with the sign of the torque that holds them), ``friction`` (and springs) of the joints, ``internal``
-    #: (preload of a redundant robot, which moves nothing), ``drive_inertia`` (all masses of the drive, as if they moved with
-    #: rho), ``drive_elastic`` (what masses in front of elastic shafts need beside that, as they move differently),
-    #: ``drive_friction`` (of the rotors), ``drive_loss`` (efficiency of the gears) [N m, N]
-    parts: Mapping[str, Array]
-    total: Array  #: (N, k), motor torques behind the gears [N m, N]
-
-    @property
-    def mechanism(self) -> Array:
-        """What the mechanism asks of the drives, (N, k): all parts but the internal and the drives' own."""
-        return np.asarray(sum(self.parts[name] for name in MECHANISM))
-
-    @property
-    def rest(self) -> Array:
-        """Total less all parts, (N, k): rounding, and of a robot with loops the gap within which they are closed."""
-        return np.asarray(self.total - sum(self.parts.values()))
-
-    def rms(self) -> dict[str, Array]:
-        """Return the root mean square of every part, of the rest and of the total, (k,) each [N m, N]."""
-        every = {**self.parts, "rest": self.rest, "total": self.total}
-        return {name: np.sqrt(np.mean(values**2, axis=0)) for name, values in every.items()}
-
-    def plot(self, actuators: Sequence[str] | None = None) -> Figure:
-        """Draw the parts over time, one panel per actuator."""
-        return plot_torque_split(self, actuators)
-
-    def summary(self) -> str:
-        """Return the root mean square torques as a table, without the parts that are nothing. One line per actuator."""
-        table = {name: values for name, values in self.rms().items() if np.any(values) or name in ("rest", "total")}
-        lines = ["RMS torque [N m, N]  " + "  ".join(f"{name:>14s}" for name in table)]
-        for j, name in enumerate(self.names):
-            lines.append(f"{name:<20s} " + "  ".join(f"{values[j]:14.4g}" for values in table.values()))
-        return "\n".join(lines)
-
-
-def split_torques(robot: VirtualRobot, truth: Truth) -> TorqueSplit:
-    """Return where the torques of a run went."""
-    mechanism, motion = robot.mechanism, truth.motion
-    bodies, values = mechanism.tree.inertias.size, mechanism.parameters.values
-    rigid, rotors = values.copy(), values.copy()
-    rigid[bodies:] = 0.0
-    rotors[:bodies] = 0.0
-    rotors[bodies:] *= mechanism.rotor_columns
-    zero = np.zeros_like(motion.q)
-    held = inverse_dynamics(mechanism, at_rest(mechanism, motion.q), rigid)
-    pushed = inverse_dynamics(mechanism, Motion(motion.t, motion.q, zero, motion.a), rigid)
-    moving = inverse_dynamics(mechanism, Motion(motion.t, motion.q, motion.v, zero), rigid)
-    tree = tree_motion(mechanism, motion)
-    outside = np.zeros_like(motion.q)
-    for link, wrench in truth.wrenches.items():
-        outside = outside + np.einsum("sij,si->sj", jacobian(mechanism, motion.q, link), wrench)
-    forces = values.copy()
-    forces[: values.size - sum(len(force.names) for force in mechanism.forces)] = 0.0
-    outside = outside - inverse_dynamics(mechanism, motion, forces)  # springs and other force elements
-    generalised = {
-        "inertia": pushed - held,
-        "velocity": moving - held,
-        "gravity": held,
-        "external": -outside,
-        "friction": project(tree.G, truth.joint_friction),
-        "drive_inertia": inverse_dynamics(mechanism, motion, rotors),
-    }
-    parts = {name: actuator_torques(mechanism, motion.q, force) for name, force in generalised.items()}
-    ratio = np.array([drive.transmission.ratio for drive in robot.drives])
-    reflected = np.array([drive.reflected_inertia for drive in robot.drives])
-    N = mechanism.actuator_matrix[0]
-    rho_a = (tree.a if mechanism.loops else motion.a) @ N.T
-    total, rubbed = truth.motor_torque * ratio, truth.friction * ratio
-    rigid_drives = np.array([drive.rigid for drive in robot.drives])
-    before = np.array([drive.input_inertia for drive in robot.drives])
-    # What is left of the torque between rotor and gear, less what the masses there would need if they moved with rho.
-    twisted = total - rubbed - truth.gear_loss - truth.torques - ratio**2 * before * rho_a
-    parts["drive_elastic"] = np.where(rigid_drives, 0.0, twisted)
-    parts["drive_friction"], parts["drive_loss"] = rubbed, truth.gear_loss
-    own_inertia = rho_a * reflected
-    handed = total - rubbed - truth.gear_loss - own_inertia - parts["drive_elastic"] + truth.external
-    parts["internal"] = preload(mechanism, motion.q, handed)
-    parts["external"] = parts["external"] - truth.external
-    parts["drive_inertia"] = parts["drive_inertia"] + own_inertia
-    names = tuple(actuator.name for actuator in mechanism.actuators)
-    return TorqueSplit(names, truth.t, {name: parts[name] for name in PARTS}, total)
-
-
-PART_NAMES = {
-    "inertia": "inertia of links",
-    "velocity": "centrifugal, Coriolis",
-    "gravity": "gravity",
-    "external": "external",
-    "friction": "friction of joints",
-    "drive_inertia": "inertia of drives",
-    "internal": "internal preload",
-    "drive_elastic": "shafts of drives",
-    "drive_friction": "friction of drives",
-    "drive_loss": "losses of gears",
-}
+    from dynident.simulate.record import Run
 
 
 def plot_tracking(run: Run, coordinates: Sequence[str] | None = None) -> Figure:
@@ -176,41 +63,6 @@ def plot_tracking(run: Run, coordinates: Sequence[str] | None = None) -> Figure:
     handles, texts = ([*found[0][i], *found[1][i]] for i in (0, 1))
     figure.legend(handles, texts, loc="upper right", ncols=len(texts), frameon=False, fontsize=9, bbox_to_anchor=(0.99, 1.0))
     return figure
-
-
-def plot_torque_split(split: TorqueSplit, actuators: Sequence[str] | None = None) -> Figure:
-    """Draw where the motor torques went, over time and as RMS bars, one row per actuator."""
-    chosen = tuple(split.names if actuators is None else actuators)
-    unknown = [name for name in chosen if name not in split.names]
-    if unknown or not chosen:
-        raise SimulationError(f"cannot draw actuators {unknown or chosen}; there are {', '.join(split.names)}")
-    used = [name for name, values in split.parts.items() if np.max(np.abs(values), initial=0.0) > 0.0]
-    height = 2.1 * len(chosen) + 1.0
-    figure = new_figure(WIDTH, height)
-    edges = {"left": 0.075, "right": 0.985, "top": 1.0 - 0.55 / height, "bottom": 0.5 / height}
-    grid = figure.add_gridspec(len(chosen), 2, width_ratios=(3.0, 1.0), **edges, hspace=0.3, wspace=0.4)
-    rms, colours = split.rms(), [CURVES[i % len(CURVES)] for i in range(len(used))]
-    for row, name in enumerate(chosen):
-        j = split.names.index(name)
-        left, right = figure.add_subplot(grid[row, 0]), figure.add_subplot(grid[row, 1])
-        left.plot(*extremes(split.t, split.total[:, j]), color=INK, linewidth=1.3, label="motor, behind the gear")
-        titles = [PART_NAMES.get(part, part) for part in used]
-        for part, title, colour in zip(used, titles, colours, strict=True):
-            left.plot(*extremes(split.t, split.parts[part][:, j]), color=colour, linewidth=0.9, label=title)
-        right.barh(np.arange(len(used)), [rms[part][j] for part in used], color=colours, height=0.65)
-        right.set_yticks(np.arange(len(used)), titles)
-        right.invert_yaxis()
-        last = row == len(chosen) - 1
-        finish(left, "time [s]" if last else "", "[N m or N]", label(name, 60))
-        finish(right, "RMS [N m or N]" if last else "", "", "")
-        left.margins(x=0.0)
-        left.tick_params(labelbottom=last)
-    handles, names = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="upper center", ncols=4 if len(names) > 4 else len(names), frameon=False, fontsize=8.5)
-    return figure
-
-
-# ---- tracking --------------------------------------------------------------------------------------------------------
 
 
 def tool_of(mechanism: Mechanism, frame: str | None = None) -> str | None:

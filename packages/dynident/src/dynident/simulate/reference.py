@@ -18,7 +18,6 @@ from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -36,7 +35,6 @@ from dynident.control.feedforward import (
 from dynident.control.laws import PID, Cascade, ComputedTorque
 from dynident.control.task import TaskCascade, TaskComputedTorque, TaskPID, bound_space
 from dynident.errors import DynidentError, SimulationError, SimulationWarning, require, warn
-from dynident.files import read_json
 from dynident.graph.algebra import along, dot
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Function
@@ -45,14 +43,12 @@ from dynident.mechanics.closure import close_positions, close_rates
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import Motion, at_rest, cached, declared, entering, geometry_key, node_values, tree_motion
 from dynident.mechanism.mechanism import Mechanism
-from dynident.results import stored
+from dynident.results import load
 from dynident.simulate.layout import Field, Layout, Record, placed
 from dynident.trajectory.curves import Interpolated
-from dynident.trajectory.export import cycle_from_spec
 
 T = TypeVar("T")
 Curve = Callable[[Array], tuple[Array, Array, Array]]
-PLAN_FORMAT = "dynident-plan-1"  # of dynident.excitation.Plan, which is not imported here
 Signal = ArrayLike | Callable[[float], ArrayLike]
 
 
@@ -92,11 +88,17 @@ def reference_of(source: object, mechanism: Mechanism) -> Reference:
     elif isinstance(source, Motion):
         reference = _through(source)
     elif isinstance(source, str | os.PathLike):
-        reference = _from_plan_file(source, mechanism)
+        try:
+            plan = load(source)
+        except DynidentError as error:
+            raise SimulationError(
+                f"reference '{source}' cannot be read as a plan ({error}); make one with dynident excite"
+            ) from error
+        return reference_of(plan, mechanism)
     elif all(hasattr(source, name) for name in ("stages", "coordinates", "curve", "cycles")):
-        plan: Any = source  # a dynident.excitation.Plan, which is not imported here
-        kind = {"kind": "plan", "plan": plan.identity, "robot": plan.robot}
-        reference = _cycles(plan.curve, plan.coordinates, plan.cycles, plan.period, kind, mechanism)
+        found: Any = source  # a dynident.excitation.Plan, which is not imported here
+        kind = {"kind": "plan", "plan": found.identity, "robot": found.robot}
+        reference = _cycles(found.curve, found.coordinates, found.cycles, found.period, kind, mechanism)
     elif callable(source) and hasattr(source, "duration") and hasattr(source, "dof"):
         kind = {"kind": "curve", "curve": type(source).__name__}
         reference = Reference(source, float(source.duration), int(source.dof), kind)
@@ -120,24 +122,6 @@ def _through(motion: Motion) -> Reference:
     return Reference(curve.at, float(knots[-1]), motion.dof, {"kind": "motion", "samples": len(motion)}, knots)
 
 
-def _from_plan_file(path: str | os.PathLike[str], mechanism: Mechanism) -> Reference:
-    try:
-        data = read_json(path, "a plan")
-        if not isinstance(data, dict) or data.get("format") != PLAN_FORMAT:
-            raise SimulationError(f"reference '{path}' is not a plan; make one with dynident excite, or give a Motion")
-        curve, robot = cycle_from_spec(data), stored(data, "robot", str, "plan")
-        kind = {"kind": "plan", "plan": str(data.get("identity", "")), "robot": robot, "file": Path(path).name}
-        names, cycles = stored(data, "coordinates", list[str], "plan"), stored(data, "cycles", int, "plan")
-        period = stored(data, "period", float, "plan")
-    except SimulationError:
-        raise
-    except DynidentError as error:
-        raise SimulationError(
-            f"reference '{path}' cannot be read as a plan ({error}); make one with dynident excite"
-        ) from error
-    return _cycles(curve, names, cycles, period, kind, mechanism)
-
-
 def _cycles(
     curve: Any, names: Sequence[str], cycles: int, period: float, kind: dict[str, Any], mechanism: Mechanism
 ) -> Reference:
@@ -149,7 +133,7 @@ def _cycles(
         )
     if kind["robot"] != mechanism.name:  # names of joints alone do not tell two arms apart
         warn(
-            f"the plan was made for robot '{kind['robot']}' and runs on '{mechanism.name}', whose limits it may not keep; "
+            f"the plan was made for robot '{kind['robot']}' but runs on '{mechanism.name}', whose limits it may violate; "
             "check it, or make a plan for this robot",
             SimulationWarning,
         )
@@ -254,7 +238,8 @@ class ModelColumns(NamedTuple):
         ok = np.ones((len(table), 1))
         width = len(code.function.outputs["row"])
         code(len(table), {**arrays, **self.numbers, "row": table[:, self.first : self.first + width], "ok": ok})
-        refuse_singular(~(ok[:, 0] > 0.0))
+        if not ok.min() > 0.0:
+            refuse_singular(~(ok[:, 0] > 0.0))
 
 
 class Columns(NamedTuple):

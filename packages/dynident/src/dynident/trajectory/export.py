@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from dynident.arrays import Array
-from dynident.checks import choice, whole
+from dynident.checks import choice
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
 from dynident.mechanics.functions import Motion
 from dynident.results import stored, stored_fields
 from dynident.trajectory.curves import BSpline, Curve, Family, Fourier, Interpolated, Multisine, Trajectory, sample
-from dynident.trajectory.joins import Bridge, Joined, Lead, Slowed, cycle
+from dynident.trajectory.joins import Bridge, Joined, Lead, Slowed
 from dynident.trajectory.profiles import Move, Moves, Strokes
 
 
@@ -133,7 +133,7 @@ def from_spec(data: Mapping[str, Any], depth: int = 0) -> Curve:
     if not isinstance(data, Mapping):
         raise DynidentError(f"a motion is described by a table, not by {type(data).__name__}")
     if depth > DEPTH:
-        raise DynidentError("motions are nested too deeply; give one of a plan")
+        raise DynidentError("motions are nested too deeply; give a motion of a plan")
     kind = choice("motion kind", data.get("kind"), SPECS)
     given = {name: stored(data, name, hint, f"motion of kind '{kind}'") for name, hint in SPECS[kind].items()}
     match kind:
@@ -163,16 +163,3 @@ def bound_from_spec(data: Mapping[str, Any], key: str) -> Array:
     none = -np.inf if key == "lower" else np.inf
     values = stored(data, key, list[float | None], "plan")
     return np.array([none if x is None else x for x in values])
-
-
-def cycle_from_spec(data: Mapping[str, Any]) -> Joined:
-    """Return one cycle of a plan's plain data, as `dynident.excitation.Plan.curve` does, for subpackages below that one."""
-    stages = stored(data, "stages", list[Mapping[str, Any]], "plan")
-    motions = [from_spec(stored(stage, "motion", Mapping[str, Any], "stage")) for stage in stages]
-    counts = [
-        whole("repetitions of a stage", stored(stage, "repetitions", int, "stage"), least=1, most=REPETITIONS)
-        for stage in stages
-    ]
-    speed, acceleration, home = (bound_from_spec(data, key) for key in ("speed", "acceleration", "home"))
-    bounds = {key: bound_from_spec(data, key) for key in ("lower", "upper", "jerk") if data.get(key) is not None}
-    return cycle(list(zip(motions, counts, strict=True)), speed, acceleration, home, **bounds)

@@ -4,9 +4,7 @@ from .comparison import standard_estimators as standard_estimators
 from .diagnosis.inspection import Inspection as Inspection
 from .diagnosis.inspection import inspect as inspect
 from .holdout import CrossValidation as CrossValidation
-from .holdout import HoldOut as HoldOut
 from .holdout import cross_validate as cross_validate
-from .holdout import hold_out as hold_out
 from .holdout import split as split
 from .holdout import time_blocks as time_blocks
 from .verdict import Check as Check

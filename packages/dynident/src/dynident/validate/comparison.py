@@ -15,11 +15,9 @@ from dynident.errors import DynidentError, DynidentWarning, require
 from dynident.identify.base import base_parameters
 from dynident.identify.estimators.bias import LeastSquaresBias, least_squares_bias
 from dynident.identify.estimators.direct import DIDIM, simulated_instruments
-from dynident.identify.estimators.entropic import Entropic
 from dynident.identify.estimators.gls import GLS
 from dynident.identify.estimators.instrumental import IV
 from dynident.identify.estimators.least_squares import OLS, WLS, fit_of
-from dynident.identify.estimators.likelihood import ML
 from dynident.identify.estimators.map import MAP
 from dynident.identify.estimators.output_error import OutputError
 from dynident.identify.estimators.robust import IRLS
@@ -52,28 +50,14 @@ class ComparisonRow(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Result):
-    """All estimators on the same logs.
+    """All estimators on the same logs."""
 
-    Parameters
-    ----------
-    robot : str
-        Its name.
-    logs, held_out : tuple of str
-        Logs of the fits, and those of the errors.
-    rows : tuple of ComparisonRow
-        One per estimator.
-    bias : LeastSquaresBias
-        Whether least squares is biased.
-    description : float
-        Held-out error of the description as it was given.
-    """
-
-    robot: str
-    logs: tuple[str, ...]
-    held_out: tuple[str, ...]
-    rows: tuple[ComparisonRow, ...]
-    bias: LeastSquaresBias
-    description: float
+    robot: str  #: Its name
+    logs: tuple[str, ...]  #: Logs of the fits
+    held_out: tuple[str, ...]  #: Logs of the errors
+    rows: tuple[ComparisonRow, ...]  #: One per estimator
+    bias: LeastSquaresBias  #: Whether least squares is biased
+    description: float  #: Held-out error of the description as it was given
 
     def __getitem__(self, name: str) -> ComparisonRow:
         """Return the row of an estimator."""
@@ -154,8 +138,6 @@ def standard_estimators(evidence: Regression, period: float | None = None, loop:
         "IRLS Huber": IRLS(),
         "IRLS Tukey": IRLS(loss="tukey"),
         "TLS": TLS(),
-        "ML": ML(),
-        "Entropic": Entropic(),
     }
     if all(part.reference is not None for part in evidence.stretches):
         found["IV reference"] = IV()

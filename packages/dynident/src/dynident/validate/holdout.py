@@ -15,12 +15,10 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.figures import BLUE, ORANGE, one_axes
 from dynident.identify.base import base_parameters
-from dynident.identify.estimators.least_squares import OLS, WLS, fit_of
+from dynident.identify.estimators.least_squares import OLS, WLS
 from dynident.identify.estimators.map import MAP
-from dynident.identify.fit import Fit
 from dynident.identify.regression.logs import match
 from dynident.identify.regression.regression import Regression
-from dynident.identify.score import Score
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import gathered
 from dynident.results import Result
@@ -29,30 +27,6 @@ from dynident.signals.preparation import prepare
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-@dataclass(frozen=True, eq=False)
-class HoldOut(Result):
-    """A fit and its score on the part of the log it never saw.
-
-    Parameters
-    ----------
-    fit : Fit
-        Model fitted to the first part.
-    score : Score
-        Its score on the last part.
-    """
-
-    fit: Fit
-    score: Score
-
-    def summary(self) -> str:
-        """Return fit and score as text."""
-        return f"{self.fit.summary()}\n{self.score.summary()}"
-
-    def plot(self) -> Figure:
-        """Draw measured and predicted efforts of the part that the fit never saw."""
-        return self.score.plot()  # type: ignore[no-any-return]
 
 
 def split(log: Log, fraction: float = 2.0 / 3.0, gap: float = 0.0) -> tuple[Log, Log]:
@@ -68,56 +42,14 @@ def split(log: Log, fraction: float = 2.0 / 3.0, gap: float = 0.0) -> tuple[Log,
     return log.rows(0, cut), log.rows(resume, len(log))
 
 
-def hold_out(
-    mechanism: Mechanism,
-    log: Log,
-    fraction: float = 2.0 / 3.0,
-    gap: float = 0.0,
-    estimator: MAP | OLS | WLS | None = None,
-    **options: Any,
-) -> HoldOut:
-    """Return the fit to the first part of a log, and its score on the rest.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The robot.
-    log : Log
-        What was measured.
-    fraction : float
-        Share of the log, by time, that is fitted.
-    gap : float
-        Time between both parts [s].
-    estimator : estimator, optional
-        `MAP()` when omitted.
-    **options
-        Options of `dynident.signals.prepare`.
-    """
-    first, last = split(log, fraction, gap)
-    fit = fit_of(MAP() if estimator is None else estimator, Regression.from_logs(mechanism, [first], **options))
-    return HoldOut(fit, fit.score(last))
-
-
 @dataclass(frozen=True, eq=False)
 class CrossValidation(Result):
-    """Held-out errors of every block.
+    """Held-out errors of every block."""
 
-    Parameters
-    ----------
-    joints : tuple of str
-        Joints compared.
-    relative : ndarray, (folds,)
-        ||e|| / ||tau|| of each block under the model fitted to all others.
-    rmse : ndarray, (folds, n)
-        RMSE per block and joint [N m or N].
-    overall : float
-        ||e|| / ||tau|| over all blocks together.
-    """
-
-    joints: tuple[str, ...]
-    relative: Array
-    rmse: Array
-    overall: float
+    joints: tuple[str, ...]  #: Joints compared
+    relative: Array  #: (folds,), ||e|| / ||tau|| of each block under the model fitted to all others
+    rmse: Array  #: (folds, n), RMSE per block and joint [N m or N]
+    overall: float  #: ||e|| / ||tau|| over all blocks together
 
     def summary(self) -> str:
         """Return the errors as text. One line."""

@@ -79,25 +79,13 @@ NEXT = {
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was checked.
+    """One thing that was checked."""
 
-    Parameters
-    ----------
-    name : str
-        Short name.
-    ok : bool
-        True when the limit is met.
-    value, limit : float
-        Number and limit.
-    sentence : str
-        The finding in words.
-    """
-
-    name: str
-    ok: bool
-    value: float
-    limit: float
-    sentence: str
+    name: str  #: Short name
+    ok: bool  #: True when the limit is met
+    value: float  #: Number
+    limit: float  #: Its limit
+    sentence: str  #: The finding in words
     derived: ClassVar[tuple[str, ...]] = ("next_step",)
 
     @property
@@ -117,32 +105,15 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class Verdict(Tabular, Result):
-    """All checks of a fit.
+    """All checks of a fit."""
 
-    Parameters
-    ----------
-    robot : str
-        Name of the robot.
-    validated : bool
-        True when at least one held-out log of a motion that was not trained was scored.
-    checks : tuple of Check
-        What was checked.
-    scores : tuple of dict
-        Metrics of every scored log.
-    findings : tuple of Finding
-        Faults of the training logs and warnings about them, the likeliest cause first.
-    accepted : tuple of str
-        Codes of findings that the user accepts.
-    noise_floor : float, optional
-        Noise of the training efforts over these, in the band of the fit, where the logs show it.
-    """
-
-    robot: str
-    validated: bool
-    checks: tuple[Check, ...]
-    scores: tuple[dict[str, Any], ...]
-    findings: tuple[Finding, ...] = ()
-    accepted: tuple[str, ...] = ()
+    robot: str  #: Name of the robot
+    validated: bool  #: True when at least one held-out log of a motion that was not trained was scored
+    checks: tuple[Check, ...]  #: What was checked
+    scores: tuple[dict[str, Any], ...]  #: Metrics of every scored log
+    findings: tuple[Finding, ...] = ()  #: Faults of the training logs and warnings about them, the likeliest cause first
+    accepted: tuple[str, ...] = ()  #: Codes of findings that the user accepts
+    #: Noise of the training efforts over these, in the band of the fit, where the logs show it
     noise_floor: float | None = None
     derived: ClassVar[tuple[str, ...]] = ("ok",)
 
@@ -612,7 +583,7 @@ def feeding_joints(fit: Fit) -> tuple[Finding, ...]:
         f"friction of {', '.join(found)} feeds energy significantly: efforts or positions of "
         f"{'these joints look' if len(found) > 1 else 'this joint look'} inverted (gain=-1), or one is late"
     )
-    return (Finding("feeding", ",".join(f"effort:{joint}" for joint in found), "error", said),)
+    return (Finding("sign", ",".join(f"effort:{joint}" for joint in found), "error", said),)
 
 
 def feeding_laws(fit: Fit, doubt: float) -> list[str]:

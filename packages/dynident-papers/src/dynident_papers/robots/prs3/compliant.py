@@ -72,8 +72,7 @@ def _leg() -> Array:
 
 
 _TOP = np.linalg.inv(np.diag(1.0 / _SPHERICAL) + _leg())
-# E = |W d|^2 / 2 of one leg: revolute flexure, then spherical flexure with the leg.
-_WEIGHTS = (np.diag(np.sqrt(_REVOLUTE)), np.linalg.cholesky(_TOP).T)
+_ACROSS = np.array([1.0, 0.0, 0.0, 0.0, 1.0, 1.0])  # directions of the revolute flexure that lie across its leg
 _HOME = _leg_frames(np.full((1, 3), ALPHA_0))[0]  # [m n l] of the legs
 _STEP = 1e-6
 
@@ -86,10 +85,15 @@ class CompliantPose(NamedTuple):
     moments: Array  # Largest bending moments of the revolute and the spherical flexure of each leg [N m]
 
 
-def compliant_pose(s: ArrayLike, linear: bool = False) -> CompliantPose:
-    """Return where the platform rests when its flexures give way in all directions."""
+def compliant_pose(s: ArrayLike, linear: bool = False, across: float = 1.0) -> CompliantPose:
+    """Return where the platform rests when its flexures give way in all directions.
+
+    `across` is a factor of the stiffness of the revolute flexures across their legs, which the paper does not print.
+    """
     (sliders,) = samples_of(3, s=s)
-    rows = [_solve(one, linear) for one in sliders]
+    # E = |W d|^2 / 2 of one leg: revolute flexure, then spherical flexure with the leg.
+    weights = np.stack([np.diag(np.sqrt(_REVOLUTE * across**_ACROSS)), np.linalg.cholesky(_TOP).T])
+    rows = [_solve(one, linear, weights) for one in sliders]
     return CompliantPose(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
@@ -123,9 +127,7 @@ def _strain(x: Array, s: Array) -> Array:
     return out
 
 
-def _solve(s: Array, linear: bool) -> tuple[Array, Array, Array]:
-    weights = np.stack(_WEIGHTS)
-
+def _solve(s: Array, linear: bool, weights: Array) -> tuple[Array, Array, Array]:
     def left(x: Array, sliders: Array) -> Array:
         return np.asarray(np.einsum("fij,lfj->lfi", weights, _strain(x, sliders)).ravel(), dtype=np.float64)
 

@@ -13,7 +13,6 @@ import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.friction.terms import JointTerm, term_of
 from dynident.identify.regression.factor import Solution
 from dynident.identify.regression.logs import differentiated, robot_motion
 from dynident.identify.regression.regression import Regression, Stretch, rows_along
@@ -170,7 +169,6 @@ def coloured_covariance(evidence: Regression, solution: Solution, sigma: Array, 
 
 
 DRAWS = 3
-LEAST = 1e-2  # part of the residual variance that is noise of efforts at least
 EDGE = 3.0  # periods of the cut-off before the first sample, so that the filter has forgotten its beginning
 
 
@@ -218,29 +216,3 @@ def noise_bias(regression: Regression, solution: Solution, sigma: Array, noise: 
     force = (NC @ solution.beta)[kept] / size
     bias[kept] = -np.linalg.lstsq(scaled, force, rcond=None)[0] / size
     return bias, np.array(share)
-
-
-def effort_share(regression: Regression, beta: Array) -> Array:
-    """Return the part of each group's residual variance, (groups,), that noise of the positions leaves to that of efforts.
-
-    Where a joint turns round, noise changes the sign of dry friction. That is no small error of a row, and stays with efforts.
-    """
-    smooth, share = np.where(jumping(regression), 0.0, beta), []
-    for group, C in zip(regression.groups, row_noise(regression), strict=True):
-        own = smooth[group.columns]
-        share.append(group.count * float(own @ C @ own) / max(group.residual(beta), 1e-300))
-    return np.clip(1.0 - np.array(share), LEAST, 1.0)
-
-
-def jumping(regression: Regression) -> NDArray[np.bool_]:
-    """Return which base parameters (b,) are factors of a friction that jumps at standstill."""
-    robot = regression.mechanism
-    laws = {own.name for own in robot.own_columns if own.coordinate}
-    names = [robot.parameters.names[c] for c in regression.base.columns]
-    return np.array([name in laws or ((t := term_of(name)) is not None and _jumps(t)) for name in names], dtype=bool)
-
-
-def _jumps(term: JointTerm) -> bool:
-    """Return whether a joint term has another value on the other side of standstill."""
-    still, sides = np.zeros(2), np.array([-1e-9, 1e-9])
-    return bool(np.ptp(term.column(still, sides, still)) > 1e-6)

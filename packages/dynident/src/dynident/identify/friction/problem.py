@@ -14,7 +14,7 @@ bodies are shared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -396,9 +396,7 @@ def shape_bounds(laws: Sequence[FrictionLaw], velocities: Sequence[Array], names
             continue
         speed = float(np.max(np.abs(v), initial=0.0))
         if speed == 0.0:
-            raise IdentificationError(
-                f"joint '{name}' never moves, so the shape of its friction cannot be seen; leave its law out"
-            )
+            raise IdentificationError(f"joint '{name}' never moves, so its friction law cannot be fitted; omit it")
         slow = float(np.quantile(np.abs(v[v != 0.0]), SLOWEST))
         (low, high), (_, resolved) = law.shape_range(speed).T, law.shape_range(slow).T
         parts.append(np.stack([np.where((low > 0.0) & (resolved < high), np.maximum(low, resolved), low), high], axis=1))
@@ -434,39 +432,20 @@ CACHE = 256e6
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """A uniformly sampled motion of a robot with its efforts, as `fit_friction` takes it.
+    """A uniformly sampled motion of a robot with its efforts, as `fit_friction` takes it."""
 
-    Parameters
-    ----------
-    motion : Motion
-        Motion of N samples.
-    effort : array (N, k)
-        Efforts of the joints; motor torques of a robot with loops [N m or N].
-    decimator : Decimator
-        Low-pass and decimation of the rows; none by default.
-    skip : tuple of str
-        Joints whose efforts are not used.
-    moving : array of bool (N, k), optional
-        Samples in which each joint moves; rows of others are not used.
-    temperature : array (N, k), optional
-        Temperatures [degree Celsius], for laws that depend on them.
-    load : array (N, k), optional
-        Torques of the bodies on the joints, for laws that depend on them; by the model of a fit without laws when omitted.
-    logged : array (N, k), optional
-        Efforts before any filter, which show where they were limited.
-    stretches : int, optional
-        Number of stretches of time whose data are kept apart.
-    """
-
-    motion: Motion
-    effort: Array
+    motion: Motion  #: Motion of N samples
+    effort: Array  #: (N, k), efforts of the joints; motor torques of a robot with loops [N m or N]
+    #: Low-pass and decimation of the rows; none by default
     decimator: Decimator = field(default_factory=lambda: Decimator(1, 1.0))
-    skip: tuple[str, ...] = ()
-    moving: NDArray[np.bool_] | None = None
-    temperature: Array | None = None
+    skip: tuple[str, ...] = ()  #: Joints whose efforts are not used
+    moving: NDArray[np.bool_] | None = None  #: (N, k), samples in which each joint moves; rows of others are not used
+    temperature: Array | None = None  #: (N, k), temperatures [degree Celsius], for laws that depend on them
+    #: (N, k), torques of the bodies on the joints, for laws that depend on them; by the model of a fit without laws when
+    #: omitted
     load: Array | None = None
-    stretches: int | None = None
-    logged: Array | None = None
+    stretches: int | None = None  #: Number of stretches of time whose data are kept apart
+    logged: Array | None = None  #: (N, k), efforts before any filter, which show where they were limited
 
     def compressed(self, rows: Rows, base: BaseParameters) -> tuple[Regression, dict[str, list[float]]]:
         """Return its regression data, and the residuals at rest."""
@@ -651,6 +630,7 @@ class _Tile:
         self.motion, self.effort, self.signals = recording.motion[span], recording.effort[span], signals
         self.start, self.first = start, span.start
         self._fixed: Array | None = None
+        self._last: tuple[Hashable, list[Array]] = None, []
 
     @cached_property
     def _arrays(self) -> dict[str, Array]:
@@ -675,6 +655,14 @@ class _Tile:
         return found
 
     def __call__(self, eta: Array, step: int, groups: Sequence[int]) -> list[Array]:
+        if not self.keep:
+            return self._blocks(eta, step, groups)
+        asked = eta.tobytes(), step, tuple(groups)  # again for every part of the data that is held out
+        if asked != self._last[0]:
+            self._last = asked, self._blocks(eta, step, groups)
+        return self._last[1]
+
+    def _blocks(self, eta: Array, step: int, groups: Sequence[int]) -> list[Array]:
         of, code = self.of, self.of.code
         wanted = [of.used[g] for g in groups]
         whole = self.decimator.factor == 1
@@ -755,8 +743,8 @@ def direction_note(name: str, v: Array) -> list[Finding]:
         return []
     way = "no" if max(forward, backward) < DRIVEN else "one"
     text = (
-        f"joint '{name}' moved in {way} direction ({100 * forward:.1f} % of the samples forward, {100 * backward:.1f} % "
-        "backward): its Coulomb friction cannot be distinguished from an offset or gravity; move it in both directions"
+        f"joint '{name}' moved in {way} direction ({100 * forward:.1f} % forward, {100 * backward:.1f} % backward): Coulomb "
+        "friction is not separable from an offset; move it in both directions"
     )
     return [note("one_direction", text, "warning", f"position:{name}")]
 
@@ -775,6 +763,6 @@ def limited(effort: Array) -> NDArray[np.bool_]:
 
 def limit_note(name: str, cut: NDArray[np.bool_], used: bool) -> Finding:
     """Say what was done about a saturated effort."""
-    what = "they bias the fit: cut them from the log" if used else "they were left out"
+    what = "they bias the fit: remove them from the log" if used else "they were left out"
     text = f"effort of joint '{name}' is saturated in {int(cut.sum())} samples ({100 * cut.mean():.1f} %); {what}"
     return note("saturated", text, "warning", f"effort:{name}")

@@ -39,27 +39,13 @@ STEP = 1e-4  # of an effort, for the derivative of a fit by a gain
 
 @dataclass(frozen=True, eq=False)
 class DriveGains(Result):
-    """Drive gains, relative to those that the logs were read with.
+    """Drive gains, relative to those that the logs were read with."""
 
-    Parameters
-    ----------
-    joints : tuple of str
-        Joints with efforts.
-    factors : ndarray, (n,)
-        True over nominal gain.
-    covariance : ndarray, (n, n)
-        Covariance of the factors.
-    values : ndarray, (b,)
-        Base parameters of the robot with its load, efforts by the true gains.
-    sigma : ndarray, (n,)
-        Residual of every joint, by its nominal gain [N m or N].
-    """
-
-    joints: tuple[str, ...]
-    factors: Array
-    covariance: Array
-    values: Array
-    sigma: Array
+    joints: tuple[str, ...]  #: Joints with efforts
+    factors: Array  #: (n,), true over nominal gain
+    covariance: Array  #: (n, n), covariance of the factors
+    values: Array  #: (b,), base parameters of the robot with its load, efforts by the true gains
+    sigma: Array  #: (n,), residual of every joint, by its nominal gain [N m or N]
     derived = ("std", "plausible", "findings")
 
     @property
@@ -221,7 +207,7 @@ def _one_motor_each(robot: Mechanism) -> None:
     mixed = [motor.name for motor in robot.actuators if len(motor.coupling) != 1]
     if robot.loops or mixed or len(robot.actuators) != robot.dof:
         raise IdentificationError(
-            f"robot '{robot.name}' does not have one motor per joint, so a joint's effort is not of one gain; give the gains"
+            f"robot '{robot.name}' does not have one motor per joint, so gains cannot be estimated; give them"
         )
 
 

@@ -26,48 +26,25 @@ UPPER = ([0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2])  # Ixx Ixy Ixz Iyy Iyz Izz
 
 @dataclass(frozen=True, eq=False)
 class Payload(Result):
-    """An identified load.
+    """An identified load."""
 
-    Parameters
-    ----------
-    parameters : ndarray, (10,)
-        ``m mx my mz Ixx Ixy Ixz Iyy Iyz Izz`` in the frame of the link that carries it, inertia about its origin; NaN where
-        the data show none of it, or only its sum with others.
-    covariance : ndarray, (10, 10)
-        Their covariance, NaN alike.
-    names, values, std : tuple of str, ndarray (k,), ndarray (k,)
-        Base parameters of the load as they were estimated, and their standard deviations.
-    frame : str
-        The link.
-    reach : float
-        Largest plausible distance of the centre of mass from that frame [m].
-    heaviest : float
-        Largest plausible mass [kg].
-    bias, bias_std : ndarray (6,), optional
-        Offset of a wrist sensor, force and moment [N, N m], and its standard deviation; NaN where poses do not tell it from
-        the load.
-    gravity, gravity_std : ndarray (3,), float, optional
-        Gravity in the base frame, where it was estimated [m/s^2], and the standard deviation of its direction [rad].
-    notes : tuple of str
-        How it was found.
-    doubts : tuple of str
-        What the data themselves speak against, such as a base that is not level.
-    """
-
+    #: (10,), ``m mx my mz Ixx Ixy Ixz Iyy Iyz Izz`` in the frame of the link that carries it, inertia about its origin; NaN
+    #: where the data show none of it, or only its sum with others
     parameters: Array
-    covariance: Array
-    names: tuple[str, ...] = ()
-    values: Array = field(default_factory=lambda: np.zeros(0))
-    std: Array = field(default_factory=lambda: np.zeros(0))
-    frame: str = ""
-    reach: float = np.inf
+    covariance: Array  #: (10, 10), their covariance, NaN alike
+    names: tuple[str, ...] = ()  #: Base parameters of the load as they were estimated
+    values: Array = field(default_factory=lambda: np.zeros(0))  #: (k,), their values
+    std: Array = field(default_factory=lambda: np.zeros(0))  #: (k,), their standard deviations
+    frame: str = ""  #: The link
+    reach: float = np.inf  #: Largest plausible distance of the centre of mass from that frame [m]
+    #: (6,), offset of a wrist sensor, force and moment [N, N m]; NaN where poses do not tell it from the load
     bias: Array | None = None
-    bias_std: Array | None = None
-    gravity: Array | None = None
-    gravity_std: float | None = None
-    notes: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
-    heaviest: float = np.inf
+    bias_std: Array | None = None  #: (6,), its standard deviation
+    gravity: Array | None = None  #: (3,), gravity in the base frame, where it was estimated [m/s^2]
+    gravity_std: float | None = None  #: Standard deviation of its direction [rad]
+    notes: tuple[str, ...] = ()  #: How it was found
+    doubts: tuple[str, ...] = ()  #: What the data themselves speak against, such as a base that is not level
+    heaviest: float = np.inf  #: Largest plausible mass [kg]
     derived = ("mass", "mass_std", "com", "com_std", "inertia", "inertia_std", "plausible", "findings", "conventions")
 
     @property
@@ -136,14 +113,14 @@ class Payload(Result):
         found = []
         mass = f"{self.mass:.4g} +- {self.mass_std:.2g} kg"
         if not np.isfinite(self.mass):
-            found.append("its mass is not seen in these data: turn the load against gravity, or accelerate it")
+            found.append("its mass is not determined by these data; rotate the load against gravity, or accelerate it")
         elif self.mass <= -CLEAR * self.mass_std:
             found.append(
-                f"its mass is {mass}, and no load has such a mass: were runs without and with it exchanged, or is the sign of "
-                "efforts or forces turned round?"
+                f"its mass is {mass}, which is impossible; check that loaded and unloaded runs are not exchanged, and the "
+                "sign of the efforts"
             )
         elif self.mass < CLEAR * self.mass_std:
-            found.append(f"no load is seen: its mass of {mass} is not clearly above zero")
+            found.append(f"no load is detected: its mass of {mass} is not significantly above zero")
         elif self.mass - CLEAR * self.mass_std > self.heaviest:
             found.append(f"its mass of {mass} is above the {self.heaviest:.4g} kg that are plausible (heaviest=)")
         found += self._far()
@@ -167,7 +144,10 @@ class Payload(Result):
             axis for axis, std in zip("xyz", self.com_std, strict=True) if np.isfinite(std) and CLEAR * std > LOOSE * self.reach
         ]
         if loose:
-            return [f"its centre of mass is known to +- {spread:.2g} m only ({', '.join(loose)}): turn and swing the load more"]
+            return [
+                f"its centre of mass is known to only +- {spread:.2g} m ({', '.join(loose)}); rotate and accelerate the "
+                "load more"
+            ]
         return []
 
     @property

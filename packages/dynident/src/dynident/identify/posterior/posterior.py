@@ -63,32 +63,21 @@ BEYOND = 1e9  # no mass [kg] and no distance [m] of a robot
 class Knowledge:
     """What is known about the bodies beside their description.
 
-    Parameters
-    ----------
-    masses : mapping of str to float or (float, float)
-        Weighed masses by body [kg], with their standard deviation where it is not negligible.
-    total_mass : float or (float, float), optional
-        Mass of all moving bodies together [kg].
-    centres : mapping of str to sequence of 3 floats
-        Centres of mass in the link frame [m]; known to a millimetre.
-    without : sequence of str
-        Bodies that have no parameters of their own: too light, or part of another one.
-    population : Population, optional
-        What other robots of the type have shown: a far better prior for a robot with little data than its description.
-    terms : mapping of str to float
-        Numbers of joint terms and friction laws before these data, by parameter, where the robot holds later ones.
-
     Examples
     --------
     >>> Knowledge(masses={"forearm": (3.2, 0.05)}, without=("cable",)).without
     ('cable',)
     """
 
+    #: Weighed masses by body [kg], with their standard deviation where it is not negligible
     masses: Mapping[str, Value] = field(default_factory=dict)
-    total_mass: Value | None = None
+    total_mass: Value | None = None  #: Mass of all moving bodies together [kg]
+    #: Centres of mass in the link frame [m]; known to a millimetre
     centres: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    without: Sequence[str] = ()
+    without: Sequence[str] = ()  #: Bodies that have no parameters of their own: too light, or part of another one
+    #: What other robots of the type have shown: a far better prior for a robot with little data than its description
     population: Population | None = None
+    #: Numbers of joint terms and friction laws before these data, by parameter, where the robot holds later ones
     terms: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -280,29 +269,14 @@ class Population(Result):
     """Base parameters of robots of one type: mean and spread.
 
     `dynident_lab.fleet.identify` finds it; ``MAP(known=Knowledge(population=...))`` uses it for a robot with little data.
-
-    Parameters
-    ----------
-    robot : str
-        Name of the type.
-    names : tuple of str, length b
-        Base parameters.
-    mean : ndarray, (b,)
-        Those of the nominal robot.
-    covariance : ndarray, (b, b)
-        Covariance of a new robot's parameters about the mean.
-    robots : int
-        Number of robots it rests on.
-    fingerprint : ndarray
-        What tells the robot's geometry (`BaseParameters.fingerprint`).
     """
 
-    robot: str
-    names: tuple[str, ...]
-    mean: Array
-    covariance: Array
-    robots: int
-    fingerprint: Array
+    robot: str  #: Name of the type
+    names: tuple[str, ...]  #: Base parameters
+    mean: Array  #: (b,), those of the nominal robot
+    covariance: Array  #: (b, b), covariance of a new robot's parameters about the mean
+    robots: int  #: Number of robots it rests on
+    fingerprint: Array  #: What tells the robot's geometry (`BaseParameters.fingerprint`)
 
     @property
     def spread(self) -> Array:
@@ -320,8 +294,8 @@ class Population(Result):
         """Return the prior as rows of unit deviation about the standard parameters."""
         if base.names != self.names or not base.fits(self.fingerprint):
             raise IdentificationError(
-                f"the population is of robot '{self.robot}' with {len(self.names)} base parameters, which is another robot "
-                f"than '{base.mechanism.name}' (joints, geometry, gravity or terms differ); use that of the same type"
+                f"the population of robot '{self.robot}' ({len(self.names)} base parameters) does not match robot "
+                f"'{base.mechanism.name}'; use the population of the same type"
             )
         size = np.where(self.spread > 0.0, self.spread, 1.0)
         values, vectors = np.linalg.eigh(self.covariance / np.outer(size, size))

@@ -73,39 +73,25 @@ class Regression:
 
     Everything that least squares needs, whatever the weights, without the samples. Merging logs is adding Regressions.
 
-    Parameters
-    ----------
-    base : BaseParameters
-        Base parameters (and the robot) that the columns stand for.
-    groups : tuple of RowGroup
-        One per joint that has usable efforts.
-    sources : tuple of mapping
-        Where the evidence comes from: name, sha256, first and last time, number of rows.
-    options : mapping
-        Options of `dynident.signals.prepare` that were used, to score other logs alike.
-    notes : tuple of Finding
-        Every decision of the preparation, with a code and a sentence.
-    projection : str or tuple of str
-        How the equations of a robot with loops were projected (see `dynident.identify.regression.rows`).
-    logs : tuple of Recorded
-        The logs themselves while they are in memory, for `dynident.inspect`; not written to files.
-    stretches : tuple of Stretch
-        Rows of every log in the order of time, if they were kept (``keep_rows=True``), for estimators that look at single
-        rows; not written to files.
-
     Examples
     --------
     >>> rows = Regression.from_log(robot, log, keep_rows=True)   # doctest: +SKIP
     >>> IRLS().fit(rows).result_                                 # doctest: +SKIP
     """
 
-    base: BaseParameters
-    groups: tuple[RowGroup, ...]
+    base: BaseParameters  #: Base parameters (and the robot) that the columns stand for
+    groups: tuple[RowGroup, ...]  #: One per joint that has usable efforts
+    #: Where the evidence comes from: name, sha256, first and last time, number of rows
     sources: tuple[Mapping[str, Any], ...] = ()
+    #: Options of `dynident.signals.prepare` that were used, to score other logs alike
     options: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[Finding, ...] = ()
+    notes: tuple[Finding, ...] = ()  #: Every decision of the preparation, with a code and a sentence
+    #: How the equations of a robot with loops were projected (see `dynident.identify.regression.rows`)
     projection: Projection = "gls"
+    #: The logs themselves while they are in memory, for `dynident.inspect`; not written to files
     logs: tuple[Recorded, ...] = ()
+    #: Rows of every log in the order of time, if they were kept (``keep_rows=True``), for estimators that look at single rows;
+    #: not written to files
     stretches: tuple[Stretch, ...] = ()
 
     def __repr__(self) -> str:
@@ -337,8 +323,8 @@ def check_finite(values: Array, joint: str) -> None:
     """Refuse equations that a user's expression makes NaN or infinite."""
     if not np.isfinite(values).all():
         raise IdentificationError(
-            f"the equations of joint '{joint}' are not finite along this motion; check the expressions of its friction and "
-            "forces, such as log or sqrt of what becomes negative"
+            f"the equations of joint '{joint}' are not finite along this motion; check its friction and forces, such as log "
+            "or sqrt of negative values"
         )
 
 
@@ -557,7 +543,7 @@ def load_regression(
             f"{what} belongs to another robot than '{mechanism.name}': its geometry, gravity or terms differ"
         )
     if any(np.any(group.columns >= base.rank) for group in groups):
-        raise IdentificationError(f"cannot read {what} as a Regression: its rows see more parameters than there are")
+        raise IdentificationError(f"cannot read {what} as a Regression: its rows have more parameters than the robot")
     return Regression(base, groups, tuple(sources), options, found, projection)
 
 

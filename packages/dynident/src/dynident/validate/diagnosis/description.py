@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy  # its sub-packages load on first use
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
@@ -13,7 +14,9 @@ from dynident.mechanics.functions import Motion
 from dynident.mechanism.elements import Joint
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.quality import Finding
+from dynident.validate.diagnosis.delay import band_of
 from dynident.validate.diagnosis.faults import Products, likely_gain, rows_left
+from dynident.validate.diagnosis.left_out import CHANCE
 from dynident.validate.diagnosis.sample import Equations, bare, fault
 
 SURE = 0.7  # correlation from which a described torque counts as seen
@@ -22,7 +25,7 @@ ALONE = 3.0  # ... and of a single joint, beside the others where several are kn
 SEVERAL = 3  # joints
 KNOWN = 0.1  # relative deviation of such a ratio up to which it is known, ...
 ROUGHLY = 0.2  # ... and up to which it can support what the data say themselves, ...
-SUPPORTS = 0.5  # ... if it has the same logarithm but for this part
+LEAST = 0.2  # ... if its logarithm differs from that of the others by so much and is nearer to what they say
 ALIKE = 1.25  # ratios that are equal up to wrong masses
 TINY = 1e-6  # of a variance: smaller is not plausible
 # Gravity
@@ -72,6 +75,19 @@ def explain(motion: Motion, measured: Array, described: Array) -> Explained:
             found.gain[i] = abs(c[0])
             found.deviation[i] = np.sqrt(error * np.linalg.inv(columns.T @ columns)[0, 0])
     return found
+
+
+def significant_correlation(motion: Motion) -> float:
+    """Return the correlation that torques beside friction exceed by chance in `CHANCE` of all logs (Fisher's z).
+
+    Torques of a motion with frequencies up to B have 2 B T independent values.
+    """
+    moves = np.ptp(motion.q, axis=0) > 0.0
+    if not moves.any():
+        return 1.0
+    independent = 2.0 * band_of(motion.q[:, moves], motion.v[:, moves]) * float(motion.t[-1] - motion.t[0])
+    free = independent - 3.0 - 4.0  # rotor, two frictions and offset
+    return float(np.tanh(scipy.special.ndtri(1.0 - CHANCE / moves.size) / np.sqrt(free))) if free > 0.0 else 1.0
 
 
 def _projected(columns: Array, values: Array) -> Array:
@@ -133,7 +149,7 @@ def doubted_gain(
     ratio = np.log(np.where(known, ratios.gain, 1.0))
     others = {int(i): known & (np.arange(len(names)) != i) for i in np.flatnonzero(known)}
     beside = {i: float(ratio[i] - np.median(ratio[own])) for i, own in others.items() if own.any()}
-    beside = {i: x for i, x in beside.items() if abs(x) > (1.0 - SUPPORTS) * np.log(GAIN)}
+    beside = {i: x for i, x in beside.items() if abs(x) > LEAST}
     W = equations(motion) if beside else np.zeros((0, 0, 0))
     left = rows_left(W, independent) if beside else 0.0
     if not left:
@@ -141,7 +157,7 @@ def doubted_gain(
     products, found = Products.of(W, measured), list[tuple[float, Finding]]()
     for i, x in beside.items():
         gain = likely_gain(products, i, left)
-        if not 1.0 / GAIN < gain < GAIN and abs(x - np.log(gain)) < SUPPORTS * abs(np.log(gain)):
+        if not 1.0 / GAIN < gain < GAIN and abs(x - np.log(gain)) < abs(x):
             said = (
                 f"the efforts of {names[i]} look about {gain:.2g} times what the other joints need, and "
                 f"{np.exp(x):.2g} times what the description needs beside them; check gain, unit and gear"

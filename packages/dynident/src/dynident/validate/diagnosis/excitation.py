@@ -8,6 +8,7 @@ from typing import Any
 from dynident.errors import DynidentWarning, IdentificationError
 from dynident.identify.base import BaseParameters
 from dynident.identify.estimators.least_squares import WLS
+from dynident.identify.regression.logs import slow_clock
 from dynident.identify.regression.regression import Regression
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.log import Log
@@ -19,10 +20,12 @@ MOST = 0.5  # of the base parameters: if more are hidden, a fit is mostly the de
 
 
 def motion_findings(log: Log, quality: Quality) -> list[Finding]:
-    """Return the finding about a log that is too short for any filter, or in which no joint moves."""
+    """Return the finding about a log that is too short for any filter, has another clock, or in which no joint moves."""
     if len(log) < FEWEST:
         said = f"the log has {len(log)} samples, fewer than the {FEWEST} from which a spectrum can be seen; {REMEDY}"
         return [Finding("excitation", "time", "error", said, float(len(log)))]
+    if said := slow_clock(log):
+        return [Finding("clock", "time", "error", said, log.rate)]
     if len(quality.of("still")) == len(log.joints):
         return [Finding("excitation", "position", "error", f"no joint moves; {REMEDY}", 0.0)]
     return []

@@ -23,20 +23,19 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+import scipy  # its sub-packages load on first use
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.mechanics.functions import Motion
 from dynident.signals.quality import Finding
-from dynident.validate.diagnosis.left_out import FEWEST, believed, falls, left_out_errors
+from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, falls, left_out_errors
 from dynident.validate.diagnosis.sample import Sample, fault
 
 FALL = 1.5
-CROSSED = 0.6  # of its squared error: so much better each of two exchanged efforts must be explained by the other joint's rows
 THIN = 3  # of the samples, one: enough to see which change of the positions is worth a closer look
-WORTH = 0.5  # of the fall that is needed
 LITTLE, CLOSER = 0.1, 4  # fall of L from which on left-out stretches are asked, and about how many faults
-HYPOTHESES = 20  # per joint, about
+JOINT, ROBOT = 20, 6  # hypotheses about each joint and about all of them, which share the chance of a false alarm by halves
 WORSE = 0.02  # of the squared error of all joints in N m, by which undoing a fault may raise it
 TINY_SHARE = 0.05  # of gravity: less is none
 SURE = 20.0  # times the number of rows, the fall of twice the log-likelihood at least
@@ -64,6 +63,15 @@ TRIED = tuple(np.radians((-135.0, -90.0, -45.0, 45.0, 90.0, 135.0, 180.0)))  # f
 STEPS = tuple(np.radians((22.5, 11.0, 5.5, 2.7, 1.4, 0.7)))  # ... and then about the best of them
 LEAST = np.radians(10.0)  # less is a matter of calibration
 RIGHT, NEAR = np.radians(90.0), np.radians(5.0)  # a multiple of a right angle so near is what is meant
+
+
+def nearest(misfit: Callable[[float], float], tried: Sequence[float], steps: int = 4) -> tuple[float, float]:
+    """Return the least misfit and its factor: the best of those tried, then about it."""
+    best, ratio = min((misfit(factor), factor) for factor in tried), REFINED
+    for _ in range(steps if best[1] else 0):
+        best = min(best, *((misfit(factor), factor) for factor in (best[1] * ratio, best[1] / ratio)))
+        ratio = float(np.sqrt(ratio))
+    return best
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,18 +111,14 @@ class Products:
         return float(np.sum(np.log(self.variances())))
 
     def scaled(self, i: int) -> tuple[float, float]:
-        """Return L with joint i's efforts times the factor that suits best, and the factor."""
+        """Return L with joint i's efforts times the factor that suits best, and the factor; one where the ends suit best."""
         own = np.arange(len(self.Y)) == i
 
         def misfit(factor: float) -> float:
             return self.mended(np.arange(len(self.Y)), np.where(own, factor, 1.0)).misfit()
 
-        best, ratio = min((misfit(factor), factor) for factor in GAINS), REFINED
-        for _ in range(3):
-            if GAINS[0] < best[1] < GAINS[-1]:
-                best = min(best, *((misfit(f), f) for f in (best[1] * ratio, best[1] / ratio)))
-            ratio = float(np.sqrt(ratio))
-        return best
+        best, factor = nearest(misfit, GAINS, 3)
+        return (best, factor) if 2.0 * GAINS[0] < factor < 0.5 * GAINS[-1] else (self.misfit(), 1.0)
 
     def apart(self) -> Array:
         """Return ||e||^2 / ||tau||^2 of efforts j explained by the rows of joint i alone, (n, n)."""
@@ -200,6 +204,11 @@ class Data:
         seen = (own > 0.0) & (wanted > 0.0)
         return self.products(step).misfit() + float(np.sum(np.log(own[seen] / wanted[seen])))
 
+    @property
+    def error(self) -> float:
+        """Relative error of the model that all joints share, geometric mean of the joints."""
+        return float(np.exp(0.5 * self.misfit() / self.effort.shape[1]))
+
     def products(self, step: int = 1) -> Products:
         """Return the products of every `step`-th sample."""
         return Products.of(self.rows(step), self.effort[::step])
@@ -211,7 +220,7 @@ class Change(NamedTuple):
     finding: Finding | None  # None for efforts turned round, which are told together
     mend: Callable[[Data], Data]
     turned: tuple[int, ...] = ()  # joints whose efforts are turned round
-    pair: tuple[int, ...] = ()  # joints that are exchanged
+    pair: tuple[int, ...] = ()  # joints that are exchanged: each must be explained better
     order: tuple[int, ...] = ()  # of the efforts
     numbers: int = 0  # that were fitted; each counts `FALL` beside faults without any
 
@@ -242,12 +251,12 @@ def find_faults(
     names: Sequence[str],
     independent: float,
     angles: Sequence[int] = (),
-    axes: Callable[[], Iterator[Change]] | None = None,
+    geometry: Callable[[Data], Iterator[Change]] | None = None,
 ) -> Faults:
     """Return the faults that the data betray by contradicting themselves.
 
-    `independent` counts the rows of a joint, `angles` are the revolute joints, and `axes` gives faults of the description,
-    which are tried where nothing else explains the data.
+    `independent` counts the rows of a joint, `angles` are the revolute joints, and `geometry` gives faults of the description,
+    which are tried where something is wrong.
     """
     none = found = Faults((), (), data)
     W = data.rows()
@@ -263,11 +272,13 @@ def find_faults(
         other = found.misfit - products.misfit()  # efforts may have been added
         options = [(L + other, change) for L, change in _of_efforts(products, names, left)]
         doubted = doubted or any(lowest - limit > L for L, _ in options)
-        options += _of_motion(found.data, products.variances(), names, angles, limit, doubted)
-        if axes is not None and _contradiction(W, products, independent) > (SOME if found.poor() else CONTRADICTED):
-            options += _tried(found.data, axes())
-            axes = None
+        options += _of_motion(found.data, names, angles, doubted)
         best = _best(options, lowest, limit, found.data)
+        contradicted = best is not None or _contradiction(W, products, independent) > (SOME if found.poor() else CONTRADICTED)
+        if geometry is not None and contradicted:
+            options += [(change.mend(found.data).misfit(), change) for change in geometry(found.data)]
+            best = _best(options, lowest, limit, found.data)
+            geometry = None
         if best is None:
             break
         data = best.mend(found.data)
@@ -293,12 +304,15 @@ def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data
         order = list(change.order) or list(range(before.shape[1]))
         was, after, square = before[:, order], _relative_errors(change.mend(data)), data.square[order]
         worse = np.sum(after @ square) > (1.0 + WORSE) * np.sum(was @ square)  # small efforts must not decide alone
-        if not worse and believed(was, after, HYPOTHESES * before.shape[1]):
+        # What one joint gains by the richer rows of another is no exchange.
+        worse |= any(after[:, i].mean() > was[:, i].mean() for i in change.pair)
+        single = change.finding is None or ":" in change.finding.channel
+        if not worse and believed(was, after, 2 * (JOINT * before.shape[1] if single else ROBOT)):
             sure.append((*falls(was, after)[:2], change))
     if not sure:
         return None
     best, error, _ = max(sure, key=lambda each: each[0])
-    alike = sorted((each for each in sure if each[0] > best - 2.0 * error), key=lambda each: (each[2].numbers, -each[0]))
+    alike = sorted((each for each in sure if each[0] > best - 2.0 * error), key=_simplest)
     first = alike[0][2]
     others = [each[2].finding for each in alike[1:] if each[2].finding is not None and each[2].numbers == first.numbers]
     if first.finding is None or not others:
@@ -307,14 +321,16 @@ def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data
     return first._replace(finding=replace(first.finding, sentence=said))
 
 
+def _simplest(sure: tuple[float, float, Change]) -> tuple[int, bool, float]:
+    """Return the order of faults that explain as much: few fitted numbers, those of the log before those of the description."""
+    fall, _, change = sure
+    described = change.finding is not None and change.finding.channel.startswith("description:")
+    return change.numbers, described, -fall
+
+
 def _relative_errors(data: Data) -> Array:
     """Return the squared errors of left-out stretches over the squared efforts (K, n)."""
     return left_out_errors(data.rows(), data.effort, data.motion) / np.where(data.square > 0.0, data.square, 1.0)
-
-
-def _tried(data: Data, changes: Iterator[Change]) -> Iterator[tuple[float, Change]]:
-    for change in changes:
-        yield change.mend(data).misfit(), change
 
 
 def _contradiction(W: Array, products: Products, independent: float) -> float:
@@ -338,10 +354,13 @@ def rows_left(W: Array, independent: float) -> float:
 
 
 def likely_gain(products: Products, i: int, left: float) -> float:
-    """Return the gain of joint i's efforts against the other joints where the likelihood is sure of it, else 1."""
+    """Return the gain of joint i's efforts against the other joints where the likelihood is sure of it, else 1.
+
+    Twice the logarithm of the likelihood of a healthy log falls by more than the limit in `CHANCE` of all logs.
+    """
     best, factor = products.scaled(i)
-    sure = left * (products.misfit() - best) > SURE and GAINS[0] < factor < GAINS[-1]
-    return 1.0 / factor if sure else 1.0
+    limit = float(scipy.special.chdtri(1.0, CHANCE / len(products.Y)))
+    return 1.0 / factor if left * (products.misfit() - best) > limit else 1.0
 
 
 def exchanged(one: str, other: str, what: str = "efforts") -> Finding:
@@ -356,8 +375,7 @@ def _of_efforts(products: Products, names: Sequence[str], left: float) -> Iterat
     usual = np.arange(n)
     apart = products.apart()
     for i, j in combinations(range(n), 2):
-        one, other = apart[i, j] / apart[j, j], apart[j, i] / apart[i, i]  # both fall, and together by more than noise hides
-        if max(one, other) < 1.0 and one * other < CROSSED**2:
+        if apart[i, j] < apart[j, j] and apart[j, i] < apart[i, i]:
             order = usual.copy()
             order[[i, j]] = j, i
             yield products.mended(order, np.ones(n)).misfit(), _reordered(exchanged(names[i], names[j]), order)
@@ -368,7 +386,7 @@ def _of_efforts(products: Products, names: Sequence[str], left: float) -> Iterat
         factor = np.where(usual == i, -1.0, 1.0)
         yield products.mended(usual, factor).misfit(), Change(None, _times(factor), turned=(i,))
         L, gain = products.scaled(i)
-        if GAINS[0] < gain < GAINS[-1] and not 1.0 / SCALED < gain < SCALED:
+        if not 1.0 / SCALED < gain < SCALED:
             said = f"the efforts of {names[i]} are {1.0 / gain:.3g} times what the other joints need; check gain, unit and gear"
             found = fault("gain", f"effort:{names[i]}", said, 1.0 / gain)
             yield L, Change(found, _times(np.where(usual == i, gain, 1.0)), numbers=1)
@@ -405,18 +423,12 @@ def _reordered(finding: Finding, order: NDArray[np.int64], positions: bool = Fal
             return replace(data, motion=moved)
         return replace(data, motion=moved, effort=data.effort[:, order], square=data.square[order])
 
-    pair = tuple(np.flatnonzero(order != np.arange(order.size)).tolist()) if positions else ()
+    pair = tuple(np.flatnonzero(order != np.arange(order.size)).tolist())
     return Change(finding, mend, pair=pair, order=tuple(order.tolist()) if efforts else ())
 
 
-def _of_motion(
-    data: Data, before: Array, names: Sequence[str], angles: Sequence[int], limit: float, doubted: bool
-) -> list[tuple[float, Change]]:
-    """Return L and change of the faults of positions, clock and gravity.
-
-    `before` are the variances of the data as they are. Each of two exchanged joints must be explained better: what one joint
-    gains by the richer rows of another is no exchange.
-    """
+def _of_motion(data: Data, names: Sequence[str], angles: Sequence[int], doubted: bool) -> list[tuple[float, Change]]:
+    """Return L and change of the faults of positions, clock and gravity."""
     n, b, samples = len(names), data.rows(THIN).shape[1], len(data.motion)
     step = THIN if b < 0.5 * n * (samples // THIN) else 1
     start, found = data.misfit(step), [(change.mend(data).misfit(), change) for change in _additions(data, names)]
@@ -433,16 +445,10 @@ def _of_motion(
     if doubted:
         families += [(scaled(i), GEARS, SCALED) for i in range(n)]
         for change in _motions(names, data.motion, angles):
-            if misfit(change) < start - WORTH * limit:
-                after = change.mend(data).products().variances()
-                if all(after[i] < CROSSED * before[change.order[i] if change.order else i] for i in change.pair):
-                    found.append((float(np.sum(np.log(after))), change))
+            if misfit(change) < start - LITTLE:
+                found.append((change.mend(data).misfit(), change))
     for family, tried, least in families:
-        best, value = min((misfit(family(x)), x) for x in tried)
-        ratio = REFINED
-        for _ in range(4 if value else 0):
-            best, value = min((best, value), *((misfit(family(x)), x) for x in (value * ratio, value / ratio)))
-            ratio = float(np.sqrt(ratio))
+        best, value = nearest(lambda x, family=family: misfit(family(x)), tried)
         if best < start - LITTLE and not 1.0 / least < value < least:
             found.append((family(value).mend(data).misfit(), family(value)))
     if doubted:

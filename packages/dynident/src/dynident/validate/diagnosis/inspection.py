@@ -26,10 +26,10 @@ from dynident.identify.regression.regression import check_finite
 from dynident.identify.regression.rows import Rows
 from dynident.mechanics.dynamics import inverse_dynamics
 from dynident.mechanics.functions import Motion
+from dynident.mechanism.elements import Joint
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import one_blas_thread
 from dynident.signals.log import Log
-from dynident.signals.preparation import Prepared
 from dynident.signals.quality import LONGEST_HOLE, Finding, Quality, diagnose
 from dynident.validate.diagnosis.delay import aligned, delays_of
 from dynident.validate.diagnosis.description import (
@@ -45,11 +45,13 @@ from dynident.validate.diagnosis.description import (
     other_units,
     outside,
     shares,
+    significant_correlation,
     too_strong,
     turned_gravity,
 )
 from dynident.validate.diagnosis.excitation import motion_findings, parameter_findings, short_finding
 from dynident.validate.diagnosis.faults import (
+    POOR,
     Change,
     Data,
     Faults,
@@ -57,6 +59,7 @@ from dynident.validate.diagnosis.faults import (
     best_zero,
     exchanged,
     find_faults,
+    nearest,
     other_gravity,
     shifted,
     wrong_zero,
@@ -68,7 +71,8 @@ from dynident.validate.verdict import feeding_joints
 
 EXCHANGED = 0.25  # of the error: so much better two joints must fit crosswise
 CONTRADICTS = 2.5  # times the error of joints alone, which one model of all leaves after mending
-UNEXPLAINED = 0.35  # relative error (geometric mean of the joints) that no mended fault leaves
+UNEXPLAINED, NOISE = 0.35, 2.0  # relative error (geometric mean of the joints) and times the noise that no healthy log leaves
+LENGTHS = (0.75, 1.33)  # times the described ones, tried first
 TOLD = 3.0  # fall of the logarithm of the product of all variances that described torques do not explain, for a wrong zero
 SPOILED = ("fixed_joint", "held", "lost_rows")  # findings that leave nothing else to look for
 SURE_SHARE = 5.0  # deviations
@@ -167,16 +171,23 @@ def inspect(
                 pushes = contact_finding(log.name, pushed, log.duration)
                 return replace(free, findings=_sorted(log, [pushes, *others]).findings)
             found = found or clipped(sample)
-        if not found:
-            delays = delays_of(rows, base, prepared, dead)
-            late = [delay.finding(prepared.joints) for delay in delays]
-            prepared = aligned(prepared, delays)  # other faults are looked for beside the delays
+        delays = delays_of(rows, base, prepared, dead) if not found else ()
+        late = [delay.finding(prepared.joints) for delay in delays]
         if moved.loops:
             return _sorted(log, [*late, *few, *quality.findings], noise=noise)
         short = not found and independent < base.rank
         if not found:
-            sample = Sample.of(rows, base.columns, prepared.motion, prepared.effort, signals, dead)
-            found = _compare(rows, base, prepared, sample, independent)
+            sizes = [note for note in quality.of("unit_suspect") if note.channel.startswith("position:")]
+            units = [fault("unit", f.channel, f"{f.channel.replace(':', ' of ')} {f.sentence}", f.value) for f in sizes]
+
+            def compared(effort: Array) -> tuple[list[Finding], float]:
+                sample = Sample.of(rows, base.columns, prepared.motion, effort, signals, dead)
+                return _compare(rows, base, prepared.motion, sample, independent, noise[0], units)
+
+            found, left = compared(aligned(prepared, delays).effort)
+            if delays:  # another fault that explains more makes efforts look late
+                others, less = compared(prepared.effort)
+                found, late = (others, []) if others and less < left else (found, late)
     found = [*late, *found]
     if excitation and short:
         few = few or [short_finding(log, independent, base.rank)]
@@ -321,7 +332,7 @@ FAULTS = {
     "clipped": "efforts are cut off",
     "quantised": "efforts have a few levels only",
     "unit": "positions, speeds or efforts have another unit",
-    "sign": "a channel has the opposite sign",
+    "sign": "a channel has the opposite sign; friction of its joint may feed energy",
     "order": "channels of two joints are exchanged",
     "gain": "efforts of a joint, or of all, are a multiple of the torques",
     "gear": "a gear ratio is missing or counted twice",
@@ -332,20 +343,24 @@ FAULTS = {
     "gravity": "efforts lack gravity torques, as those of a controller that compensates them",
     "mounting": "gravity acts in another direction than described",
     "fixed_joint": "a joint moves that the description fixes or couples",
-    "lengths": "lengths of the description have another unit",
+    "lengths": "lengths of the description are others, or have another unit",
     "limits": "positions are outside of the described limits",
-    "feeding": "friction of a joint feeds energy",
     "contradiction": "the motion does not explain the efforts",
     "misfit": "the error is many times the noise of the log",
 }
 
 
-def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sample, independent: float) -> list[Finding]:
-    """Return what the equations of the robot and its description tell about a log; `independent` counts rows of a joint."""
+def _compare(
+    rows: Rows, base: BaseParameters, motion: Motion, sample: Sample, independent: float, noise: float, units: list[Finding]
+) -> tuple[list[Finding], float]:
+    """Return what the equations of the robot and its description tell about a log, and L of the mended data.
+
+    `independent` counts the rows of a joint, `noise` is the noise floor, and `units` are positions of a suspicious size.
+    """
     robot, part, measured = rows.mechanism, sample.motion, sample.effort
-    motion, names = prepared.motion, rows.mechanism.coordinate_names
-    if found := long_links(robot) or other_units(robot, motion):
-        return found
+    names = rows.mechanism.coordinate_names
+    if found := long_links(robot) or other_units(robot, motion) or _magnitudes(sample):
+        return found, -np.inf
     found = outside(robot, motion)
     described = _described(robot, sample.equations, base, part)
     for name, values in zip(names, described.T, strict=True):
@@ -358,7 +373,7 @@ def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sampl
         names,
         independent,
         angles,
-        lambda: _other_axes(robot),
+        lambda data: _other_geometry(robot, data),
     )
     error = float(np.linalg.norm(measured - described))
     contradicted = error > np.linalg.norm(measured)
@@ -369,14 +384,14 @@ def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sampl
     if other is not None:
         faults, robot, described, mounting = other
         crossed = []
-    if unexplained := _contradicts(faults):
-        return [*found, unexplained]
+    if unexplained := _contradicts(faults, noise):
+        return [*found, *(units or [unexplained])], faults.misfit
     if mounting is None and (not faults.findings or faults.data.gravity != 1.0) and no_gravity(robot, part, measured):
-        return [*found, other_gravity(0.0)]
+        return [*found, other_gravity(0.0)], faults.misfit
     if faults.data.gravity != 1.0 and mounting is None:
-        return [*found, *_clock_or_gravity(robot, part, measured, faults)]
+        return [*found, *_clock_or_gravity(robot, part, measured, faults)], faults.misfit
     if any(finding.kind in FINAL for finding in faults.findings):  # what is described has another shape
-        return [*found, *([mounting] if mounting else faults.findings)]
+        return [*found, *([mounting] if mounting else faults.findings)], faults.misfit
     turned, moved, mended = np.isin(np.arange(len(names)), faults.turned), faults.data.motion, faults.data.effort
     if not np.any(robot.tree.inertias):
         told = _turned(names, turned, turned)
@@ -384,8 +399,9 @@ def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sampl
         if moved is not part:
             described = _described(robot, sample.equations, base, moved)
         own, explained = np.diag(_correlations(mended, described)), explain(moved, mended, described)
-        seen = np.abs(own) > SURE
-        turned ^= (seen & (own < 0.0)) | (~seen & explained.backwards)
+        least = significant_correlation(part)
+        seen = np.abs(own) > max(SURE, least)
+        turned ^= (seen & (own < 0.0)) | (~seen & explained.backwards & (least < SURE))
         known = explained.needed & (explained.deviation < KNOWN * explained.gain)
         told = odd_gains(robot, names, explained.gain, seen, known) or too_strong(robot, sample.effort)
         if not told and not faults.findings:
@@ -394,13 +410,21 @@ def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sampl
         if doubtful or told:
             zero = _wrong_zero(rows.mechanism, base, sample, measured, faults, angles)
             if zero and not mounting:
-                return [*found, zero]
+                return [*found, zero], faults.misfit
             if zero and mounting:
                 mounting = replace(mounting, sentence=f"{mounting.sentence}; or {zero.sentence}")
-    return [*found, *([mounting] if mounting else []), *crossed, *faults.findings, *told]
+    return [*found, *([mounting] if mounting else []), *crossed, *faults.findings, *told], faults.misfit
 
 
-FINAL = ("zero", "axis", "gravity", "clock")
+FINAL = ("zero", "axis", "lengths", "gravity", "clock")
+
+
+def _magnitudes(sample: Sample) -> list[Finding]:
+    """Return the finding about efforts without signs."""
+    if len(sample.names) < 2 or np.min(sample.effort) < 0.0 or Data.of(sample).error < POOR:
+        return []
+    said = "no effort is ever negative, and the motion does not explain them: are they magnitudes? Log them with their signs"
+    return [fault("sign", "effort", said)]
 
 
 def _clock_or_gravity(robot: Mechanism, motion: Motion, measured: Array, faults: Faults) -> list[Finding]:
@@ -413,31 +437,45 @@ def _clock_or_gravity(robot: Mechanism, motion: Motion, measured: Array, faults:
     return [told if finding.kind in ("clock", "gravity") else finding for finding in faults.findings]
 
 
-def _of_robot(robot: Mechanism) -> Callable[[Data], Data]:
-    return lambda data: replace(data, sample=data.sample.altered(robot))
+def _with(robot: Mechanism, joint: Joint, **fields: Any) -> Callable[[Data], Data]:
+    """Return what changes a joint of the description."""
+    other = robot.altered(joints=tuple(replace(each, **fields) if each is joint else each for each in robot.joints))
+    return lambda data: replace(data, sample=data.sample.altered(other))
 
 
-def _other_axes(robot: Mechanism) -> Iterator[Change]:
-    """Yield joints with another axis of their frame than the described one."""
+def _other_geometry(robot: Mechanism, data: Data) -> Iterator[Change]:
+    """Yield joints with another axis of their frame than the described one, and the likeliest other distance of a joint."""
+
+    def longer(joint: Joint, factor: float) -> Change:
+        placement = replace(joint.placement, translation=factor * joint.placement.translation)
+        said = f"the efforts suit a joint {joint.name} that is {factor:.2f} times as far from the one before; check its origin"
+        found = fault("lengths", f"description:{joint.name}", said, factor)
+        return Change(found, _with(robot, joint, placement=placement), numbers=1)
+
+    def misfit(joint: Joint) -> Callable[[float], float]:
+        return lambda factor: longer(joint, factor).mend(data).misfit()
+
+    if apart := [joint for joint in robot.joints if np.any(joint.placement.translation)]:
+        best = min(apart, key=lambda joint: min(map(misfit(joint), LENGTHS)))
+        yield longer(best, nearest(misfit(best), LENGTHS)[1])
     for joint in robot.joints:
         if joint.kind not in ("revolute", "prismatic", "continuous") or joint.name not in robot.coordinate_names:
             continue
         for axis in (axis for axis in np.eye(3) if abs(axis @ joint.axis) < HALF):
-            joints = tuple(replace(each, axis=axis) if each is joint else each for each in robot.joints)
-            other = robot.altered(joints=joints)
             described, better = (",".join(f"{x:g}" for x in each) for each in (joint.axis, axis))
             said = f"the efforts suit the axis {better} of {joint.name} better than the described {described}; check it"
             found = fault("axis", f"position:{joint.name}", said)
-            yield Change(found, _of_robot(other))
+            yield Change(found, _with(robot, joint, axis=axis))
 
 
-def _contradicts(faults: Faults) -> Finding | None:
+def _contradicts(faults: Faults, noise: float) -> Finding | None:
     """Return the finding about efforts that stay unexplained whatever is mended; None where they do not.
 
     Joints contradict each other by far, or the likeliest fault explains next to nothing: naming it would mislead.
     """
     error = faults.error
-    if not (faults.poor() and faults.contradiction > CONTRADICTS) and not (faults.findings and error > UNEXPLAINED):
+    unexplained = error > max(UNEXPLAINED, NOISE * np.nan_to_num(noise))
+    if not (faults.poor() and faults.contradiction > CONTRADICTS) and not unexplained:
         return None
     said = (
         f"the motion does not explain the efforts: one model of all joints leaves {error:.0%} of them, joints fitted alone "

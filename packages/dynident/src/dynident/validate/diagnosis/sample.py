@@ -25,7 +25,6 @@ from dynident.validate.diagnosis.delay import band_of
 
 MOST, PER_PERIOD, POINTS = 600, 16, 5  # windows; of a period of the highest frequency; points of a window
 RESTS = 1e-9  # of the largest motion: less is rounding
-SLOWEST = 1.0  # samples per second: no robot is identified from fewer
 MANY = 0.01  # of the moving samples at a limit: fewer do little harm
 AT_LIMIT = 5  # samples at a limit, to compare with
 MORE = 4.0  # times the squared residual elsewhere: a drive that really gives no more leaves no more than others
@@ -121,14 +120,11 @@ def fault(kind: str, channel: str, sentence: str, value: float | None = None) ->
 
 
 def false_channels(log: Log, quality: Quality, sample: Sample) -> list[Finding]:
-    """Return findings about clocks, channels that keep a value while their joint moves, and efforts that were cut off.
+    """Return findings about channels that keep a value while their joint moves, and efforts that were cut off.
 
     Efforts at a limit are true where the drive gives no more, and false where the recorder shows no more: there the residuals
     of the model that the other samples determine are larger.
     """
-    if log.rate < SLOWEST:
-        said = f"the clock says {log.rate:.3g} samples per second; are its stamps milliseconds taken for seconds (time=ms)?"
-        return [fault("clock", "time", said, log.rate)]
     found = [
         fault("stuck", f.channel, f"the {f.channel.replace(':', ' of ')} {f.sentence}; remove that stretch of time", f.value)
         for f in quality.of("stuck")
