@@ -27,7 +27,7 @@ from dynident.trajectory import Moves
 from dynident_lab.campaigns import read_journal
 from dynident_lab.link import Campaign, LynxClient, Settings, SimpleClient, campaign, open_controller
 
-PAGE = Path(__file__).parents[3] / "docs" / "howto" / "link.md"
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "adapter.md"
 NAMES = ("shoulder", "elbow")
 
 
@@ -215,6 +215,6 @@ def test_connections_that_are_always_lost_end_a_campaign(tmp_path, monkeypatch) 
 
     monkeypatch.setattr(controller, "run", cut)
     monkeypatch.setattr(campaign, "MOST_LOST", 2)
-    with pytest.raises(LinkError, match=r"3 connections were lost .*the cable is loose; look at the controller"):
+    with pytest.raises(LinkError, match=r"3 connections were lost .*the cable is loose; check the controller"):
         Campaign.create(tmp_path / "c", plan(), Settings(), controller, yes=True).run()
     assert [e["event"] for e in read_journal(tmp_path / "c")][-2:] == ["connection lost", "stopped"]

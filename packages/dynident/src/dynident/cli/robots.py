@@ -86,7 +86,7 @@ def find_robot(name: str) -> KnownRobot:
         raise DynidentError(
             f"robot {missing}"
             if (missing := not_installed(ROBOTS, name))
-            else f"there is no robot '{name}'; give a file with its ending{f', or a name: {names}' if names else ''}"
+            else f"robot '{name}' does not exist; give a file with its ending{f', or a name: {names}' if names else ''}"
         )
     found = require(ROBOTS, name)
     if not isinstance(found, KnownRobot):
