@@ -27,7 +27,7 @@ from dynident.trajectory import Moves
 from dynident_lab.campaigns import read_journal
 from dynident_lab.link import Campaign, LynxClient, Settings, SimpleClient, campaign, open_controller
 
-PAGE = Path(__file__).parents[3] / "docs" / "howto" / "link.md"
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "adapter.md"
 NAMES = ("shoulder", "elbow")
 
 

@@ -17,7 +17,7 @@ from warm_robots import warm_arm6
 
 import dynident as di
 from dynident.errors import LinkError
-from dynident_lab.link import Campaign, Emulator, LynxClient, LynxServer, Settings, export_text, open_controller
+from dynident_lab.link import Campaign, Emulator, LynxClient, LynxServer, Settings, open_controller
 
 OPEN, CLOSE, SHUTDOWN, OPENED, CLOSED, REFUSED, HELLO, PROOF = 1, 2, 3, 4, 5, 6, 7, 8
 IDENTITY, HOME, JOG, RUN, STOP, ACQUIRE, QUICK_STOP, DONE = 1, 2, 3, 4, 5, 6, 7, 100
@@ -154,10 +154,7 @@ def test_a_campaign_runs_on_lynx_too(serve, tmp_path) -> None:
     log = di.Log.read(tmp_path / "c")
     cycle = log.cycles()[0]
     np.testing.assert_allclose(np.diff(cycle.t), 0.004, atol=1e-6)
-    text = export_text(log.stages()["excitation"][0], tmp_path / "x.txt").read_text().splitlines()
-    assert text[0].split("\t")[:2] == ["t [s]", "position joint1 [rad or m]"]
-    assert len(text) == 601
-    assert len(text[1].split("\t")) == 1 + 3 * 6
+    assert len(log.stages()["excitation"][0]) == 600
 
 
 def test_jog_ends_at_a_limit_switch(serve) -> None:

@@ -380,9 +380,13 @@ def test_files_of_a_newer_version_are_refused_and_older_ones_are_read(tmp_path):
     with pytest.raises(DynidentError, match=r"newer dynident \(schema 4, known up to 3\); update dynident"):
         di.load(path)
     path.write_text(json.dumps({key: value for key, value in data.items() if key not in ("schema", "factors")}))
-    old = di.load(path)
+    with pytest.warns(DynidentWarning, match="older dynident.* regression data are missing"):
+        old = di.load(path)
     assert old.rows == fit.rows and old.groups == fit.groups
     assert old.score(log).metrics.relative == pytest.approx(fit.score(log).metrics.relative, rel=1e-9)
+    path.write_text(json.dumps({key: value for key, value in data.items() if key not in ("schema", "mechanism")}))
+    with pytest.raises(DynidentError, match=r"is not in this file of an older dynident; give the mechanism"):
+        di.load(path)
     path.write_text(json.dumps({**data, "schema": 2, "notes": ["a decision", "suspicion: joints look exchanged"]}))
     kinds = [(note.kind, note.severity, note.sentence) for note in di.load(path).notes]
     assert kinds == [("note", "info", "a decision"), ("fault", "error", "joints look exchanged")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from dataclasses import replace
 
@@ -434,6 +435,27 @@ def test_two_motors_on_one_joint_are_identified_like_any_robot() -> None:
 # ---- the command ---------------------------------------------------------------------------------------------------------
 
 
+def test_a_load_is_written_as_a_line_of_urscript(tmp_path, monkeypatch) -> None:
+    from dynident.cli import run
+
+    monkeypatch.chdir(tmp_path)
+    robot = di.Mechanism.from_urdf(ARM3)
+    q = np.random.default_rng(0).uniform(-1.5, 1.5, (20, robot.dof))
+    weight = di.forward_kinematics(robot, q, robot.tree.bodies[-1])[0].transpose(0, 2, 1) @ [0.0, 0.0, -3.0 * 9.81]
+    table = np.hstack([q, weight, np.cross(COM, weight)])
+    head = ",".join([*robot.coordinate_names, "fx", "fy", "fz", "tx", "ty", "tz"])
+    np.savetxt("poses.csv", table, delimiter=",", header=head, comments="")
+    words = ["payload", str(ARM3), "--wrench", "poses.csv", "--link", robot.tree.bodies[-1], "-o", "load.script"]
+    assert run(words) == 0
+    line = (tmp_path / "load.script").read_text(encoding="utf-8").strip()
+    mass, com, inertia = ast.literal_eval(line.removeprefix("set_target_payload"))
+    assert mass == pytest.approx(3.0, rel=1e-4)
+    np.testing.assert_allclose(com, COM, atol=1e-4)
+    assert inertia == [0.0] * 6  # poses at rest do not tell it
+    with pytest.raises(DynidentError, match="no configuration of a controller is written"):
+        run([*words, "--reaction"])
+
+
 def test_the_command_knows_all_three_ways(tmp_path, capsys, monkeypatch) -> None:
     from dynident.cli import run
 
@@ -489,7 +511,7 @@ def test_the_command_knows_all_three_ways(tmp_path, capsys, monkeypatch) -> None
     assert "doubtful" in capsys.readouterr().out
     assert run(["payload", demo, *ways["wrist"], "--link", tool]) == 0
     shown = capsys.readouterr().out
-    assert all(word in shown for word in ("set_target_payload", "F_x_Cload", "$LOAD"))
+    assert all(word in shown for word in ("set_target_payload(", "F_x_Cload", "$LOAD"))
     with pytest.raises(DynidentError, match="no input is given"):
         run(["payload", demo, "--loaded", "full.csv"])
     with pytest.raises(DynidentError, match="--com is '1,2'; give three numbers"):

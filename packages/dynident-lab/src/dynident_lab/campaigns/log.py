@@ -144,7 +144,7 @@ def read_campaign(path: str | os.PathLike[str]) -> CampaignLog:
     """Read the folder of a campaign, finished or being written."""
     folder = Path(path)
     with _explained(folder):
-        about = _about(folder)
+        about = read_about(folder)
         parts = list(_parts(folder, about))
         if sum(len(t) for _, t, _ in parts) < MINIMUM_SAMPLES:
             raise LogError(
@@ -158,7 +158,7 @@ def read_cycles(path: str | os.PathLike[str]) -> Iterator[CampaignLog]:
     """Read a campaign cycle by cycle: each complete cycle is a campaign of its own, and only one is in memory at a time."""
     folder = Path(path)
     with _explained(folder):
-        about = _about(folder)
+        about = read_about(folder)
         for part in _parts(folder, about):
             recording, t, _ = part
             if recording.kind == "cycle" and recording.complete and len(t) >= MINIMUM_SAMPLES:
@@ -176,7 +176,8 @@ def _explained(folder: Path) -> Iterator[None]:
         raise LogError(f"campaign '{folder}' cannot be read: {error}; restore it from a backup") from error
 
 
-def _about(folder: Path) -> dict[str, Any]:
+def read_about(folder: Path) -> dict[str, Any]:
+    """Return what campaign.json says, after checking what is needed to read a campaign."""
     about: dict[str, Any] = parsed(json.loads, read_regular(folder / ABOUT, BYTES))
     if stored(about, "format", Any, "campaign") != FORMAT:
         raise LogError(f"'{folder / ABOUT}' has the format {about['format']!r}; this version reads {FORMAT}")

@@ -409,12 +409,16 @@ def _predictor(mechanism: Mechanism | None, campaign: Campaign) -> Any:
             )
         model = mechanism
     else:
-        wanted = str(known["robot"]).lower()
-        named = [name for name in known_robots() if name.lower().replace("_", "-") == wanted] if plain else []
-        if not named:
+        named = _known_name(str(known["robot"])) if plain else None
+        if named is None:
             return None
-        model = find_robot(named[0]).mechanism()
+        model = find_robot(named).mechanism()
     return lambda motion: di.inverse_dynamics(model, motion, model.parameters)
+
+
+def _known_name(robot: str) -> str | None:
+    """Return the name under which commands know a robot; None for others."""
+    return next((name for name in known_robots() if name.lower().replace("_", "-") == robot.lower()), None)
 
 
 def _channels(campaign: Campaign) -> Identity:
@@ -488,8 +492,10 @@ def _run(campaign: Campaign, predict: Any, model: Path | None, mcap: Path | None
         out.print(
             f"{done} {'cycle' if done == 1 else 'cycles'} complete, {result['samples']} samples{gaps} in {campaign.folder}"
         )
-        named = str(campaign.about["robot"])
-        robot = model or (named if is_known(named) else "ROBOT")
+        if not campaign.about["controller"]["effort_kind"]:
+            note("the controller reports no efforts: the campaign has positions only, from which no model can be identified")
+            return 0
+        robot = model or _known_name(str(campaign.about["robot"])) or "ROBOT"
         print_next("identify", robot, campaign.folder, "-o", f"{campaign.folder}_out")
     return 0
 

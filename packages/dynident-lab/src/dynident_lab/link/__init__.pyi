@@ -7,14 +7,11 @@ from .controller import Status as Status
 from .controller import UnreachableError as UnreachableError
 from .controller import open_controller as open_controller
 from .emulator import Emulator as Emulator
-from .exports import export_text as export_text
 from .follower import Listener as Listener
 from .follower import Progress as Progress
 from .follower import Watch as Watch
-from .live import Callback as Callback
 from .live import LiveFit as LiveFit
 from .live import LiveMonitor as LiveMonitor
-from .live import ThermalObserver as ThermalObserver
 from .live_identification import Goal as Goal
 from .live_identification import LiveResult as LiveResult
 from .live_identification import LiveUpdate as LiveUpdate

@@ -177,27 +177,17 @@ class Identity:
         try:
             n = len(data["coordinates"])
             missing = {"lower": -np.inf, "upper": np.inf, "velocity": np.inf, "acceleration": np.inf, "home": 0.0}
-            arrays: dict[str, Any] = {
+            facts: dict[str, Any] = {
                 key: np.array([none if x is None else float(x) for x in data[key]]) for key, none in missing.items()
             }
-            if any(x.shape != (n,) for x in arrays.values()):
+            if any(x.shape != (n,) for x in facts.values()):
                 raise LinkError("the controller's identity has limits of another number of joints")
-            return cls(
-                str(data["robot"]),
-                tuple(map(str, data["coordinates"])),
-                tuple(map(str, data["channels"])),
-                effort_kind=str(data["effort_kind"]),
-                position_side=str(data["position_side"]),
-                gain=None if data.get("gain") is None else tuple(map(float, data["gain"])),
-                period=float(data["period"]),
-                buffer=int(data["buffer"]),
-                firmware=str(data["firmware"]),
-                version=".".join(map(str, data["version"])),
-                identity=str(data["identity"]),
-                virtual=bool(data["virtual"]),
-                speed=float(data["speed"]),
-                **arrays,
-            )
+            facts |= {key: str(data[key]) for key in ("robot", "effort_kind", "position_side", "firmware", "identity")}
+            facts |= {key: tuple(map(str, data[key])) for key in ("coordinates", "channels")}
+            facts |= {key: float(data[key]) for key in ("period", "speed")}
+            gain = None if data.get("gain") is None else tuple(map(float, data["gain"]))
+            version = ".".join(map(str, data["version"]))
+            return cls(**facts, gain=gain, version=version, buffer=int(data["buffer"]), virtual=bool(data["virtual"]))
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, LinkError):
                 raise

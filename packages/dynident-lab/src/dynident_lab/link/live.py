@@ -1,9 +1,8 @@
-"""The stream of samples as it comes: a monitor, a recursive fit, the thermal state."""
+"""Listeners of a stream of samples: a monitor and a recursive fit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -96,50 +95,6 @@ def _kernels(half: int, dt: float) -> Array:
     third = max(2 * half // 3, 1)
     ends[0, [0, third]] = ends[1, [-1 - third, -1]] = np.array([-1.0, 1.0]) / (third * dt)
     return np.vstack([middle, (after - before) / (2.0 * dt), (after - 2.0 * middle + before) / dt**2, ends])
-
-
-class ThermalObserver:
-    """Follows the thermal state of one joint from its friction power, sample by sample.
-
-    Parameters
-    ----------
-    model : ThermalModel
-        `SecondOrder` or another model of finite order.
-    friction : callable
-        ``friction(v)`` returns the cold friction torque at a velocity.
-    channel : int
-        Which joint.
-    ambient : float
-        Temperature of the surroundings [degree Celsius].
-
-    Attributes
-    ----------
-    state : ndarray
-        State of the model [degree Celsius].
-    """
-
-    def __init__(self, model: Any, friction: Callable[[float], float], channel: int, ambient: float = 20.0) -> None:
-        if not hasattr(model, "advance"):
-            raise LinkError(f"model is {model!r}; give a thermal model of finite order such as thermal.SecondOrder")
-        self.model, self.friction, self.channel, self.ambient = model, friction, channel, ambient
-        self.state: Array = np.array(model.simulate([0.0, 1.0], 0.0, None, ambient).state[0])
-        self._clock: float | None = None
-
-    def feed(self, host: float, samples: Samples) -> None:
-        """Take samples."""
-        del host
-        last = self._clock if self._clock is not None else float(samples.clock[0])
-        span = float(samples.clock[-1]) - last
-        self._clock = float(samples.clock[-1])
-        if span > 0.0:
-            v = samples.velocity[:, self.channel]
-            power = float(np.mean([self.friction(float(x)) * x for x in v]))
-            self.state = np.asarray(self.model.advance(self.state, power, span, self.ambient))
-
-    @property
-    def temperature(self) -> float:
-        """Temperature of the friction surfaces [degree Celsius]."""
-        return float(self.state[0])
 
 
 class LiveMonitor:
@@ -237,16 +192,3 @@ def _to_joints(mechanism: Mechanism, joints: tuple[str, ...], identity: Identity
         return lambda x: np.where(np.isnan(x) @ (A != 0.0), np.nan, np.nan_to_num(x) @ A + shift)
 
     return affine(matched.log.position), affine(matched.log.effort), affine(matched.log.temperature)
-
-
-class Callback:
-    """Hands every batch of samples to a function, for a monitor of one's own.
-
-    Parameters
-    ----------
-    function : callable
-        Called with the host's clock [s since 1970] and `Samples`.
-    """
-
-    def __init__(self, function: Callable[[float, Samples], None]) -> None:
-        self.feed = function

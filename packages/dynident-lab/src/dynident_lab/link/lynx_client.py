@@ -20,7 +20,7 @@ from dynident_lab.link import lynx_messages as x
 from dynident_lab.link.controller import APPROACH, Identity, RemoteController, Status, UnreachableError, decode_json
 from dynident_lab.link.lynx_messages import Frame, State
 from dynident_lab.link.simple_messages import Framer
-from dynident_lab.link.sockets import open_tcp
+from dynident_lab.link.sockets import open_connection
 
 TIMEOUT = 5.0  # of an answer [s]
 HEARTBEAT = 0.5  # [s]
@@ -44,7 +44,6 @@ class LynxClient(RemoteController):
         self.host, self.port = host, port
         self._key = key.encode() if isinstance(key, str) else key
         super().__init__()
-        self.identity = Identity()
         self._sock: socket.socket | None = None
         self._answers: queue.Queue[Frame | None] = queue.Queue()
         self._state: State | None = None
@@ -72,7 +71,7 @@ class LynxClient(RemoteController):
     def connect(self) -> Identity:
         """Open the connection, show the key, and ask who is there."""
         where = f"{self.host}:{self.port}"
-        self._sock = open_tcp(self.host, self.port)
+        self._sock = open_connection(self.host, self.port)
         self._sock.settimeout(0.5)
         self._closed = threading.Event()
         self._answers, self._queue, self._task, self._state = queue.Queue(), queue.Queue(), 0, None

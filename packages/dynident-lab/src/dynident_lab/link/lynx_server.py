@@ -181,14 +181,21 @@ class LynxTask:
         duration = struct.unpack_from("<d", frame.data, 1)[0] if frame.data[1:] else math.inf
         self.emulator.rest(frame.data[:1] != b"\0", duration)
 
+    def _numbers(self, frame: Frame, what: str) -> Array:
+        """Return one number and one per coordinate."""
+        n = len(self.emulator.limits.names)
+        if len(frame.data) != 8 * (n + 1):
+            raise LinkError(f"{what} {len(frame.data)} bytes; 8 for each of 1 + {n} numbers are needed")
+        values = np.frombuffer(frame.data, "<f8")
+        if not np.isfinite(values).all():
+            raise LinkError(f"{what} a number that is not finite")
+        return values
+
     def _configure(self, frame: Frame) -> None:
         """Take over the settings of homing: share of the top speed, and where home is; the robot must be homed again."""
-        core, n = self.emulator, len(self.emulator.limits.names)
-        if len(frame.data) != 8 * (n + 1):
-            raise LinkError(f"homing settings have {len(frame.data)} bytes; they need the speed and {n} positions")
-        values = np.frombuffer(frame.data, "<f8")
-        if not (np.isfinite(values).all() and 0.0 < values[0] <= APPROACH):
-            raise LinkError(f"homing at {100 * values[0]:g} % of the top speed; give finite positions and up to {APPROACH:.0%}")
+        core, values = self.emulator, self._numbers(frame, "homing settings have")
+        if not 0.0 < values[0] <= APPROACH:
+            raise LinkError(f"homing at {100 * values[0]:g} % of the top speed; give up to {APPROACH:.0%}")
         core.limits.check(values[1:])
         core.homing_speed, core.home, core.homed = float(values[0]), values[1:].copy(), False
 
@@ -200,13 +207,10 @@ class LynxTask:
 
     def _jog(self, frame: Frame) -> None:
         """Move with a speed for a time; a limit switch ends it early."""
-        core, n = self.emulator, len(self.emulator.limits.names)
-        if len(frame.data) != 8 * (n + 1):
-            raise LinkError(f"a jog has {len(frame.data)} bytes; it needs the duration and {n} speeds")
-        values = np.frombuffer(frame.data, "<f8")
+        core, values = self.emulator, self._numbers(frame, "a jog has")
         duration, speed = float(values[0]), values[1:]
-        if not (np.isfinite(values).all() and 0.05 <= duration <= 60.0):
-            raise LinkError(f"a jog of {duration:g} s; give finite speeds and 0.05 to 60 s")
+        if not 0.05 <= duration <= 60.0:
+            raise LinkError(f"a jog of {duration:g} s; give 0.05 to 60 s")
         limits = core.limits
         if (np.abs(speed) > APPROACH * limits.velocity + 1e-12).any():
             raise LinkError(f"a jog is at most {100 * APPROACH:.0f} % of the top speed")

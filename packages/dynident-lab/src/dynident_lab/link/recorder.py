@@ -22,14 +22,13 @@ import numpy as np
 from dynident import __version__
 from dynident.errors import DynidentError, LinkError, LogError, MissingExtraError
 from dynident.excitation import Plan
-from dynident.files import BYTES, ContentError, parsed, read_regular, to_json, write_atomic
+from dynident.files import ContentError, to_json, write_atomic
 from dynident.results import stored, stored_fields
-from dynident_lab.campaigns.log import GAP, REPEATED, campaign_columns, read_journal
+from dynident_lab.campaigns.log import FORMAT, GAP, REPEATED, campaign_columns, read_about, read_journal
 from dynident_lab.campaigns.segments import read_segment, seal_segment, segment_frame, segment_start
 from dynident_lab.link.controller import Identity, Samples
 from dynident_lab.link.schedule import Settings
 
-FORMAT = "dynident-campaign-1"
 SYNC = 1.0  # time between two syncs [s]
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -69,14 +68,10 @@ def create_folder(folder: Path, plan: Plan, settings: Settings, identity: Identi
 def open_folder(folder: Path) -> tuple[dict[str, Any], Settings, Plan]:
     """Return what campaign.json says, with settings and plan."""
     try:
-        about: dict[str, Any] = parsed(json.loads, read_regular(folder / "campaign.json", BYTES))
-        if stored(about, "format", Any, "campaign") != FORMAT:
-            raise LinkError(f"campaign '{folder}' has the format {about['format']}; this version knows {FORMAT}")
+        about = read_about(folder)
         settings = Settings(**stored_fields(Settings, stored(about, "settings", Mapping[str, Any], "campaign"), "settings"))
-        known = stored(about, "controller", Mapping[str, Any], "campaign")
-        for key in ("coordinates", "channels"):
-            stored(known, key, list[str], "controller")
-        stored(known, "identity", str, "controller"), stored(about, "plan", str, "campaign")
+        stored(about["controller"], "coordinates", list[str], "controller")
+        stored(about["controller"], "identity", str, "controller"), stored(about, "plan", str, "campaign")
     except (OSError, ContentError, DynidentError) as error:
         raise LinkError(f"'{folder}' is not a campaign ({error}); start one with dynident record plan/ -o campaign/") from error
     plan = Plan.load(folder / "plan.json")

@@ -23,7 +23,7 @@ from dynident.mechanics import Motion
 from dynident_lab.link import rtde_messages as x
 from dynident_lab.link.controller import Identity, RemoteController, Samples, Status, UnreachableError
 from dynident_lab.link.setpoints import through
-from dynident_lab.link.sockets import open_tcp
+from dynident_lab.link.sockets import open_connection
 
 TIMEOUT = 5.0  # of an answer, and for the start of the program [s]
 BEAT = 0.01  # between two heartbeats at least [s]
@@ -61,7 +61,6 @@ class RtdeClient(RemoteController):
             raise LinkError(f"rtde://{host}: script and rate are numbers ({error})") from error
         if not (self.rate == 0.0 or 1.0 <= self.rate <= 500.0):
             raise LinkError(f"rtde://{host}: rate is {self.rate:g} Hz; give 1 to 500 Hz")
-        self.identity = Identity()
         self._sock: socket.socket | None = None
         self._programs: socket.socket | None = None
         self._lock = threading.Lock()
@@ -72,8 +71,8 @@ class RtdeClient(RemoteController):
     def connect(self) -> Identity:
         """Open the connection and agree on what is exchanged."""
         where = f"{self.host}:{self.port}"
-        self._sock = open_tcp(self.host, self.port)
-        self._closed, self._queue, self._framer = threading.Event(), queue.Queue(), x.RtdeFramer()
+        self._sock = open_connection(self.host, self.port)
+        self._closed, self._queue, self._framer = threading.Event(), queue.Queue(), x.framer()
         self._waiting: list[tuple[int, bytes]] = []
         self._points: Array | None = None
         self._next, self._wanted, self._beat, self._scale = x.HOLD, x.HOLD, 0, 0.0
@@ -150,7 +149,7 @@ class RtdeClient(RemoteController):
                     return payload
             if not (data := self._sock.recv(1 << 16)):
                 raise ConnectionError("it has closed the connection")
-            self._waiting += self._framer.feed(data)
+            self._waiting += map(x.message, self._framer.feed(data))
         raise ConnectionError("it does not answer")
 
     def close(self) -> None:
@@ -177,7 +176,7 @@ class RtdeClient(RemoteController):
                 with contextlib.suppress(TimeoutError):
                     if not (data := sock.recv(1 << 18)):
                         break
-                    self._waiting = self._framer.feed(data)
+                    self._waiting = [x.message(one) for one in self._framer.feed(data)]
         except (OSError, LinkError):
             pass
         if not closed.is_set():

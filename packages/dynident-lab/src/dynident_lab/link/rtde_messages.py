@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import LinkError
+from dynident_lab.link.simple_messages import Framer
 
 VERSION, CONTROL_VERSION, TEXT, DATA, OUTPUTS, INPUTS, START, PAUSE = b"VvMUOISP"
 PROTOCOL = 2
@@ -29,25 +30,22 @@ TYPES: dict[str, tuple[Any, ...]] = {  # as fields of NumPy
     **{"DOUBLE": (">f8",), "UINT64": (">u8",), "UINT32": (">u4",), "INT32": (">i4",), "UINT8": ("u1",), "BOOL": ("?",)},
 }
 NOT_FOUND, IN_USE = "NOT_FOUND", "IN_USE"
+_BY_TYPE = {
+    "VECTOR6D": "target_q target_qd target_qdd target_current target_moment actual_q actual_qd actual_current "
+    "actual_current_as_torque joint_control_output actual_TCP_pose actual_TCP_speed actual_TCP_force target_TCP_pose "
+    "target_TCP_speed joint_temperatures actual_joint_voltage ft_raw_wrench payload_inertia",
+    "VECTOR3D": "actual_tool_accelerometer payload_cog elbow_position elbow_velocity",
+    "DOUBLE": "timestamp actual_execution_time speed_scaling target_speed_fraction actual_momentum actual_main_voltage "
+    "actual_robot_voltage actual_robot_current payload tcp_force_scalar tool_temperature tool_output_current "
+    "standard_analog_input0 standard_analog_input1 standard_analog_output0 standard_analog_output1",
+    "UINT64": "actual_digital_input_bits actual_digital_output_bits",
+    "UINT32": "runtime_state robot_status_bits safety_status_bits analog_io_types "
+    "output_bit_registers0_to_31 output_bit_registers32_to_63",
+    "INT32": "robot_mode safety_mode safety_status tool_mode",
+    "VECTOR6INT32": "joint_mode",
+}
 FIELDS = {
-    **dict.fromkeys(("target_q", "target_qd", "target_qdd", "target_current", "target_moment"), "VECTOR6D"),
-    **dict.fromkeys(
-        ("actual_q", "actual_qd", "actual_current", "actual_current_as_torque", "joint_control_output"), "VECTOR6D"
-    ),
-    **dict.fromkeys(
-        ("actual_TCP_pose", "actual_TCP_speed", "actual_TCP_force", "target_TCP_pose", "target_TCP_speed"), "VECTOR6D"
-    ),
-    **dict.fromkeys(("joint_temperatures", "actual_joint_voltage", "ft_raw_wrench", "payload_inertia"), "VECTOR6D"),
-    **dict.fromkeys(("actual_tool_accelerometer", "payload_cog", "elbow_position", "elbow_velocity"), "VECTOR3D"),
-    **dict.fromkeys(("timestamp", "actual_execution_time", "speed_scaling", "target_speed_fraction"), "DOUBLE"),
-    **dict.fromkeys(("actual_momentum", "actual_main_voltage", "actual_robot_voltage", "actual_robot_current"), "DOUBLE"),
-    **dict.fromkeys(("payload", "tcp_force_scalar", "tool_temperature", "tool_output_current"), "DOUBLE"),
-    **dict.fromkeys((f"standard_analog_{side}{i}" for side in ("input", "output") for i in range(2)), "DOUBLE"),
-    **dict.fromkeys(("actual_digital_input_bits", "actual_digital_output_bits"), "UINT64"),
-    **dict.fromkeys(("runtime_state", "robot_status_bits", "safety_status_bits", "analog_io_types"), "UINT32"),
-    **dict.fromkeys(("output_bit_registers0_to_31", "output_bit_registers32_to_63"), "UINT32"),
-    **dict.fromkeys(("robot_mode", "safety_mode", "safety_status", "tool_mode"), "INT32"),
-    "joint_mode": "VECTOR6INT32",
+    **{name: kind for kind, names in _BY_TYPE.items() for name in names.split()},
     **dict.fromkeys((f"output_int_register_{i}" for i in range(48)), "INT32"),
     **dict.fromkeys((f"output_double_register_{i}" for i in range(48)), "DOUBLE"),
     **dict.fromkeys((f"output_bit_register_{i}" for i in range(64, 128)), "BOOL"),
@@ -150,26 +148,14 @@ def frame(kind: int, payload: bytes = b"") -> bytes:
     return struct.pack(">HB", 3 + len(payload), kind) + payload
 
 
-class RtdeFramer:
-    """Cuts a stream into messages."""
+def framer() -> Framer:
+    """Return what cuts a stream into messages; `message` reads one."""
+    return Framer("big", "H", more=0, least=3)
 
-    def __init__(self) -> None:
-        self._data = bytearray()
 
-    def feed(self, data: bytes) -> list[tuple[int, bytes]]:
-        """Return the types and payloads of the messages that are whole now."""
-        self._data += data
-        found, at = [], 0
-        while len(self._data) - at >= 3:
-            size, kind = struct.unpack_from(">HB", self._data, at)
-            if size < 3:
-                raise LinkError(f"an RTDE message of {size} bytes; the stream is damaged")
-            if len(self._data) - at < size:
-                break
-            found.append((kind, bytes(self._data[at + 3 : at + size])))
-            at += size
-        del self._data[:at]
-        return found
+def message(data: bytes) -> tuple[int, bytes]:
+    """Return type and payload of a whole message."""
+    return data[2], data[3:]
 
 
 class Recipe:

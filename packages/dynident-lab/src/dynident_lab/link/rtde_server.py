@@ -205,7 +205,7 @@ class RtdeServer(Server[RtdeTask]):
 
     # ------------------------------------------------------------------ connections
     def _framer(self, port: socket.socket) -> Cutter:
-        return _Bytes() if port is self._scripts else x.RtdeFramer()
+        return _Bytes() if port is self._scripts else x.framer()
 
     def _task(self, port: socket.socket, client: Client[RtdeTask]) -> RtdeTask:
         del port, client
@@ -233,13 +233,13 @@ class RtdeServer(Server[RtdeTask]):
             if self.remote:
                 self.program.start()
 
-    def _handle(self, client: Client[RtdeTask], frame: Any) -> None:
+    def _handle(self, client: Client[RtdeTask], frame: bytes) -> None:
         client.spoke = True
         if client.port is self._scripts:
             self._script(client, frame)
             return
         try:
-            self._send(client, self._answer(client, *frame))
+            self._send(client, self._answer(client, *x.message(frame)))
         except (LinkError, struct.error, UnicodeDecodeError) as error:
             self._refuse(client, "malformed message", str(error))
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import LinkError
 from dynident.excitation import Plan
 from dynident.mechanics import Motion
@@ -107,22 +108,17 @@ def cycle_motion(plan: Plan, identity: Identity) -> Motion:
     order = [plan.coordinates.index(name) for name in names]
     motion = Motion(made.t, made.q[:, order], made.v[:, order], made.a[:, order])
     if identity.lower is not None and identity.upper is not None and identity.velocity is not None:
-        _within(motion, names, identity)
+        _within(motion, names, identity.lower, identity.upper, identity.velocity)
     return motion
 
 
-def _within(motion: Motion, names: tuple[str, ...], identity: Identity) -> None:
-    assert identity.lower is not None
-    assert identity.upper is not None
-    assert identity.velocity is not None
-    if len(names) != identity.lower.size:
-        raise LinkError(
-            f"the plan moves {len(names)} joints but the controller has {identity.lower.size}; connect the right one"
-        )
+def _within(motion: Motion, names: tuple[str, ...], lower: Array, upper: Array, velocity: Array) -> None:
+    if len(names) != lower.size:
+        raise LinkError(f"the plan moves {len(names)} joints but the controller has {lower.size}; connect the right one")
     checks = (
-        ("goes down to", motion.q.min(axis=0), identity.lower, -1.0),
-        ("goes up to", motion.q.max(axis=0), identity.upper, 1.0),
-        ("is as fast as", np.abs(motion.v).max(axis=0), identity.velocity, 1.0),
+        ("goes down to", motion.q.min(axis=0), lower, -1.0),
+        ("goes up to", motion.q.max(axis=0), upper, 1.0),
+        ("is as fast as", np.abs(motion.v).max(axis=0), velocity, 1.0),
     )
     for what, found, limit, sign in checks:
         bad = sign * (found - limit) > 1e-4 * (1.0 + np.abs(limit))
@@ -212,10 +208,6 @@ def clock_text(duration: float) -> str:
     whole = round(duration)
     hours, rest = divmod(whole, 3600)
     minutes, left = divmod(rest, 60)
-    return (
-        f"{hours} h {minutes:02d} min {left:02d} s"
-        if hours
-        else f"{minutes} min {left:02d} s"
-        if minutes
-        else f"{duration:.1f} s"
-    )
+    if hours:
+        return f"{hours} h {minutes:02d} min {left:02d} s"
+    return f"{minutes} min {left:02d} s" if minutes else f"{duration:.1f} s"

@@ -66,7 +66,6 @@ class SimpleClient(RemoteController):
             raise LinkError(f"state is '{state}'; give the number of the state port") from None
         self.transport, self.order, self.mode, self.points = transport, order, mode, points
         super().__init__()
-        self.identity = Identity()
         self._motion: Wire | None = None
         self._feedback: Wire | None = None
         self._ours = False

@@ -2,8 +2,9 @@
 
     LENGTH | MSG_TYPE COMM_TYPE REPLY_CODE | data          LENGTH = bytes after itself, everything is 4 bytes
 
-Ten joint slots always; unused ones are zero [Pagani2022, Appendix A]. Types from 9000 on are ours (`docs/howto/link.md`): the
-standard has no message for torques, temperatures, names and limits. Their numbers are 8 bytes wide: nothing is rounded.
+Ten joint slots always; unused ones are zero [Pagani2022, Appendix A]. Types from 9000 on are ours
+(`docs/reference/protocols.md`): the standard has no message for torques, temperatures, names and limits. Their numbers are
+8 bytes wide: nothing is rounded.
 
 A motion is the messages of its points: 0, 1, 2, ... of a streamer, -1, 1, 2, ..., -3 of a downloader.
 """
@@ -179,10 +180,10 @@ def _finite(values: Sequence[float], kind: int) -> tuple[float, ...]:
 
 
 class Framer:
-    """Cuts a byte stream into frames: bytes in, whole frames out; memory is bounded by `LARGEST`."""
+    """Cuts a byte stream into frames that begin with their length, which does not count `more` bytes, or counts all."""
 
-    def __init__(self, order: str = "little") -> None:
-        self._mark = ORDERS[order]
+    def __init__(self, order: str = "little", head: str = "i", more: int = 4, least: int = 12) -> None:
+        self._head, self._more, self._least = struct.Struct(ORDERS[order] + head), more, least
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -191,15 +192,16 @@ class Framer:
             raise LinkError(f"data is a {type(data).__name__}; give the bytes that were received")
         self._buffer += data
         frames, at = [], 0
-        while len(self._buffer) - at >= 4:
-            length = struct.unpack_from(f"{self._mark}i", self._buffer, at)[0]
-            if not 12 <= length <= LARGEST:
+        while len(self._buffer) - at >= self._head.size:
+            length = self._head.unpack_from(self._buffer, at)[0]
+            if not self._least <= length <= LARGEST:
                 self._buffer.clear()
                 raise LinkError(f"LENGTH is {length}, which no message has; check protocol, port and byte order")
-            if len(self._buffer) - at < 4 + length:
+            end = at + self._more + length
+            if len(self._buffer) < end:
                 break
-            frames.append(bytes(self._buffer[at : at + 4 + length]))
-            at += 4 + length
+            frames.append(bytes(self._buffer[at:end]))
+            at = end
         del self._buffer[:at]
         return frames
 

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 from dynident.errors import LinkError
 from dynident_lab.link.controller import UnreachableError
@@ -46,20 +46,9 @@ class Wire:
 
     def __init__(self, host: str, port: int, transport: str, order: str) -> None:
         self.transport, self.order, self.name = transport, order, f"{host}:{port}"
-        kind = socket.SOCK_STREAM if transport == "tcp" else socket.SOCK_DGRAM
-        try:
-            info = socket.getaddrinfo(host, port, type=kind)[0]
-            self.sock = socket.socket(info[0], kind)
-            self.sock.settimeout(TIMEOUT)
-            self.sock.connect(info[4])
-        except (OSError, OverflowError) as error:
-            raise UnreachableError(
-                f"no controller answers at {self.name} ({error}); check address, port and that it runs"
-            ) from error
-        self._framer, self._frames = Framer(order), []  # type: ignore[var-annotated]
-        if transport == "tcp":
-            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        else:
+        self._framer, self._frames = Framer(order), list[bytes]()
+        self.sock = open_connection(host, port, TIMEOUT, transport)
+        if transport == "udp":
             self._handshake()
 
     def _handshake(self) -> None:
@@ -97,7 +86,7 @@ class Wire:
             if not data:
                 raise ConnectionError("the controller has closed the connection")
             self._frames += self._framer.feed(data)
-        return bytes(self._frames.pop(0))
+        return self._frames.pop(0)
 
     def close(self) -> None:
         """Close it."""
@@ -130,16 +119,21 @@ def allowed_peers(host: str, peers: Iterable[str], protocol: str) -> set[str]:
     return allowed
 
 
-def open_tcp(host: str, port: int, timeout: float = 5.0) -> socket.socket:
+def open_connection(host: str, port: int, timeout: float = 5.0, transport: str = "tcp") -> socket.socket:
     """Return a connection to a controller that sends small messages at once."""
     try:
-        sock = socket.create_connection((host, port), timeout=timeout)
+        if transport == "tcp":
+            sock = socket.create_connection((host, port), timeout=timeout)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        else:
+            info = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+            sock = socket.socket(info[0], socket.SOCK_DGRAM)
+            sock.connect(info[4])
+        return sock
     except (OSError, OverflowError) as error:
         raise UnreachableError(
             f"no controller answers at {host}:{port} ({error}); check address, port and that it runs"
         ) from error
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return sock
 
 
 def open_socket(host: str, port: int, kind: socket.SocketKind) -> socket.socket:
@@ -212,7 +206,7 @@ class Connection:
 class Cutter(Protocol):
     """Cuts a byte stream into messages."""
 
-    def feed(self, data: bytes) -> list[Any]:
+    def feed(self, data: bytes) -> list[bytes]:
         """Return the messages that are complete now; `LinkError` when the stream cannot be one of messages."""
 
 
@@ -333,7 +327,7 @@ class Server(ABC, Generic[TaskT]):
         """Send what is due."""
 
     @abstractmethod
-    def _handle(self, client: Client[TaskT], frame: Any) -> None:
+    def _handle(self, client: Client[TaskT], frame: bytes) -> None:
         """Answer one frame of a client, as its framer returns it."""
 
     def _framer(self, port: socket.socket) -> Cutter:

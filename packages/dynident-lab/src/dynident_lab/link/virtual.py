@@ -29,7 +29,7 @@ from dynident.simulate import VirtualRobot
 from dynident_lab.link.controller import Identity, Samples, approach
 from dynident_lab.link.plant import MOST_SETTLING, SHORTEST, Plant, facts_of, settling_periods
 from dynident_lab.link.recorder import Recorder, check_new, create_folder, lock_folder, open_folder
-from dynident_lab.link.schedule import Settings, Step, cycle_motion, seconds, steps_of, warmest_of
+from dynident_lab.link.schedule import Settings, cycle_motion, seconds, steps_of, warmest_of
 from dynident_lab.link.setpoints import on_ticks, sampled, standing
 
 STATE = "state.json"
@@ -136,6 +136,7 @@ def simulate_campaign(
         done, clock, memory = _state(place, asked)
         _drop_unfinished(place, done)
         recorder = Recorder(place, identity.channels, interval=3600.0)
+        machine = _Machine(recorder, plant, robot, faults)
         if memory is not None:
             plant.remember(memory)
         known = {e["cycle"] for e in recorder.journal.events if e["event"] == "cycle done"}
@@ -148,8 +149,8 @@ def simulate_campaign(
             if step.first and how.below is not None:
                 clock += _cool_down(plant, how.below)
             if not step.number:
-                clock = _approach(recorder, plant, motion, identity, clock, robot, faults)
-            clock, settled = _cycle(recorder, plant, step, motion, clock, robot, faults)
+                clock = machine.approach(motion, identity, clock)
+            clock, settled = machine.cycle(step.number, motion, clock)
             pause = max(settled, round(step.pause / period))  # both in periods
             plant.rest((pause - settled) * period)
             clock += pause * period
@@ -227,56 +228,51 @@ def _cool_down(plant: Plant, limit: float) -> float:
     )
 
 
-def _approach(
-    recorder: Recorder,
-    plant: Plant,
-    motion: Motion,
-    identity: Identity,
-    clock: float,
-    robot: VirtualRobot,
-    faults: Sequence[Fault],
-) -> float:
-    """Move slowly to where the cycles begin, as on a controller; return the clock, which counts from the first cycle on."""
-    way = approach(plant.coordinates, motion.q[0], identity)
-    if way is None:
-        return clock
-    way, period = on_ticks(way, robot.step), plant.period
-    recorder.open("approach", 0, 0, "0")
-    before = (round(way.t[-1] / period) + settling_periods(period)) * period
-    end, settled = _move(recorder, plant, way, clock - before, robot, faults)
-    return end + settled * period
+@dataclass(frozen=True, eq=False)
+class _Machine:
+    """A virtual robot whose motions are recorded, and whose friction changes on the way."""
 
+    recorder: Recorder
+    plant: Plant
+    robot: VirtualRobot
+    faults: Sequence[Fault]
 
-def _cycle(
-    recorder: Recorder, plant: Plant, step: Step, motion: Motion, clock: float, robot: VirtualRobot, faults: Sequence[Fault]
-) -> tuple[float, int]:
-    """Run one cycle; return the clock at its end, and the periods until rest."""
-    attempt = _attempts(recorder, step.number)
-    recorder.journal.note("cycle begun", cycle=step.number, attempt=attempt, session=0)
-    recorder.new_session()
-    recorder.open("cycle", step.number, attempt, "0")
-    return _move(recorder, plant, motion, clock, robot, faults)
+    def approach(self, motion: Motion, identity: Identity, clock: float) -> float:
+        """Move slowly to where the cycles begin, as on a controller; return the clock, which counts from the first cycle on."""
+        way = approach(self.plant.coordinates, motion.q[0], identity)
+        if way is None:
+            return clock
+        way, period = on_ticks(way, self.robot.step), self.plant.period
+        self.recorder.open("approach", 0, 0, "0")
+        before = (round(way.t[-1] / period) + settling_periods(period)) * period
+        end, settled = self.move(way, clock - before)
+        return end + settled * period
 
+    def cycle(self, number: int, motion: Motion, clock: float) -> tuple[float, int]:
+        """Run one cycle; return the clock at its end, and the periods until rest."""
+        attempt = _attempts(self.recorder, number)
+        self.recorder.journal.note("cycle begun", cycle=number, attempt=attempt, session=0)
+        self.recorder.new_session()
+        self.recorder.open("cycle", number, attempt, "0")
+        return self.move(motion, clock)
 
-def _move(
-    recorder: Recorder, plant: Plant, motion: Motion, clock: float, robot: VirtualRobot, faults: Sequence[Fault]
-) -> tuple[float, int]:
-    """Run a motion piece by piece until the robot stands; return the clock at its end, and the periods until rest."""
-    period, ticks = plant.period, round(plant.period / robot.step)
-    last = round(motion.t[-1] / period)
-    onsets = {round((f.onset - clock) / period) for f in faults}
-    for begin, end in pairwise(_cuts(last, round(PIECE / period), onsets)):
-        plant.robot = with_faults(robot, faults, clock + begin * period)
-        setpoints = sampled(motion, begin * ticks, end * ticks, robot.step)
-        recorder.append(clock + begin * period, _samples(plant.follow(setpoints), begin, end - begin, clock, period))
-    rows, settled = settling_periods(period), 0
-    while not settled or (not plant.still and settled < MOST_SETTLING * rows):
-        log = plant.follow(standing(setpoints.q[-1], rows * period))
-        if not settled:
-            recorder.append(clock + last * period, _samples(log, last, 1, clock, period))
-        settled += rows
-    recorder.close_segment()
-    return clock + last * period, settled
+    def move(self, motion: Motion, clock: float) -> tuple[float, int]:
+        """Run a motion piece by piece until the robot stands; return the clock at its end, and the periods until rest."""
+        plant, robot, period = self.plant, self.robot, self.plant.period
+        ticks, last = round(period / robot.step), round(motion.t[-1] / period)
+        onsets = {round((f.onset - clock) / period) for f in self.faults}
+        for begin, end in pairwise(_cuts(last, round(PIECE / period), onsets)):
+            plant.robot = with_faults(robot, self.faults, clock + begin * period)
+            setpoints = sampled(motion, begin * ticks, end * ticks, robot.step)
+            self.recorder.append(clock + begin * period, _samples(plant.follow(setpoints), begin, end - begin, clock, period))
+        rows, settled = settling_periods(period), 0
+        while not settled or (not plant.still and settled < MOST_SETTLING * rows):
+            log = plant.follow(standing(setpoints.q[-1], rows * period))
+            if not settled:
+                self.recorder.append(clock + last * period, _samples(log, last, 1, clock, period))
+            settled += rows
+        self.recorder.close_segment()
+        return clock + last * period, settled
 
 
 def _cuts(last: int, piece: int, onsets: set[int]) -> list[int]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 from cyclopts import Parameter
 
 import dynident as di
@@ -56,6 +57,8 @@ from dynident.cli.robots import KnownRobot, find_robot, is_known
 from dynident.cli.words import COMMAND, in_options
 from dynident.errors import DynidentError
 from dynident.identify.regression.logs import match
+
+FOLLOWS = 0.5  # a recording is this share of the spread of its plan's positions away from it, at most
 
 
 def identify(
@@ -122,14 +125,16 @@ def identify(
         friction, recovery = _as_known(find_robot(str(robot)), friction, recovery, linear or rank_tolerance != RANK_TOLERANCE)
     check_output(output, folder=True)
     share = _share(hold_out)
-    read = logged.reader() if plan is None else _plan_reader(logged.reader(), plan)
+    read = logged.reader()
     # A model from positions alone is judged by logs with efforts.
     judging = replace(logged, effort=None).reader() if logged.effort == "none" else read
     linear = estimator in ("map", "wls", "ols") and looped.loop is None and friction is None
     stream = logged.stream(logs[0]) if linear and len(logs) == 1 and plan is None and not refit else None
     with progress((2 if stream is None else stream.pieces) * len(logs) + 2 * len(validate or []) + 3, quiet) as step:
         step("reading the robot")
-        described.robot(robot)  # what is wrong with it is said before long logs are read
+        mechanism = described.robot(robot)  # what is wrong with it is said before long logs are read
+        if plan is not None:
+            read, judging = (_plan_reader(reader, plan, mechanism) for reader in (read, judging))
         runs: list[di.Log] = []
         others: list[di.Log] = []
         for paths, found, reader in ((logs if stream is None else [], runs, read), (validate or [], others, judging)):
@@ -173,14 +178,21 @@ def identify(
         for finding in done.verdict.findings:
             note(f"{finding.severity} ({finding.kind}): {finding.sentence}")
     else:
-        if table:
-            parts = [*done.fit.removals, done.fit.summary(), *(score.summary() for score in done.scores if not score.training)]
-            out.print(in_options("\n\n".join([*parts, done.verdict.summary()])) + "\n")
-        out.print(in_options(done.summary()))
+        _print_result(done, robot, table)
         out.print(f"\nFiles: {'  '.join(map(str, written))}")
         inspected = [str(logs[0]), "--robot", str(robot), *typed(described)]
         print_next(*_next_step(output / "fit.json", done, logged, inspected))
     return NOT_OK if strict and not done.verdict.ok else 0
+
+
+def _print_result(done: di.report.Identification, robot: Path, table: bool) -> None:
+    """Print the summary; with `table` all parameters and checks before it, for known robots those of their source after it."""
+    if table:
+        parts = [*done.fit.removals, done.fit.summary(), *(score.summary() for score in done.scores if not score.training)]
+        out.print(in_options("\n\n".join([*parts, done.verdict.summary()])) + "\n")
+    out.print(in_options(done.summary()))
+    if is_known(robot) and (of_source := find_robot(str(robot)).parameters) is not None:
+        out.print(f"\n{of_source(done.fit)}")
 
 
 def _as_known(robot: KnownRobot, friction: list[str] | None, recovery: str, linear: bool) -> tuple[list[str] | None, str]:
@@ -208,15 +220,35 @@ def _share(text: str) -> float:
     return share
 
 
-def _plan_reader(read: Callable[[Path], di.Log], plan: Path) -> Callable[[Path], di.Log]:
+def _plan_reader(read: Callable[[Path], di.Log], plan: Path, robot: di.Mechanism) -> Callable[[Path], di.Log]:
     """Return a reader of recordings of a plan."""
-    from dynident.excitation.plan import Plan, refer  # noqa: PLC0415 - rarely needed
+    from dynident.excitation.plan import Plan, plan_identity, refer  # noqa: PLC0415 - rarely needed
 
     file = plan / "plan.json" if plan.is_dir() else plan
     if not file.exists():
         raise DynidentError(f"plan '{plan}' does not exist; give the folder or plan.json that the log was recorded with")
     wanted = Plan.load(file)
-    return lambda path: refer(read(path), wanted)
+    if others := [name for name in wanted.coordinates if name not in robot.coordinate_names]:
+        raise DynidentError(
+            f"plan '{plan}' moves {', '.join(others)}, which robot '{robot.name}' does not have; give its own plan"
+        )
+
+    def recording(path: Path) -> di.Log:
+        given = read(path)
+        log = refer(given, wanted)
+        shared = [name for name in wanted.coordinates if name in log.joints and plan_identity(given) is None]
+        lasts = log.t - log.t[0] <= wanted.curve.duration
+        q = wanted.curve((log.t - log.t[0])[lasts])[0]
+        for name in shared:
+            planned = q[:, wanted.coordinates.index(name)]
+            off = log.position[lasts, log.joints.index(name)] - planned
+            if not np.sqrt(np.mean(off**2)) <= FOLLOWS * max(float(np.std(planned)), 1e-3):
+                raise DynidentError(
+                    f"log '{log.name}' does not follow the plan '{plan}' ({name} is elsewhere); give its own plan"
+                )
+        return log
+
+    return recording
 
 
 def _next_step(fit: Path, done: di.report.Identification, logged: LogOptions, inspected: list[str]) -> list[str]:

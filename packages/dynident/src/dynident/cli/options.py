@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -110,6 +111,9 @@ class RobotOptions:
             mechanism = find_robot(str(file)).mechanism()
             mechanism = mechanism if self.sidecar is None else apply_sidecar(mechanism, self.sidecar)
             return self._with_terms(self._restructured(mechanism))
+        beside = file.with_suffix(".toml")
+        if self.sidecar is None and beside.is_file():
+            note(f"'{beside}' is not read; --sidecar {shlex.quote(str(beside))} adds it to the robot")
         mechanism = self._restructured(read_robot(file, self.sidecar, self.search, self.arguments()))
         if _has_legs(mechanism):
             note(f"the base '{mechanism.root}' of robot '{mechanism.name}' is held still; --floating frees it")
@@ -118,6 +122,11 @@ class RobotOptions:
     def robot_of_log(self, file: Path, log: di.Log) -> di.Mechanism:
         """Return the robot; a known one with motors and gears of its machine for logs of their positions."""
         mechanism = self.robot(file)
+        own_names = {*mechanism.joint_names, *(actuator.name for actuator in mechanism.actuators)}
+        if forgotten := [name for name in log.provenance.get("without_gain", ()) if name in own_names]:
+            raise DynidentError(
+                f"--gain has no number for {', '.join(forgotten)} of robot '{mechanism.name}'; name all its motors"
+            )
         if log.position_side != "motor" or self.sidecar is not None or not is_known(file):
             return mechanism
         driven = find_machine(str(file)).model
@@ -295,7 +304,8 @@ def _with_gains(log: di.Log, gains: dict[str, float]) -> di.Log:
     if left:
         note(f"channels without a gain are omitted: {', '.join(left)}")
     chosen = log.select(list(gains))
-    return replace(chosen, gain=np.array(list(gains.values())))
+    known = {**chosen.provenance, "without_gain": left}
+    return replace(chosen, gain=np.array(list(gains.values())), provenance=known)
 
 
 def _numbers(text: str | None, option: str) -> float | list[float] | None:

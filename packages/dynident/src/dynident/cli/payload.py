@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import dynident as di
 from dynident.cli.consoles import out, print_json
 from dynident.cli.options import (
@@ -94,7 +96,7 @@ def payload(
     heaviest
         Largest plausible mass [kg]; twice the described mass when omitted.
     output
-        Write the load to this JSON file.
+        Write the load to this JSON file; as a line of URScript if its name ends in .script.
     franka_desk
         Write the load as an end-effector configuration for Franka Desk; a file that exists keeps its transformation.
     save_fit
@@ -135,11 +137,12 @@ def payload(
         if save_fit is not None:
             both.save(save_fit)
     data = {"format": "dynident-payload-1", **_payload_data(load)}
+    script = output is not None and output.suffix == ".script"
+    if (script or franka_desk is not None) and not load.plausible:
+        raise DynidentError(f"{load.findings[0]}; no configuration of a controller is written")
     if output is not None:
-        write_atomic(output, to_json(data))
+        write_atomic(output, _conventions(load)[0] + "\n" if script else to_json(data))
     if franka_desk is not None:
-        if not load.plausible:
-            raise DynidentError(f"--franka-desk: {load.findings[0]}; no configuration is written")
         write_atomic(franka_desk, to_json(_desk(load, franka_desk)))
     if as_json:
         print_json(data)
@@ -187,15 +190,14 @@ def _check_payload(
 
 
 def _conventions(load: Any) -> list[str]:
-    """Return a plausible load as controllers want it, one line each."""
+    """Return a plausible load as controllers want it, one line each; the first one is URScript."""
     if not load.plausible:
         return []
     lines = []
     for maker, call in (("ur", "set_target_payload"), ("franka", "setLoad"), ("kuka", "$LOAD")):
-        numbers = load.convention(maker)
         shown = {
-            key: [float(f"{x:.6g}") for x in value] if isinstance(value, list) else float(f"{value:.6g}")
-            for key, value in numbers.items()
+            key: np.vectorize(lambda x: float(f"{x:.6g}"))(value).tolist() for key, value in load.convention(maker).items()
         }
-        lines.append(f"{call:<18} " + ", ".join(f"{key} = {value}" for key, value in shown.items()))
+        named = ", ".join(f"{key} = {value}" for key, value in shown.items())
+        lines.append(f"{call}({', '.join(map(str, shown.values()))})" if maker == "ur" else f"{call:<18} {named}")
     return lines

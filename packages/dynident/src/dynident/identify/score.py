@@ -228,7 +228,7 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     skip = dead_efforts(prepared)
     keep = [i for i, name in enumerate(rows.names) if name in fit.groups and name not in skip]
     if not keep or (fit.mechanism.loops and skip):
-        raise IdentificationError(f"log '{log.name}' has no usable effort channel of a joint that was fitted")
+        raise IdentificationError(f"log '{log.name}' has no usable effort of a joint that was fitted; leave this log out")
     motion = robot_motion(fit.mechanism, prepared.motion)
     free = fit.values if fit.free is None else fit.free
     efforts, deviation, share = fit.evaluate(motion, np.array([fit.values, fit.described, free]), prepared.temperature)

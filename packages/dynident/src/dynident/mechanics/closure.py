@@ -152,7 +152,7 @@ def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
         return x
     for _ in range(4):  # Gauss-Newton from the solution of the chosen motors: all of them pull alike
         error = motors - n0 - tree @ N.T
-        step = np.linalg.pinv(N @ projector(mechanism, tree)) @ error[:, :, None]
+        step = _left_inverse(N @ projector(mechanism, tree)) @ error[:, :, None]
         x = x + step[:, :, 0]
         tree = close_positions(mechanism, x, tree[0])
         if np.max(np.abs(step)) < 1e-10:
@@ -168,10 +168,19 @@ def motion_from_actuators(mechanism: Mechanism, motion: MotionLike) -> Motion:
     motion, N = as_motion(motion), mechanism.actuator_matrix[0]
     q = coordinates_from_actuators(mechanism, motion.q)
     tree = close_positions(mechanism, q)
-    inverse = np.linalg.pinv(N @ projector(mechanism, tree))
+    inverse = _left_inverse(N @ projector(mechanism, tree))
     v = np.einsum("tnk,tk->tn", inverse, motion.v)
     bias = close_rates(mechanism, tree, v, np.zeros_like(q)).a @ N.T
     return Motion(motion.t, q, v, np.einsum("tnk,tk->tn", inverse, motion.a - bias))
+
+
+def _left_inverse(A: Array) -> Array:
+    """Return (A^T A)^-1 A^T of matrices (N, k, n), a fifth of the time of singular values; theirs at a singularity."""
+    transposed = np.swapaxes(A, 1, 2)
+    try:
+        return np.linalg.solve(transposed @ A, transposed)
+    except np.linalg.LinAlgError:
+        return np.linalg.pinv(A)
 
 
 def _best_motors(mechanism: Mechanism, driven: list[str]) -> list[int]:

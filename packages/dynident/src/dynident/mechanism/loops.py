@@ -308,7 +308,7 @@ def find_closure(mechanism: Mechanism, independent: Sequence[str]) -> Closure:
         worst = names[int(np.argmax(np.abs(phi)))]
         raise DescriptionError(
             f"robot '{mechanism.name}': no configuration near home closes loop '{worst}' (gap {error:.3g}); "
-            "check its frames, or give a better home position"
+            "check its frames, or give a better home (home = { joint = position } in a sidecar)"
         )
     generator = np.random.default_rng(0)
     stack = [J]

@@ -69,7 +69,7 @@ def _headline(experiment: Experiment, plan: Plan, robot: Mechanism) -> Html:
     tightest = min(margins, key=lambda name: margins[name])
     cards = [
         ("One cycle", f"{plan.curve.duration:.1f} s", several(len(plan.stages), "stage")),
-        ("Recommended", several(experiment.repetitions, "repetition"), "of the whole plan"),
+        ("Recommended", several(experiment.repetitions, "repetition"), "of the excitation (--repetitions)"),
         ("Tightest limit", percent(margins[tightest], 1), f"left of {tightest}"),
         ("Rate", f"{plan.rate:g} Hz", "at which it is sent and recorded"),
     ]

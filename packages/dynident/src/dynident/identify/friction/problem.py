@@ -14,7 +14,7 @@ bodies are shared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -630,6 +630,7 @@ class _Tile:
         self.motion, self.effort, self.signals = recording.motion[span], recording.effort[span], signals
         self.start, self.first = start, span.start
         self._fixed: Array | None = None
+        self._last: tuple[Hashable, list[Array]] = None, []
 
     @cached_property
     def _arrays(self) -> dict[str, Array]:
@@ -654,6 +655,14 @@ class _Tile:
         return found
 
     def __call__(self, eta: Array, step: int, groups: Sequence[int]) -> list[Array]:
+        if not self.keep:
+            return self._blocks(eta, step, groups)
+        asked = eta.tobytes(), step, tuple(groups)  # again for every part of the data that is held out
+        if asked != self._last[0]:
+            self._last = asked, self._blocks(eta, step, groups)
+        return self._last[1]
+
+    def _blocks(self, eta: Array, step: int, groups: Sequence[int]) -> list[Array]:
         of, code = self.of, self.of.code
         wanted = [of.used[g] for g in groups]
         whole = self.decimator.factor == 1

@@ -9,7 +9,7 @@ is too short for is not tried.
 Where accelerations reach far beyond the band of the positions (drives that step, shaking structures), parameters at lower
 cut-offs are the test. If they differ by more than their deviations from those of the lowest one, the cut-off is taken whose
 parameters agree with that and are the most precise. There joints stick and slip at reversals too: if parameters without the
-rows near standstill are more precise, although the rows are fewer, those are left out.
+rows near standstill are clearly more precise, although the rows are fewer, those are left out.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ RATIO, EDGE = 2.5, 1.25  # cut-off over band: as wanted, and at least
 BEYOND = 5.0  # band of the accelerations over that of the positions from which on a cut-off is tested by lower ones
 STANDSTILL = 0.02  # of the RMS speed, below which joints of such logs are taken to stick
 AGREED = 3.0  # standard deviations, up to which parameters of two cut-offs agree
+CLEARLY = 0.57  # of a variance, 1 - sqrt(2 / 11): those of twelve stretches are not known better
 EXACT = 1e-3  # of a parameter: differentiation is not more exact at high cut-offs
 TINY = np.finfo(float).tiny
 STICKING = f"rows below {STANDSTILL:g} of the RMS speed are excluded because joints stick there; parameters become less precise"
@@ -258,7 +259,8 @@ def _match_motors(mechanism: Mechanism, log: Log, notes: list[Finding]) -> Match
     order = [_channel(mechanism, log, actuator.name) for actuator in mechanism.actuators]
     if len(order) < mechanism.dof:
         raise LogError(
-            f"robot '{mechanism.name}' has {mechanism.dof} degrees of freedom but {len(order)} actuators; declare them"
+            f"robot '{mechanism.name}' has {mechanism.dof} degrees of freedom but {len(order)} actuators; "
+            "name its motors as [[actuator]] in a sidecar"
         )
     if any(len(actuator.coupling) > 1 for actuator in mechanism.actuators):
         raise LogError(f"robot '{mechanism.name}' has loops and motors that act on several joints, which is not supported")
@@ -750,14 +752,14 @@ def _agreeing(
 
 
 def _in_motion(data: Regression, again: Callable[..., Regression], options: Mapping[str, Any]) -> Regression | None:
-    """Return the data without rows near standstill if these fewer rows determine the parameters better than all."""
+    """Return the data without rows near standstill if these fewer rows determine the parameters clearly better than all."""
     if "standstill" in options:
         return None
     try:
         moving = again({**options, "standstill": STANDSTILL})
     except (LogError, IdentificationError):  # too little is left
         return None
-    if not _more_precise(_parameters(moving)[1], _parameters(data)[1]):
+    if not _more_precise(_parameters(moving)[1], CLEARLY * _parameters(data)[1]):
         return None
     return replace(moving, notes=(note("standstill", STICKING), *moving.notes))
 

@@ -68,7 +68,7 @@ class Rows:
         if len(motors) < self.mechanism.dof:
             raise IdentificationError(
                 f"robot '{self.mechanism.name}' has {self.mechanism.dof} degrees of freedom but {len(motors)} actuators; "
-                "declare its actuators"
+                "name its motors as [[actuator]] in a sidecar"
             )
         if isinstance(self.projection, str):
             if self.projection not in ("independent", "gls"):
