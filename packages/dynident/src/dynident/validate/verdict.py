@@ -215,9 +215,8 @@ def _misfit(held_out: Sequence[Score], floor: float) -> tuple[Finding, ...]:
     if error < MISFIT or error < MANY_TIMES * floor:
         return ()
     said = (
-        f"the held-out error of {percent(error)} is {error / floor:.0f} times the noise of the training efforts "
-        f"({percent(floor)}): the model lacks something. Likely causes are friction (--friction auto), a flexible joint or "
-        "structure, wrong lengths or axes of the description, and changing loads"
+        f"the held-out error of {percent(error)} is {error / floor:.0f} times the noise ({percent(floor)}), so the model is "
+        "incomplete; likely friction (--friction auto), flexibility, wrong geometry or changing loads"
     )
     return (Finding("misfit", "effort", "warning", said, error / floor),)
 
