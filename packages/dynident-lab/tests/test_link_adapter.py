@@ -215,6 +215,6 @@ def test_connections_that_are_always_lost_end_a_campaign(tmp_path, monkeypatch) 
 
     monkeypatch.setattr(controller, "run", cut)
     monkeypatch.setattr(campaign, "MOST_LOST", 2)
-    with pytest.raises(LinkError, match=r"3 connections were lost .*the cable is loose; look at the controller"):
+    with pytest.raises(LinkError, match=r"3 connections were lost .*the cable is loose; check the controller"):
         Campaign.create(tmp_path / "c", plan(), Settings(), controller, yes=True).run()
     assert [e["event"] for e in read_journal(tmp_path / "c")][-2:] == ["connection lost", "stopped"]
