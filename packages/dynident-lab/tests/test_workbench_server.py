@@ -312,8 +312,15 @@ time.sleep(600)
 """
 
 
+def ended(pid: int) -> bool:
+    """Return whether a process is gone, or waits for a parent that is."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout.strip()
+    return state in ("", "Z")
+
+
 @pytest.mark.skipif(shutil.which("ps") is None, reason="needs ps")
-def test_the_robot_stops_when_the_workbench_is_killed(tmp_path):
+@pytest.mark.parametrize("victim", ["server", "worker"])
+def test_the_robot_stops_when_the_workbench_is_killed(tmp_path, victim):
     from link_process import plan
 
     from dynident_lab import link
@@ -336,9 +343,18 @@ def test_the_robot_stops_when_the_workbench_is_killed(tmp_path):
             time.sleep(0.05)
         job = Jobs(tmp_path / "jobs", tmp_path).latest("record")
         assert job.running
-        server.send_signal(signal.SIGKILL)
+        worker = int((job.folder / "pid").read_text())
+        (record,) = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(worker)], capture_output=True, text=True, check=True
+        ).stdout.split()
+        os.kill(server.pid if victim == "server" else worker, signal.SIGKILL)
+        end = time.monotonic() + 60.0
+        while not ended(int(record)) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert ended(int(record))
+        server.kill()
         server.wait()
-        assert finished(job, 30.0).state == "cancelled"
+        assert finished(job, 30.0).state == ("cancelled" if victim == "server" else "lost")
         client = link.SimpleClient("127.0.0.1", ports["motion_port"], ports["state_port"])
         client.connect()
         try:

@@ -335,5 +335,5 @@ def test_dualv_with_a_payload_is_stable() -> None:
         assert error[-50:].max() < 0.05 * error[0], "the loops are stable by themselves, not by what rubs"
     robot = dualv.machine(payload=True)
     law = replace(robot.controller, kp=2.5 * np.array(robot.controller.kp), kd=2.5 * np.array(robot.controller.kd))
-    with pytest.raises(SimulationError, match=r"instability: joint 'platform\.\w+' swings between the limits of the motors"):
+    with pytest.raises(SimulationError, match=r"instability: joint 'platform\.\w+' oscillates between motor limits"):
         replace(robot, controller=law).simulate(motion)

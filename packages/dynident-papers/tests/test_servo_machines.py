@@ -66,7 +66,7 @@ def test_mast_has_the_published_points_within_its_own_tolerance() -> None:
     np.testing.assert_allclose(found.phase, [-6.3, -64.8, -100.8], atol=3.5)
 
 
-@pytest.mark.filterwarnings("ignore:at .* Hz motors were at a limit")
+@pytest.mark.filterwarnings("ignore:at .* Hz motors reached a limit")
 def test_mast_bandwidth_falls_when_the_mechanism_is_attached() -> None:
     """[Roldan2017]: 4 Hz of the actuators, 3.5 Hz of the whole machine; the guides rub more under load."""
     z, f = mast.ASSUMPTIONS["amplitude"].value, [3.8, 4.6]

@@ -44,7 +44,7 @@ def call(capsys, *args: str) -> tuple[str, str]:
         ("", "the file is empty"),
         ("[drive]\nx = 1", r"give tables that begin with \[\[drive\]\]"),
         ('[[drive]]\nactuator = "j9"', "there is no actuator 'j9'; robot 'two' has j1, j2"),
-        ('[[drive]]\nactuator = "j1"\nmotor = { torque_constant = 1.0 }', "there is none for j2"),
+        ('[[drive]]\nactuator = "j1"\nmotor = { torque_constant = 1.0 }', "has no entry for j2"),
         ("[[drive]]\ngear = { ratio = 5.0 }", "drive 'j1': motor has no torque_constant"),
         (
             "[[drive]]\nmotor = { torque_constant = 1.0, colour = 3 }",
@@ -54,7 +54,7 @@ def call(capsys, *args: str) -> tuple[str, str]:
         ("[[drive]]\nmotor = { torque_constant = 1.0 }\nencoder = { counts = 0 }", "encoder counts is 0"),
         ("[[drive]]\nmotor = { torque_constant = 1.0 }\nfriction = { law = 'coulomb' }", "friction: values is None"),
         ("[[drive]]\nmotor = 3", r"motor is 3; give a table in braces"),
-        ("[[drive]]\n[[drive]]", "names no actuator, as one before it"),
+        ("[[drive]]\n[[drive]]", "is the second table without an actuator"),
     ],
 )
 def test_wrong_drives_get_a_sentence(folder, text, sentence):
@@ -83,7 +83,7 @@ def test_a_base_with_legs_is_said_to_be_held(folder, capsys):
         ("say which with schema={'time': ...}", "say which with the key 'time' of a --schema file"),
         ("give units={'time': 'ms'} (or 'us')", "give --unit time=ms (or 'us')"),
         ("a higher cutoff= (it lasts", "a higher --cutoff (it lasts"),
-        ("give decimation=1 (then", "give --decimation 1 (then"),
+        ("give decimation=1", "give --decimation 1 (then"),
         ("use projection='gls'", "use --projection gls"),
         ("degrees taken for radians (position=deg)?", "degrees taken for radians (--unit position=deg)?"),
         ("milliseconds taken for seconds (time=ms)?", "milliseconds taken for seconds (--unit time=ms)?"),
@@ -206,7 +206,7 @@ def test_rare_options_are_in_the_whole_help_only(capsys) -> None:
         (("describe", "robot.urdf", "--reduction"), "has no option --reduction: did you mean 'dynident reduction ROBOT'?"),
         (("identify", "robot.urdf", "tests/", "--cycle=3"), "did you mean 'dynident cycles ROBOT CAMPAIGN'?"),
         (("export", "robot.urdf", "--for", "fmu", "--controller", "pd"), "did you mean '--option controller=LAW'?"),
-        (("describe", "robot.xacro", "--trust"), "describe has no option --trust: files are evaluated safely"),
+        (("describe", "robot.xacro", "--trust"), "has no option --trust: xacro files are evaluated without running code"),
         (("describe",), "requires an argument"),
         (("describe", "robot.urdf", "--rank-tolerance", "much"), 'unable to convert "much" into float'),
     ],

@@ -132,7 +132,7 @@ def test_a_plan_is_a_start(folder, monkeypatch, capsys):
     assert run(monkeypatch, "robot.urdf", "--start", "robot.urdf") == 1
     assert "holds no motion" in capsys.readouterr().err
     assert run(monkeypatch, *args, "--start", "one/plan.json", "--harmonics", "3") == 1
-    assert "leave out --frequency and --harmonics" in capsys.readouterr().err
+    assert "omit --frequency and --harmonics" in capsys.readouterr().err
 
 
 def test_the_bar_shows_the_best_value_and_the_tightest_limit(monkeypatch):

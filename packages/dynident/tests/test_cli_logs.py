@@ -94,7 +94,7 @@ def test_a_joint_that_is_not_in_the_log_can_stand_elsewhere(folder):
     log = di.Log.read("other.csv", effort="joint_torque").select(["joint2"])
     robot = di.Mechanism.from_urdf("robot.urdf")
     (note,) = (n.sentence for n in di.Regression.from_log(robot, log).notes if n.kind == "joints_held")
-    assert "held at zero: joint1; if" in note and "robot.lock({'joint1': 0.5}) (--lock joint1=0.5)" in note
+    assert "fixed at zero: joint1; give" in note and "robot.lock({'joint1': 0.5}) (--lock joint1=0.5)" in note
     assert not any(n.kind == "joints_held" for n in di.Regression.from_log(robot.lock({"joint1": 0.5}), log).notes)
 
 

@@ -127,7 +127,7 @@ def test_a_plugin_that_cannot_be_imported_costs_one_line(place: Path, tmp_path: 
         (
             ("describe", "nobot"),
             1,
-            "there is no robot 'nobot'; give a file with its ending, or a name: bar_arm, no_arm, odd_arm",
+            "robot 'nobot' does not exist; give a file with its ending, or a name: bar_arm, no_arm, odd_arm",
         ),
         (("jump",), 2, "there is no command 'jump'"),
     ],

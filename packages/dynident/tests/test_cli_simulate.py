@@ -98,7 +98,7 @@ def test_positions_alone_are_enough_for_a_motion(monkeypatch, capsys, folder: Pa
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (("simulate", "motion.csv", "--robot", "nope"), "there is no robot 'nope'"),
+        (("simulate", "motion.csv", "--robot", "nope"), "robot 'nope' does not exist"),
         (("simulate", "nope", "--robot", "robot.urdf"), "plan 'nope' does not exist"),
         (("simulate", "motion.csv", "--robot", "robot.urdf", "-o", "run.txt"), "must end in .csv"),
         (("simulate", "motion.csv", "--robot", "robot.urdf", "--truth", "run.csv"), "it is written as .npz"),

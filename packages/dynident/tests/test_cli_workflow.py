@@ -122,6 +122,19 @@ def test_plan_of_a_plain_log_divides_it(folder: Path, capsys: pytest.CaptureFixt
     assert source["start"] >= entry["start"] - 0.01 and source["end"] <= entry["end"] + 0.01
 
 
+def test_plan_of_another_motion_or_another_robot_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    di.examples.arm6("demo")
+    for robot, plan in (("my robot/two bars.urdf", "other robot"), ("demo/robot.urdf", "other motion")):
+        call(capsys, "excite", robot, "--iterations", 1, "--starts", 1, "-o", plan, "-q")
+    words = ("identify", "demo/robot.urdf", "demo/run.csv", "--effort", "joint_torque", "--plan")
+    for plan, sentence in (
+        ("other robot", "moves shoulder, elbow, which robot 'arm6' does not have"),
+        ("other motion", "does not"),
+    ):
+        with pytest.raises(di.DynidentError, match=sentence):
+            run([*words, plan])
+
+
 def test_share_of_one_log_is_its_end_and_of_several_logs_whole_logs() -> None:
     run_ = di.examples.arm6().run
     (first,), (last,), how = divide([run_], [], 1 / 3)
@@ -155,7 +168,7 @@ def test_refit_uses_all_data_and_keeps_the_verdict() -> None:
     spans = [sum(source["end"] - source["start"] for source in done.fit.sources) for done in (plain, refitted)]
     assert spans[1] == pytest.approx(arm.run.duration, rel=0.05) and spans[0] == pytest.approx(spans[1] * 2 / 3, rel=0.05)
     assert "fitted again to all data" in refitted.summary()
-    with pytest.raises(di.DynidentError, match="nothing is held out"):
+    with pytest.raises(di.DynidentError, match="needs held-out data"):
         di.identify(arm.robot, arm.run, validate=0, refit=True)
 
 
@@ -172,6 +185,19 @@ def test_gains_of_a_log_are_those_of_the_model(folder: Path, capsys: pytest.Capt
     assert "validated" in call(capsys, "validate", "out/fit.json", "other.csv", "--effort", "motor_current")
     call(capsys, "derive", "out/fit.json", "--c", "-o", "controller")
     assert "arm6_currents(" in Path("controller/arm6.h").read_text(encoding="utf-8")
+
+
+def test_gains_by_name_must_name_every_motor_of_the_robot(folder: Path) -> None:
+    di.examples.arm6("demo")
+    words = ["identify", "demo/robot.urdf", "demo/run.csv", "--effort", "motor_current"]
+    with pytest.raises(di.DynidentError, match="no number for joint6 of robot 'arm6'"):
+        run([*words, "--gain", "joint1=1,joint2=1,joint3=1,joint4=1,joint5=1"])
+
+
+@pytest.mark.parametrize("given", [3.0, None])
+def test_what_is_no_log_is_refused_in_a_sentence(given: object) -> None:
+    with pytest.raises(di.DynidentError, match="give a Log, a file, a data frame, or a list of these"):
+        di.identify(di.examples.arm6().robot, given)
 
 
 def test_data_frames_are_logs() -> None:
@@ -207,7 +233,7 @@ def test_channels_that_the_robot_does_not_have_are_left_out_with_a_note(
     heads = ",".join(["t", *(f"q_{j}" for j in names), *(f"tau_{j}" for j in names)])
     np.savetxt("run.csv", table, delimiter=",", header=heads, comments="")
     assert run(["identify", "arm.urdf", "run.csv", "--effort", kind, *gain, "--estimator", "wls", "-o", "out"]) == 0
-    assert "gripper_finger moved, and the model knows nothing of it" in " ".join(capsys.readouterr().err.split())
+    assert "gripper_finger moved, which the model ignores" in " ".join(capsys.readouterr().err.split())
 
 
 def test_next_command_of_a_robot_with_loops_writes_its_controller(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

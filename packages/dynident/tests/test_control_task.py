@@ -278,7 +278,7 @@ def test_bad_input_is_refused(arm: Mechanism, subtests: pytest.Subtests) -> None
         (lambda arm: TaskCascade(ToolSpace(), None), "loops is a NoneType"),
         (
             lambda arm: machine(arm3(), TaskComputedTorque(ToolSpace(), arm3(), 1.0, 1.0, cycle=1e-3)),
-            "the work space has 6 rows but robot .* has 3 coordinates; choose at most",
+            "the task space has 6 rows but robot .* has 3 coordinates; choose fewer",
         ),
         (
             lambda arm: machine(arm, TaskComputedTorque(ToolSpace(), arm, [1.0, 2.0], 1.0, cycle=1e-3)).simulate(REST),
@@ -296,5 +296,5 @@ def test_bad_input_is_refused(arm: Mechanism, subtests: pytest.Subtests) -> None
 def test_a_singular_place_is_said_in_one_sentence() -> None:
     robot = Mechanism.from_dh([(0.5, 0, 0, 0), (0.5, 0, 0, 0)]).with_payload(1.0)
     law, zero = TaskComputedTorque(ToolSpace(rows=("x", "y")), robot, 1.0, 1.0, cycle=1e-3), np.zeros(2)
-    with pytest.raises(SimulationError, match=r"the work space does not determine the coordinates .*singularity"):
+    with pytest.raises(SimulationError, match=r"the task space is singular"):
         machine(robot, law).simulate(moving(zero, zero, zero, 0.1))

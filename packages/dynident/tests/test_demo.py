@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import dynident as di
+import dynident.cli
 
 DEMO = Path(__file__).resolve().parents[3] / "examples" / "demo"
 for package, extra in (("rich", "cli"), ("matplotlib", "report")):
@@ -42,13 +43,14 @@ def test_it_leaves_the_results(result: tuple[Path, str]) -> None:
     assert "Truth" in page
 
 
-def test_it_prints_the_table_of_true_and_identified_parameters(result: tuple[Path, str]) -> None:
+def test_it_prints_fifteen_lines_and_with_table_all_parameters_beside_the_true_ones(
+    result: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder, text = result
-    fit = json.loads((folder / "out" / "fit.json").read_text())
-    for word in ("true", "CAD", "identified", "std", "Open the report: file://"):
-        assert word in text
-    for row in fit["base_parameters"]:
-        assert row["name"] in text
+    assert "The truth is known" in text and "Open the report: file://" in text and len(text.splitlines()) <= 15
+    assert dynident.cli.run(["demo", "--table", "-o", str(tmp_path / "out")]) == 0
+    table, fit = capsys.readouterr().out, json.loads((folder / "out" / "fit.json").read_text())
+    assert all(word in table for word in ("true", "CAD", "identified", "std", *(row["name"] for row in fit["base_parameters"])))
 
 
 def test_the_truth_is_found_within_its_uncertainty(result: tuple[Path, str]) -> None:

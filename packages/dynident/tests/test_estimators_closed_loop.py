@@ -93,7 +93,7 @@ def test_output_error_says_when_the_simulated_controller_is_not_that_of_the_robo
     late = [replace(drive, encoder=replace(drive.encoder, filter=8.0)) for drive in machine.drives]
     loop = ClosedLoop(replace(machine, drives=late), run.reference)
     start = WLS().fit(evidence).result_
-    with pytest.warns(DynidentWarning, match="imply different robots .* of the simulated controller, or use IV"):
+    with pytest.warns(DynidentWarning, match="contradicts the measured efforts .* of the loop, or use IV"):
         found = OutputError(loop=loop, start=start, iterations=2).fit(evidence)
     assert found.contradiction_
     assert np.max(np.abs(found.coef_ - beta) / found.result_.std) < 4.0  # the deviations allow for it
@@ -150,7 +150,7 @@ def test_one_of_the_gains_is_found_relative_to_the_other(robot, machine, run, wi
     assert found.held_ == GAINS[1:]
     note = found.result_.notes[-1].sentence
     assert note.startswith(f"loop: {GAINS[0]} is ")
-    assert f"{GAINS[1]} is held at the value of the loop" in note
+    assert f"{GAINS[1]} is fixed at the value of the loop" in note
     assert note in found.result_.summary()
     again = Fit.from_dict(found.result_.to_dict())  # no effort, so no deviation of efforts
     assert np.isnan(again.sigma).all()

@@ -157,7 +157,7 @@ def test_logs_refer_to_the_plan_and_are_cut_and_averaged_by_it(robot, limits):
     with pytest.raises(DynidentError, match="refers to plan"):
         refer(log, replace(plan, rate=50.0))
     only = refer(recording(plan), replace(plan, stages=tuple(replace(stage, purpose="validation") for stage in plan.stages)))
-    with pytest.raises(DynidentError, match="no whole stage for training of its plan"):
+    with pytest.raises(DynidentError, match="no complete training stage of its plan"):
         divide([only], [], 0.3)
     mean = average_log(log, plan)
     assert len(mean) == 400 and mean.provenance["averaged"] == 4

@@ -110,14 +110,14 @@ def test_bad_forces_are_told(subtests: pytest.Subtests) -> None:
         (lambda: di.Force("own", energy="0.5 * v[joint_1]**2"), "'own': its energy depends on v"),
         (lambda: di.Force("own", energy="3"), "'own': its energy depends on no joint"),
         (lambda: di.Force("own", "joint_1", "q / (2 - 2)"), "'own': its expression divides by zero"),
-        (lambda: di.Force("own", "joint_1", lambda q, v, a: 1 / 0), "'own': its function cannot be run"),
-        (lambda: di.Force("own", "joint_1", lambda q, v, a: 1 / (0 * q["joint_1"])), "'own': its function cannot be run"),
-        (lambda: di.Force("own", "joint_1", lambda q, v, a: float(q["joint_1"])), "cannot be run on expressions"),
+        (lambda: di.Force("own", "joint_1", lambda q, v, a: 1 / 0), "'own': its function cannot be evaluated"),
+        (lambda: di.Force("own", "joint_1", lambda q, v, a: 1 / (0 * q["joint_1"])), "'own': its function cannot be evaluated"),
+        (lambda: di.Force("own", "joint_1", lambda q, v, a: float(q["joint_1"])), "cannot be evaluated on expressions"),
         (lambda: arm().with_forces(di.Force("own", "elbow", "q")), "not a moving joint"),
         (lambda: arm().with_forces(di.Force("own", "joint_1", "q[elbow]")), "not a moving joint"),
         (lambda: arm().with_forces("spring"), "give dynident.Force"),
         (lambda: di.mass_matrix(arm().with_forces(di.Force("own", "joint_1", "a")), [0.0, 0.0]), "depends on accelerations"),
-        (lambda: di.Columns(("one",)).evaluate(*np.zeros((3, 4, 2))), "not known along other motions"),
+        (lambda: di.Columns(("one",)).evaluate(*np.zeros((3, 4, 2))), "other motions cannot be predicted"),
         (lambda: di.Columns(("one",), lambda q, v, a: q).evaluate(*np.zeros((3, 4, 2))), "must return"),
     ]:
         with subtests.test(str(message)), pytest.raises(DescriptionError, match=message):
@@ -377,7 +377,7 @@ def test_rows_alone_fit_but_predict_no_motion() -> None:
     Y = np.stack([np.column_stack([x, x**2, 0 * x]), np.column_stack([0 * x, x, x**3])], axis=1)
     fit = di.OLS().fit(di.Regression.from_rows(Y, Y @ [1.0, -2.0, 0.5], ["p1", "p2", "p3"])).result_
     np.testing.assert_allclose(fit.values, [1.0, -2.0, 0.5], atol=1e-12)
-    with pytest.raises(DescriptionError, match="give their function"):
+    with pytest.raises(DescriptionError, match="give function"):
         fit.predict(smooth(2, 5))
     with pytest.raises(IdentificationError, match="give \\(N, n, 3\\)"):
         di.Regression.from_rows(Y, x, ["p1", "p2", "p3"])

@@ -217,7 +217,7 @@ def test_bad_laws_of_a_robot_are_told() -> None:
         di.fit_friction(arm(), log, {"elbow": "coulomb"})
     with pytest.raises(DescriptionError, match="is not a friction law"):
         di.fit_friction(arm(), log, "glue")
-    with pytest.raises(IdentificationError, match="no law is given"):
+    with pytest.raises(IdentificationError, match="the list of laws is empty"):
         di.fit_friction(arm(), log, [])
     with pytest.raises(di.DynidentError, match="temperature, which was not recorded"):
         di.fit_friction(arm(), log, "warm(coulomb + viscous)")

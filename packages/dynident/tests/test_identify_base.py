@@ -211,7 +211,7 @@ def test_a_twist_counts_when_torques_can_show_it(twist, rank):
 
 
 def test_an_unclear_rank_is_said():
-    with pytest.warns(ConditionWarning, match=r"rank of robot 'arm' is not clear-cut: \d+ by QR, \d+ by singular values"):
+    with pytest.warns(ConditionWarning, match=r"rank of robot 'arm' is ambiguous: \d+ by QR, \d+ by singular values"):
         base_parameters(arm(UR10), tolerance=0.3)  # far too coarse: no gap there
 
 

@@ -300,9 +300,9 @@ def test_an_f_test_that_can_refuse_nothing_is_told():
     Y, beta = rng.normal(size=(60, 10)), np.linspace(1.0, 0.05, 10)
     tau = Y @ beta + 0.02 * rng.normal(size=60)
     names = [f"p{k}" for k in range(10)]
-    with pytest.warns(DynidentWarning, match="about 11 independent rows for 10 parameters, so that the F-test can"):
+    with pytest.warns(DynidentWarning, match="about 11 independent rows for 10 parameters, so the F-test"):
         few = essential_parameters(Regression.from_rows(Y, tau, names, independence=0.18), OLS(), ratio=3.0)
     assert len(few.removals) > 0
-    assert "judge the result on held-out data" in few.notes[-1].sentence
+    assert "check held-out data" in few.notes[-1].sentence
     with pytest.warns(DynidentWarning, match="would make the residuals grow"):
         essential_parameters(Regression.from_rows(Y, tau, names), OLS(), ratio=3.0)

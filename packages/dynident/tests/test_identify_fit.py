@@ -293,7 +293,7 @@ def test_motor_logs_come_to_the_joints():
         np.testing.assert_allclose(matched.log.effort, joint.effort, atol=1e-9)
         assert any("gear and coupling" in note.sentence for note in matched.notes)
     mixed = Log(effort=joint.effort[:, shuffle], effort_kind="joint_torque", **given)
-    with pytest.raises(LogError, match="no channel is named after joint 'joint_3'"):
+    with pytest.raises(LogError, match="no channel for joint 'joint_3'"):
         match(robot, mixed)
     square = replace(robot, actuators=(*robot.actuators[:2], replace(robot.actuators[2], coupling={"joint_3": 1.0})))
     np.testing.assert_allclose(match(square, mixed).log.effort, joint.effort, atol=1e-12)  # not in the order of the file
@@ -313,7 +313,7 @@ def test_motor_currents_beside_joint_positions_are_named_after_either():
     plain = match(arm(RRR), Log(joint.t, ("1", "2", "3"), joint.position, joint.effort, "motor_torque"))
     assert any("no gear ratios" in note.sentence for note in plain.notes)
     coupled = Log(joint.t, ("m1", "m2", "m3"), joint.position, current, "motor_current", gain=0.1)
-    with pytest.raises(LogError, match=r"no channel is named after joint 'joint_3'.*position_side = 'motor'"):
+    with pytest.raises(LogError, match=r"no channel for joint 'joint_3'.*position_side = 'motor'"):
         match(geared(arm(RRR)), coupled)
 
 
@@ -380,9 +380,13 @@ def test_files_of_a_newer_version_are_refused_and_older_ones_are_read(tmp_path):
     with pytest.raises(DynidentError, match=r"newer dynident \(schema 4, known up to 3\); update dynident"):
         di.load(path)
     path.write_text(json.dumps({key: value for key, value in data.items() if key not in ("schema", "factors")}))
-    old = di.load(path)
+    with pytest.warns(DynidentWarning, match="older dynident.* regression data are missing"):
+        old = di.load(path)
     assert old.rows == fit.rows and old.groups == fit.groups
     assert old.score(log).metrics.relative == pytest.approx(fit.score(log).metrics.relative, rel=1e-9)
+    path.write_text(json.dumps({key: value for key, value in data.items() if key not in ("schema", "mechanism")}))
+    with pytest.raises(DynidentError, match=r"is not in this file of an older dynident; give the mechanism"):
+        di.load(path)
     path.write_text(json.dumps({**data, "schema": 2, "notes": ["a decision", "suspicion: joints look exchanged"]}))
     kinds = [(note.kind, note.severity, note.sentence) for note in di.load(path).notes]
     assert kinds == [("note", "info", "a decision"), ("fault", "error", "joints look exchanged")]

@@ -337,5 +337,5 @@ def test_temperatures_that_hardly_change_are_told_and_taken_as_no_effect():
         assert fit.friction["joint_1"].parameters["alpha"] == pytest.approx(found, abs=0.0 if span < 1.0 else 2e-3)
         said = [str(w.message) for w in told if issubclass(w.category, ConditionWarning)]
         assert bool(said) == (span < 1.0) and all(
-            "change by 0.2 K" in text and text in [note.sentence for note in fit.notes] for text in said
+            "range of 0.2 K" in text and text in [note.sentence for note in fit.notes] for text in said
         )

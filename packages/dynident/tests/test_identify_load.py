@@ -122,13 +122,13 @@ def test_what_speaks_against_a_load_is_said_in_plain_words() -> None:
         return Payload(from_com(mass, COM, INERTIA), covariance, frame="flange", **{"reach": 1.0, **limits}).findings
 
     assert not told(2.0)
-    assert told(0.01)[0].startswith("no load is seen: its mass of 0.01 +- 0.01 kg")
-    assert told(-0.01)[0].startswith("no load is seen")  # zero within its deviation is no negative mass
-    assert "were runs without and with it exchanged" in told(-2.0)[0]
+    assert told(0.01)[0].startswith("no load is detected: its mass of 0.01 +- 0.01 kg")
+    assert told(-0.01)[0].startswith("no load is detected")  # zero within its deviation is no negative mass
+    assert "loaded and unloaded runs are not exchanged" in told(-2.0)[0]
     assert "above the 5 kg that are plausible" in told(6.0, heaviest=5.0)[0]
     assert not told(5.01, heaviest=5.0)  # not clearly
     loose = np.diag([1e-4, 1e-8, 1e-8, 0.04, *[1e-8] * 6])
-    assert told(2.0, loose) == ("its centre of mass is known to +- 0.1 m only (z): turn and swing the load more",)
+    assert told(2.0, loose) == ("its centre of mass is known to only +- 0.1 m (z); rotate and accelerate the load more",)
 
 
 def test_a_load_that_outweighs_its_arm_is_doubted() -> None:
@@ -165,7 +165,7 @@ def test_tables_of_poses_with_a_clock_and_lost_numbers_are_explained(tmp_path) -
     head = ",".join(["t", *robot.coordinate_names, "fx", "fy", "fz", "tx", "ty", "tz"])
     table = np.column_stack([10.0 * np.arange(80), q, wrench])
     np.savetxt(tmp_path / "poses.csv", table, delimiter=",", header=head, comments="")
-    with pytest.raises(LogError, match="samples 10 s apart, which show no motion; poses at rest need no time"):
+    with pytest.raises(LogError, match="samples 10 s apart, too slow for a motion; omit the time column"):
         read_wrench(robot, tmp_path / "poses.csv")
     wrench[3, 2] = np.nan
     with pytest.raises(IdentificationError, match="fz of sample 3 is nan"):

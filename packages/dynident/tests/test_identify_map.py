@@ -469,7 +469,7 @@ def test_a_flipped_sign_is_reported_and_bodies_stay_possible(tmp_path):
     robot = arm(RRR)
     log = simulated_log(robot, noise=0.05)
     fit = MAP().fit(Regression.from_logs(robot, [replace(log, effort=-log.effort)])).result_
-    assert any("contradict physically possible bodies" in note.sentence for note in fit.notes)
+    assert any("contradict physically consistent bodies" in note.sentence for note in fit.notes)
     assert all(c.ok for c in fit.consistency())
     right = MAP().fit(Regression.from_logs(robot, [log])).result_
     assert not any(note.kind == "impossible_bodies" for note in right.notes)

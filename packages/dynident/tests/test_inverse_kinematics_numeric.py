@@ -82,7 +82,7 @@ def test_pose_error_at_every_angle(angle: float) -> None:
 
 
 def test_failure_says_how_near_it_came() -> None:
-    with pytest.raises(di.DynidentError, match=r"target 1 of 2 .*nearest pose found is 0\.2833 m away, and 0 more") as caught:
+    with pytest.raises(di.DynidentError, match=r"target 1 of 2 .*nearest pose 0\.2833 m away, 0 more") as caught:
         inverse_kinematics_numeric(RRR, None, [[0.3, 0.3, 0.5], [0.9, 0.3, 0.5]], restarts=3)
     assert "failure='nan'" in str(caught.value)
     q = inverse_kinematics_numeric(RRR, None, [[0.3, 0.3, 0.5], [0.9, 0.3, 0.5]], restarts=3, failure="nan")

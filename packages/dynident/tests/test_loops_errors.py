@@ -119,7 +119,7 @@ def test_motion_through_a_singularity_is_refused() -> None:
 def test_a_singularity_between_two_samples_is_refused(samples: int) -> None:
     """No sample is singular, but which branch the robot took between two of them cannot be known."""
     q = np.linspace(1.1, -1.1, samples)
-    with pytest.raises(DynidentError, match=rf"at sample {samples // 2} .*through a singularity where the branch is lost"):
+    with pytest.raises(DynidentError, match=rf"at sample {samples // 2} .*through a singularity"):
         close_motion(parallelogram(), _motion(q))
 
 
@@ -142,7 +142,7 @@ def test_start_on_a_singularity() -> None:
     plain = four_bar()
     settings = {"independent": ("c",), "actuators": (di.Actuator("m", {"c": 1.0}),)}
     mechanism = robot("dead point", list(plain.bodies), list(plain.joints), list(plain.loops), "c", home, **settings)
-    with pytest.raises(DynidentError, match=r"'dead point' is singular at home \(a dead point of c\)"):
+    with pytest.raises(DynidentError, match=r"'dead point' is singular at home \(dead point of c\)"):
         close_motion(mechanism, _motion(np.full(3, home["c"])))
 
 

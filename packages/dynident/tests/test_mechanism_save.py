@@ -83,7 +83,7 @@ def test_laws_forces_couplings_and_motors_are_kept(tmp_path: Path, ending: str) 
 def test_the_sidecar_names_what_the_format_does_not_hold(tmp_path: Path) -> None:
     loop_cases.four_bar().save(tmp_path / "bars.urdf")
     first = (tmp_path / "bars.toml").read_text(encoding="utf-8").splitlines()[0]
-    assert first.startswith("# What the description of") and "loop" in first and "actuator" in first
+    assert first.startswith("# Additions to the description of") and "loop" in first and "actuator" in first
 
 
 def test_other_endings_and_functions_are_refused(tmp_path: Path) -> None:

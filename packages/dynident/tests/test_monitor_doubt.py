@@ -35,10 +35,10 @@ def test_samples_that_are_lost_now_and_then_do_not_blind_it() -> None:
     (event,) = record.events
     assert 3.0 < event.start < 3.05
     assert record.blind == pytest.approx(0.05 * 6.0 + monitor.settling, abs=0.01)
-    assert f"blind for {record.blind:.3g} s" in record.summary()
+    assert f"no result for {record.blind:.3g} s" in record.summary()
     assert np.isfinite(record.coverage).all()
     gone = np.where(np.arange(6000) % 40 < 35, np.nan, 1.0)[:, None] * log.effort
-    with pytest.raises(LogError, match=r"cannot be watched: it has no stretch of .* at most 0\.01 s apart"):
+    with pytest.raises(LogError, match=r"cannot be monitored: the low-pass needs .* at most 0\.01 s apart"):
         monitor.run(replace(log, effort=gone))
 
 
@@ -46,7 +46,7 @@ def test_logs_that_are_sampled_too_slowly_are_refused() -> None:
     """With about one sample per period of the low-pass healthy runs raised the flag; beyond `gap` nothing did."""
     fit, log = pushed_rail()
     slow = di.Log(log.t[::40], log.joints, log.position[::40], log.effort[::40], log.effort_kind)
-    with pytest.raises(LogError, match=r"has 25 samples per second, and the low-pass of 100 Hz needs 240; give cutoff= of"):
+    with pytest.raises(LogError, match=r"has 25 samples per second, but the low-pass of 100 Hz needs 240; give cutoff= of"):
         Monitor(fit, bandwidth=10.0).run(slow)
     assert Monitor(fit, bandwidth=0.6).run(slow).events[0].start == pytest.approx(3.2, abs=0.2)
 

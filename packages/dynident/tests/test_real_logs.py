@@ -126,11 +126,11 @@ def test_lwr4_filters_and_targets_that_help_nobody_are_refused(shared_data):
         di.Log.read(folder / f"measurements_{i}.npz", "joint_torque", joints=list(robot.joint_names)) for i in (1, 2)
     )
     found = di.compare(robot, first, second, estimators={"WLS": WLS(), "GLS": GLS(), "IV": IV()})
-    assert "model error, not noise" in found["GLS"].note
+    assert "coloured residuals are model error" in found["GLS"].note
     assert found["GLS"].error == pytest.approx(found["WLS"].error, rel=1e-9)
     assert found["GLS"].coverage > found["WLS"].coverage
-    assert "is it the reference of this log" in found["IV"].note
-    assert "not tested; the motion of the instruments hardly resembles" in found.summary()
+    assert "that they are the reference of this log" in found["IV"].note
+    assert "not tested; the instruments hardly resemble" in found.summary()
 
 
 # ---- Staubli TX40 ----------------------------------------------------------------------------------------------------

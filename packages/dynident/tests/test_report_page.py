@@ -428,8 +428,6 @@ def test_many_joints_get_two_columns_and_wrong_requests_are_refused(fit: di.Fit)
         plot_score(score, ["nowhere"])
     with pytest.raises(DynidentError, match="window"):
         plot_score(score, window=(1e6, 2e6))
-    with pytest.raises(DynidentError, match="no base parameter"):
-        plot_parameters(fit, names=["nothing"])
 
 
 def test_thinning_keeps_peaks() -> None:

@@ -260,7 +260,7 @@ def test_a_robot_with_a_function_of_the_user_is_not_written_but_its_fit_is(tmp_p
         robot.save(tmp_path / "robot.json")
     fit = di.OLS().fit(evidence(robot, 400, noise=0.1)[0]).result_
     path = fit.save(tmp_path / "fit.json")
-    with pytest.raises(di.DynidentError, match="has functions that no file holds; give the mechanism"):
+    with pytest.raises(di.DynidentError, match="contains Python functions, which no file can store; give the mechanism"):
         di.load(path)
     np.testing.assert_array_equal(di.Fit.load(path, robot).values, fit.values)
 

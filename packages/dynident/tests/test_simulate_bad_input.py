@@ -134,8 +134,8 @@ def test_a_model_needs_a_motor_for_every_freedom() -> None:
     planar = arm()
     fewer = replace(planar, actuators=planar.actuators[:2])
     robot = VirtualRobot(fewer, geared_drives(planar)[:2], ComputedTorque(fewer, 1.0, 1.0, cycle=1e-3))
-    refused(lambda: robot.simulate(REST), "a motor for every freedom, but ", " has 2 ", " for 3")
-    refused(lambda: standard_machine(fewer).simulate(REST), "a motor for every freedom")
+    refused(lambda: robot.simulate(REST), "a motor per degree of freedom, but ", " has 2 ", " for 3")
+    refused(lambda: standard_machine(fewer).simulate(REST), "a motor per degree of freedom")
     run = standard_machine(fewer, controller="pd").simulate(REST)  # what its encoders see is logged
     assert run.log.joints == ("joint_1", "joint_2") and run.log.position_side == "motor"
 

@@ -206,7 +206,7 @@ def test_unstable_gains_stop_the_run_with_time_and_joint() -> None:
 
 def test_a_motion_into_a_singularity_is_reported() -> None:
     robot = without_terms(four_bar(lengths=(0.5, 0.6, 0.5, 0.9)))  # the crank cannot turn fully
-    with pytest.raises(SimulationError, match="its loops cannot be followed further at t = "):
+    with pytest.raises(SimulationError, match="its loops cannot be closed at t = "):
         go(machine(robot, law=OpenLoop(torque=[5.0])), 20_000, home(robot))
 
 

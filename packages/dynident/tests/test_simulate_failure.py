@@ -117,7 +117,7 @@ def test_a_plan_made_for_another_robot_warns(tmp_path: Path) -> None:
     plan = SimpleNamespace(
         stages=(), coordinates=arm().coordinate_names, curve=curve, cycles=1, period=2.0, identity="", robot="other"
     )
-    with pytest.warns(di.errors.SimulationWarning, match="made for robot 'other' and runs on 'arm'"):
+    with pytest.warns(di.errors.SimulationWarning, match="made for robot 'other' but runs on 'arm'"):
         geared_arm().simulate(plan, duration=0.02)
     (tmp_path / "plan.json").write_text('{"format": "dynident-plan-1"}', encoding="utf-8")
     with pytest.raises(SimulationError, match="cannot be read as a plan"):

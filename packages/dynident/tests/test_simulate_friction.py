@@ -181,7 +181,7 @@ def test_friction_that_grows_with_the_load_settles_at_the_load_of_the_links() ->
         assert v[-1] == pytest.approx(v[20], abs=1e-9)  # one step late at the start, then in balance
         rub = truth.joint_friction[-1, 0] if turns == 1.0 else turns * truth.friction[-1, 0]
         assert rub == pytest.approx(force - load, rel=1e-9)
-    with pytest.raises(SimulationError, match="no drive loads that joint"):
+    with pytest.raises(SimulationError, match="no drive acts on that joint"):
         go(machine(five_bar(), friction={"elbow2": law}), 4, home(five_bar()))
 
 

@@ -160,9 +160,9 @@ def test_too_little_left_is_told(five_bar_logs):
     machine, clean, _, _ = five_bar_logs
     with pytest.raises(LogError, match=r"standstill is 1\.5"):
         di.Regression.from_log(machine.model, clean, standstill=1.5)
-    with pytest.warns(SignalWarning, match="near standstill leaves"):
+    with pytest.warns(SignalWarning, match="standstill= leaves"):
         di.Regression.from_log(machine.model, clean, standstill=0.9)
-    with pytest.warns(SignalWarning, match="near standstill leaves"):  # rows that never move are cut into single samples
+    with pytest.warns(SignalWarning, match="standstill= leaves"):  # rows that never move are cut into single samples
         di.Regression.from_log(machine.model, replace(clean, name="short"), standstill=0.9, cutoff=2.0)
     motion = random_motion([0.0] * 3, [0.5] * 3, duration=1.0).sample(100.0)
     with pytest.raises(IdentificationError, match="leaves 0 of"):

@@ -177,7 +177,7 @@ def test_leads_go_along_the_motion_and_keep_its_limits():
     whole = Joined([into, curve, curve, out])
     assert all(np.abs(x - y).max() < 1e-9 for x, y in zip(into([into.duration]), curve([0.0]), strict=True))
     assert np.abs(whole([0.0, whole.duration])[1:]).max() < 1e-9
-    with pytest.raises(DynidentError, match="cannot be entered from rest"):
+    with pytest.raises(DynidentError, match="cannot start from rest"):
         leads(curve, 0.9 * np.abs(a).max(axis=0))
     with pytest.raises(DynidentError, match="periodic motion"):
         Lead(CURVES["b-spline"])

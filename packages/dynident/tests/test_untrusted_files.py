@@ -57,7 +57,7 @@ def test_pipes_that_a_robot_names_are_refused(tmp_path):
 def test_devices_folders_and_large_files_are_told_apart(tmp_path):
     (tmp_path / "file").write_bytes(b"12345")
     assert read_regular(tmp_path / "file", 5) == b"12345"
-    with pytest.raises(OSError, match="it has 5 bytes, more than the 4"):
+    with pytest.raises(OSError, match="it has 5 bytes; the limit is 4"):
         read_regular(tmp_path / "file", 4)
     with pytest.raises(OSError, match="No such file"):
         read_regular(tmp_path / "none")

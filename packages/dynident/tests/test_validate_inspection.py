@@ -11,6 +11,7 @@ from benchmarks.population import population
 from identify_cases import LWR, RRR, UR10, arm, simulated_log, smooth
 
 import dynident as di
+from dynident.errors import LogError
 from dynident.identify import MAP, Regression
 from dynident.validate.diagnosis.description import other_gravities, turned_gravity
 from dynident.validate.diagnosis.inspection import Inspection, doubts_of, inspect_fit, suspicions, with_findings
@@ -172,7 +173,7 @@ def test_milliseconds_taken_for_seconds_are_told_before_all_else():
     slow = replace(log, t=1000.0 * log.t)
     sentence = "says 0.2 samples per second; are its stamps milliseconds taken for seconds (time=ms)?"
     assert di.inspect(slow, arm(RRR)).findings[0].sentence.endswith(sentence)
-    with pytest.raises(di.LogError, match=re.escape(sentence)):
+    with pytest.raises(LogError, match=re.escape(sentence)):
         Regression.from_log(arm(RRR), slow)
 
 

@@ -32,7 +32,7 @@ def main() -> None:
     except (OSError, MemoryError, UnicodeError) as error:
         code = _tell(BAD_INPUT, f"{type(error).__name__} {error}; check the file, the free space and the memory")
     except KeyboardInterrupt:
-        code = _tell(INTERRUPTED, "interrupted; nothing was written halfway")
+        code = _tell(INTERRUPTED, "interrupted; no file was left incomplete")
     except Exception as error:
         if "--debug" in sys.argv:
             raise

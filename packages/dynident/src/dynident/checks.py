@@ -168,7 +168,8 @@ def numbers(values: ArrayLike, what: str) -> Array:
 
 def finite_rows(what: str, array: Array) -> Array:
     """Return an array, whose first axis are samples, after checking that it is finite."""
-    if not np.isfinite(array).all():
+    # The sum of squares is finite unless a number is not, or is huge; it takes less time than looking at every number.
+    if not math.isfinite(np.vdot(array, array)) and not np.isfinite(array).all():
         raise DynidentError(
             f"{what} is not finite at sample {int(np.argwhere(~np.isfinite(array))[0][0])}; remove or interpolate it"
         )
@@ -197,8 +198,8 @@ def time_axis(t: ArrayLike) -> Array:
     if back.size:
         k = int(back[0]) + 1
         raise LogError(
-            f"time does not increase at sample {k} ({float(times[k - 1])!r} s then {float(times[k])!r} s, {back.size} such "
-            "places); sort the rows, remove repeated ones, or split them where the clock restarts"
+            f"time does not increase at sample {k} ({float(times[k - 1])!r} s then {float(times[k])!r} s, {back.size} "
+            "places); sort the rows, remove duplicates, or split the log where the clock restarts"
         )
     return times
 

@@ -54,7 +54,7 @@ def read_regular(path: str | os.PathLike[str], most: int | None = None, own: boo
         if own and hasattr(os, "getuid") and state.st_uid != os.getuid():
             raise OSError(errno.EPERM, "it belongs to another user")
         if most is not None and state.st_size > most:
-            raise OSError(errno.EFBIG, f"it has {state.st_size} bytes, more than the {most} that are read")
+            raise OSError(errno.EFBIG, f"it has {state.st_size} bytes; the limit is {most}")
         return stream.read()
 
 
@@ -152,7 +152,7 @@ def _toml(text: str) -> dict[str, Any]:
     while waiting:
         item = waiting.pop()
         if isinstance(item, int) and not -(1 << 63) <= item < 1 << 63:
-            raise ContentError(f"it holds the whole number {item:.3e}; write numbers beyond 64 bits with a decimal point")
+            raise ContentError(f"it contains the integer {item:.3e}; write numbers beyond 64 bits with a decimal point")
         waiting.extend(item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
     return tables
 
@@ -196,9 +196,9 @@ def parsed(loads: Callable[[str], Any], text: str | bytes) -> Any:
             raise ContentError(str(error)) from error
     if (begin := _huge(text)) is not None:
         before = visible(text[max(begin - 40, 0) : begin + 8].rpartition("\n")[2])
-        raise ContentError(f"it holds a number of hundreds of digits: '{before}...'")
+        raise ContentError(f"it contains a number with hundreds of digits: '{before}...'")
     if text.count("{") + text.count("[") > NESTED:
-        raise ContentError(f"it holds more than {NESTED} objects and lists")
+        raise ContentError(f"it contains more than {NESTED} objects and lists")
     try:
         return loads(text)
     except RecursionError:

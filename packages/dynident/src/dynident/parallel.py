@@ -80,7 +80,7 @@ def completed(
                 idle = idle + 1 if deserted else 0
                 if idle > 1:
                     raise DynidentError(
-                        f"no worker has been there for {PATIENCE * idle / 60:.0f} minutes; start workers and run again"
+                        f"no worker was available for {PATIENCE * idle / 60:.0f} minutes; start workers and run again"
                     ) from None
                 continue
             yield number, under_way.pop(number)

@@ -170,7 +170,7 @@ class Result(Frozen):
         """Read what `save` wrote."""
         found = load(path)
         if not isinstance(found, cls):
-            raise DynidentError(f"'{path}' holds {kind_of(type(found))}, not {kind_of(cls)}; read it with dynident.load")
+            raise DynidentError(f"'{path}' contains {kind_of(type(found))}, not {kind_of(cls)}; read it with dynident.load")
         return found
 
     def _repr_html_(self) -> str:
@@ -207,7 +207,7 @@ def load(path: str | os.PathLike[str], mechanism: Any = None) -> Any:
         raise DynidentError(f"'{path}': {kind} is not a result by itself; give a file written by save(path)")
     robot = [] if mechanism is None else [mechanism]
     if robot and "mechanism" not in inspect.signature(cls.from_dict).parameters:
-        raise DynidentError(f"'{path}' holds {kind}, which does not depend on a mechanism; omit it")
+        raise DynidentError(f"'{path}' contains {kind}, which does not depend on a mechanism; omit it")
     try:
         return cls.from_dict(data, *robot)
     except DynidentError as error:
@@ -341,7 +341,7 @@ def _wrong(where: str, value: object, wanted: str) -> DynidentError:
     if isinstance(value, Mapping) and "base64" in value:
         value = "a packed array"
     shown = value if isinstance(value, str) else reprlib.repr(value)  # a long list is never a text as a whole
-    return DynidentError(f"'{where}' is {shown[:60]!r}, not {wanted}; the file was cut or edited, write it again")
+    return DynidentError(f"'{where}' is {shown[:60]!r}, not {wanted}; the file is damaged, write it again")
 
 
 def stored(data: Any, name: str, hint: Any, where: str) -> Any:
@@ -349,7 +349,7 @@ def stored(data: Any, name: str, hint: Any, where: str) -> Any:
     if not isinstance(data, Mapping):
         raise _wrong(where, data, "an object")
     if name not in data:
-        raise DynidentError(f"'{where}.{name}' is missing; the file was cut or edited, write it again")
+        raise DynidentError(f"'{where}.{name}' is missing; the file is damaged, write it again")
     return _value(hint, data[name], f"{where}.{name}")
 
 

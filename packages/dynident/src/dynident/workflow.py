@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import dynident as di  # its names are loaded on first use
 
@@ -92,14 +92,10 @@ def identify(
     from dynident.signals.stream import LogStream  # noqa: PLC0415
     from dynident.validate.diagnosis.inspection import with_findings, without_contacts  # noqa: PLC0415
 
-    def read(given: Any) -> list[di.Log]:
-        several = [given] if isinstance(given, di.Log | str | os.PathLike) or hasattr(given, "columns") else given
-        return [each if isinstance(each, di.Log) else di.Log.read(each, effort=effort) for each in several]
-
     def fitted(training: Sequence[di.Log] | Iterator[di.Log], given: di.Regression | None) -> di.Fit:
         if laws is not None:
             if not isinstance(training, Sequence):
-                raise di.DynidentError("friction laws are searched in logs as a whole; give a log that fits into memory")
+                raise di.DynidentError("friction laws cannot be fitted to a stream; give a log that fits into memory")
             return di.fit_friction(mechanism, training, laws, options, None if projection == "gls" else projection, solver)
         if given is None:
             rows = isinstance(solver, Estimator) and not isinstance(solver, di.MAP | di.WLS | di.OLS)
@@ -112,14 +108,14 @@ def identify(
     mechanism = robot if isinstance(robot, di.Mechanism) else di.mechanism.read_robot(robot)
     solver: Any = di.MAP() if estimator is None else estimator
     share = float(validate) if isinstance(validate, int | float) else 0.0
-    others = [] if isinstance(validate, int | float) else read(validate)
+    others = [] if isinstance(validate, int | float) else _read(validate, effort)
     if isinstance(logs, LogStream):
         pieces = _Pieces(logs, 0.0 if others else share, step)
         mechanism = with_drive_gains(mechanism, next(iter(logs)))
         fit = with_findings(fitted(iter(pieces), data))
         training, held_out, how = pieces.first, [*pieces.held_out, *others], pieces.how or ", ".join(log.name for log in others)
     else:
-        runs = read(logs)
+        runs = _read(logs, effort)
         mechanism = with_drive_gains(mechanism, runs[0])
         training, held_out, how = (runs, others, "") if data is not None else divide(runs, others, share)
         step("estimating")
@@ -138,11 +134,19 @@ def identify(
             scores.append(fit.score(log, allow_training=True))
     if refit:
         if not held_out or data is not None:
-            raise di.DynidentError("refit=True (--refit) fits held-out data after validation, but nothing is held out")
+            raise di.DynidentError("refit=True (--refit) needs held-out data; hold out a part, or omit it")
         step("fitting all data")
         again = "fitted again to all data after validation; scores and verdict belong to the fit without the held-out data"
         fit = with_findings(fitted([*training, *held_out], None)).noted(note("refit", again))
     return di.report.Identification(fit, tuple(scores), verdict, how)
+
+
+def _read(given: Any, effort: str | None) -> list[di.Log]:
+    """Return the logs that are given as logs, files or data frames, one or several."""
+    several = [given] if isinstance(given, di.Log | str | os.PathLike) or hasattr(given, "columns") else given
+    if not isinstance(several, Iterable):
+        raise di.DynidentError(f"a log is {given!r}; give a Log, a file, a data frame, or a list of these")
+    return [each if isinstance(each, di.Log) else di.Log.read(each, effort=effort) for each in several]
 
 
 class _Pieces:
@@ -194,7 +198,7 @@ def divide(runs: Sequence[di.Log], others: Sequence[di.Log], share: float) -> tu
         stages = purpose_logs(run)
         if stages and "training" not in stages:
             known = ", ".join(stages)
-            raise di.DynidentError(f"log '{run.name}' holds no whole stage for training of its plan (it holds {known})")
+            raise di.DynidentError(f"log '{run.name}' contains no complete training stage of its plan (it contains {known})")
         training += stages.get("training", [run])
         held_out += stages.get("validation", [])
     words = [f"stage {log.name}" for log in held_out]

@@ -113,7 +113,7 @@ def bandwidth(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Measure the bandwidth of a machine by stepped sines, with its mechanism and of the actuators alone.
+    """Measure the bandwidth of a machine by stepped sines, with its mechanism and for the actuators alone.
 
     Example: dynident bandwidth mast --coordinate z --frequencies 0.4,1,2,5,10 -o out/
 

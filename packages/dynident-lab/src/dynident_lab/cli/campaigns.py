@@ -132,7 +132,7 @@ def simulate_campaign(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Run the cycles of a plan on a virtual robot, into the folder that record would have written.
+    """Run the cycles of a plan on a virtual robot; writes the same folder as record.
 
     Example: dynident simulate-campaign plan/ --robot er3a_c60 --cycles 24 -o healthy/
 

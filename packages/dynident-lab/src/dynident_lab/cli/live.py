@@ -53,7 +53,7 @@ def live(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Identify a robot while it moves: short pieces of excitation, each designed for what is still uncertain.
+    """Identify a robot while it moves: short excitations, each designed for the most uncertain parameters.
 
     Example: dynident live ur5e --controller rtde://192.168.0.2 --until band=2% --yes -o bare/
 

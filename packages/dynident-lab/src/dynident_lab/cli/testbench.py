@@ -120,7 +120,7 @@ def track(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one.
+    """Test an identified model in closed loop: feedback alone, with a catalogue model, with the identified model.
 
     Example: dynident track dualv -o out/
 

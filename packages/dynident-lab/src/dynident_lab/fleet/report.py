@@ -265,7 +265,7 @@ def _detectable(own: FleetType) -> list[Html]:
     hidden = len(own.parameters) - len(rows)
     text = (
         "Smallest change of one parameter in one robot with typical logs that would be reported in 9 of 10 cases, at a rate "
-        "of {own.false_alarms:g}. More or longer logs and an excitation designed for the parameter lower it, down to the "
+        f"of {own.false_alarms:g}. More or longer logs and an excitation designed for the parameter lower it, down to the "
         "scatter between robots."
     )
     unseen = f" {several(hidden, 'parameter')} more cannot be determined from these logs." if hidden else ""

@@ -3,6 +3,7 @@
 ``python -m dynident_lab.workbench.worker FOLDER`` reads job.json of the folder. It holds a lock while it works, so that a
 server that was killed and started again knows which jobs still run. An attached job (a motion of a robot, a virtual robot) ends
 with the server: its standard input is a pipe from there; the end of that pipe interrupts the command, which stops the robot.
+The command has such a pipe from the worker (``... worker --attached WORDS``), so that it ends if the worker alone is killed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def main(folder: Path) -> int:
         threading.Thread(target=_watch_input, args=(interrupted,), daemon=True).start()
     codes: list[int] = []
     for i, words in enumerate(job["commands"]):
-        codes.append(_run(folder, i, words, job["folder"], interrupted))
+        codes.append(_run(folder, i, words, job, interrupted))
         if codes[-1] not in (0, *job["accepted"]) or interrupted.is_set():
             break
     result = {"codes": codes, "cancelled": interrupted.is_set(), "ended": time.time()}
@@ -60,14 +61,15 @@ def lock(folder: Path) -> int | None:
     return handle
 
 
-def _run(folder: Path, i: int, words: list[str], where: str, interrupted: threading.Event) -> int:
+def _run(folder: Path, i: int, words: list[str], job: dict[str, Any], interrupted: threading.Event) -> int:
     """Run one command; interrupt it when asked to, and kill it when it does not obey."""
     environment = {**os.environ, "DYNIDENT_PROGRESS": "json", "PYTHONUNBUFFERED": "1"}
+    program = ["dynident_lab.workbench.worker", "--attached"] if job["attached"] else ["dynident"]
     with (folder / f"{i}.out").open("wb") as out, (folder / f"{i}.err").open("wb") as err:
         process = subprocess.Popen(
-            [sys.executable, "-m", "dynident", *words],
-            cwd=where,
-            stdin=subprocess.DEVNULL,
+            [sys.executable, "-m", *program, *words],
+            cwd=job["folder"],
+            stdin=subprocess.PIPE if job["attached"] else subprocess.DEVNULL,
             stdout=out,
             stderr=err,
             env=environment,
@@ -96,5 +98,25 @@ def _watch_input(interrupted: threading.Event) -> None:
     interrupted.set()
 
 
+def attached() -> None:
+    """Run one command until the worker is gone; then interrupt it and its children, and kill what does not obey."""
+    gone = threading.Event()
+
+    def end() -> None:
+        gone.wait()
+        os.killpg(os.getpgrp(), signal.SIGINT)
+        time.sleep(PATIENCE)
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    for target in (lambda: _watch_input(gone), end):
+        threading.Thread(target=target, daemon=True).start()
+    from dynident.__main__ import main as command  # noqa: PLC0415 - the worker does not need it
+
+    command()
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "--attached":
+        del sys.argv[1]
+        attached()
     sys.exit(main(Path(sys.argv[1])))

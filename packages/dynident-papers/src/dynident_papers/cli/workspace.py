@@ -43,7 +43,7 @@ def workspace(
     described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
 ) -> int:
-    """Map where a robot can go over two coordinates, with its singularities of type 1 (serial) and 2 (parallel).
+    """Map the workspace over two coordinates, with singularities of type 1 (serial) and 2 (parallel).
 
     Example: dynident workspace five_bar --over x,y --range x=-1:1 --range y=0:1 -o out/
 

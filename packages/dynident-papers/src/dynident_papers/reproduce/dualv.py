@@ -94,7 +94,7 @@ def dualv_table_1() -> Reproduction:
     return Reproduction((Table("modified Denavit-Hartenberg parameters", tuple(rows)),))
 
 
-@reproduction("dualv-table-2", "essential parameters, case 1 and case 2", "[Briot2015, Table 2]", seconds=25, kind="virtual")
+@reproduction("dualv-table-2", "essential parameters, case 1 and case 2", "[Briot2015, Table 2]", seconds=8, kind="virtual")
 def dualv_table_2() -> Reproduction:
     """Runs without and with the payload, WLS; parameters are dropped until an F-test objects, and by the paper's rule alone."""
     printed = {
@@ -196,7 +196,7 @@ def _scores(case: str) -> dict[str, Score]:
     "dualv-table-3",
     "relative torque errors of the motors on new trajectories",
     "[Briot2015, Table 3]",
-    seconds=27,
+    seconds=8,
     kind="virtual",
 )
 def dualv_table_3() -> Reproduction:
@@ -245,7 +245,7 @@ def raw_error(case: str, name: str, noise: float = NOISE) -> Array:
     "dualv-table-4",
     "tracking errors with PD and with the identified models",
     "[Briot2015, Table 4]",
-    seconds=12,
+    seconds=6,
     kind="virtual",
 )
 def dualv_table_4() -> Reproduction:
@@ -386,7 +386,7 @@ def dualv_acceleration() -> Reproduction:
     )
 
 
-@reproduction("dualv-payload", "the payload of 5.37 kg on the scales", "[Briot2015, section 5.3]", seconds=25, kind="virtual")
+@reproduction("dualv-payload", "the payload of 5.37 kg on the scales", "[Briot2015, section 5.3]", seconds=5, kind="virtual")
 def dualv_payload() -> Reproduction:
     """A payload of exactly that mass on the virtual machine, identified in both cases and with the least variance."""
     printed = {"case 1": 5.42, "case 2": 5.52}
@@ -416,7 +416,7 @@ def dualv_payload() -> Reproduction:
     )
 
 
-@reproduction("dualv-fig-5-6", "projected torques, measured and of the model", "[Briot2015, figures 5 and 6]", seconds=27)
+@reproduction("dualv-fig-5-6", "projected torques, measured and of the model", "[Briot2015, figures 5 and 6]", seconds=7)
 def dualv_fig_5_6() -> Reproduction:
     """Gamma^1 on the platform and Gamma^2 on three motors, on the first trajectory."""
     scores = {case: next(iter(_scores(case).values())) for case in CASES}
@@ -426,7 +426,7 @@ def dualv_fig_5_6() -> Reproduction:
     return Reproduction((Table("projected torques", rows),), figures=figures, notes=(note,))
 
 
-@reproduction("dualv-fig-8-9", "measured and rebuilt torque of every motor", "[Briot2015, figures 8 and 9]", seconds=26)
+@reproduction("dualv-fig-8-9", "measured and rebuilt torque of every motor", "[Briot2015, figures 8 and 9]", seconds=7)
 def dualv_fig_8_9() -> Reproduction:
     """Parameters of case 1 on both trajectories."""
     motors = {name: score.motors for name, score in _scores("case 1").items()}

@@ -11,7 +11,7 @@ from dynident_papers.reproduce.registry import Reproduction, Row, Table, reprodu
 from dynident_papers.robots import er3a_c60
 from dynident_papers.trajectories import sines_within
 
-OWN_MOTION = "they belong to the motion, which is not published: printed ones lie between those of random motion, shown here, and of (72)"
+OWN_MOTION = "they belong to the motion, which is not published: printed ones lie between those of random motion and of (72)"
 ROUND_OFF = "round-off, and so is the printed one: the columns are parallel"
 LENGTHS = "a millimetre: lengths of the assumed geometry are rounded to one"
 SINGULAR = (None, 1.6202, 1.3755, 1.0627, 0.9735, 0.8861, 0.7574, 0.6295, 0.4606, 0.3673, 0.1751, 1.15e-16)

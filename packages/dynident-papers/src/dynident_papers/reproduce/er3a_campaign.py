@@ -88,7 +88,7 @@ def day_after() -> FrictionHistory:
     "thermal-fig-1",
     "motions of the complete test",
     "[Pagani2022, sections 2.2 to 2.4, Figs. 1, 2, 4 and 5]",
-    seconds=12,
+    seconds=2,
     kind="round trip",
 )
 def fig_1() -> Reproduction:
@@ -142,7 +142,7 @@ def fig_1() -> Reproduction:
     "thermal-fig-22",
     "friction of six joints over two hours",
     "[Pagani2022, Figs. 7, 8, 14, 19, 22 and 30]",
-    seconds=170,
+    seconds=105,
     kind="virtual",
 )
 def fig_22() -> Reproduction:
@@ -182,7 +182,7 @@ def at_full_duty() -> bool:
     "thermal-fig-38",
     "inertial parameters and friction over the cycles",
     "[Pagani2022, Figs. 3, 38, 41 and 42]",
-    seconds=185,
+    seconds=135,
     kind="virtual",
 )
 def fig_38() -> Reproduction:
@@ -206,7 +206,7 @@ def fig_38() -> Reproduction:
     return Reproduction((Table("per cycle", tuple(rows)),), figures)
 
 
-@reproduction("thermal-fig-43", "the fault of robot 2", "[Pagani2022, section 5.2, Fig. 43]", seconds=350, kind="virtual")
+@reproduction("thermal-fig-43", "the fault of robot 2", "[Pagani2022, section 5.2, Fig. 43]", seconds=250, kind="virtual")
 def fig_43() -> Reproduction:
     """Friction of joint 1 grows by 32 % after an hour, and is still there on the next day."""
     sick, healthy, later = study(2, fault=True), study(), day_after()

@@ -60,7 +60,7 @@ def heating(
 
 
 def cooling(first: float = 5.0, minutes: float = 120.0, seed: int = 9, noise_level: float = NOISE) -> ThermalTest:
-    """Return friction ratios of axis 4 from hot, every five minutes, the first one so long after the last motion; with noise."""
+    """Return friction ratios of axis 4 from hot, every five minutes from a time after the last motion on, with noise."""
     t = MINUTE * np.arange(first, minutes, 5.0)
     hot = AXIS4.simulate([0.0, t[0]], 0.0, AXIS4.steady_state(POWER)).state[-1]
     noise = 1.0 + noise_level * np.random.default_rng(seed).normal(size=t.size)
@@ -344,7 +344,7 @@ def fig_34() -> Reproduction:
         figures,
         (
             NO_NUMBERS,
-            "Fig. 33 is a record of T3, an input of the advanced model; here the outer node of (130) stands for the thermocouple, "
+            "Fig. 33 is a record of T3, an input of the advanced model; here the outer node of (130) stands for it, "
             "heated by W_e = 12 W (assumed).",
         ),
     )

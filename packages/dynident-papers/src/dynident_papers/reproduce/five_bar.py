@@ -31,7 +31,7 @@ LAG = "printed lag times speed is three times the printed error and more; a loop
 RADIAL = "a loop that is 40 mm off the circle has a motor error above 1.2 rev, where 0.7 is printed"
 
 
-@reproduction("five-bar-fig-4-2", "work space with its singularities", "[Roldan2017, figure 4.2]", 8)
+@reproduction("five-bar-fig-4-2", "work space with its singularities", "[Roldan2017, figure 4.2]", 1)
 def five_bar_figure_4_2() -> Reproduction:
     """Where the platform goes with both elbows outside, and how near it comes to singularities of type 1 and 2."""
     found = workspace_map(five_bar.mechanism(coordinates="platform"), "platform", ("x", "y"), ((-1.35, 1.35),) * 2, size=91)
@@ -126,9 +126,7 @@ def _joints(run: Run) -> Callable[[], Any]:
     return lambda: panels(run.truth.t, curves, "time [s]")
 
 
-@reproduction(
-    "five-bar-moves", "X move and two circles", "[Roldan2017, section 4.1.4, figures 4.8 to 4.14]", 15, kind="virtual"
-)
+@reproduction("five-bar-moves", "X move and two circles", "[Roldan2017, section 4.1.4, figures 4.8 to 4.14]", 3, kind="virtual")
 def five_bar_moves() -> Reproduction:
     """Cascade of Table 4.1's drives with k_v = 3.54 and 19.2 1/s; the thesis' model and experiment beside."""
     rows_model, rows_test = [], []
@@ -168,8 +166,7 @@ def five_bar_moves() -> Reproduction:
     for name, (run, speed) in _runs().items():
         path = {"programmed": run.reference.q.T, "virtual robot": run.truth.motion.q.T}
         figures[f"{name}: path of the tool"] = lambda path=path: paths(path, ("x [m]", "y [m]"))  # type: ignore[misc]
-        if speed:
-            figures[f"{name}: motors"] = _joints(run)
+        figures[f"{name}: motors{'' if speed else ' (figure 4.11)'}"] = _joints(run)
     return Reproduction(
         (Table("against the thesis' model", tuple(rows_model)), Table("against its experiment", tuple(rows_test))),
         figures,

@@ -86,7 +86,7 @@ def best_loop() -> tuple[float, float]:
     "mast-bode",
     "bandwidth and Bode points of the closed loop",
     "[Roldan2017, section 4.2.4.1, figures 4.21 to 4.23]",
-    60,
+    12,
     kind="virtual",
 )
 def mast_bode() -> Reproduction:
@@ -131,7 +131,7 @@ def _sine(f: float, amplitude: float, cycles: float, axis: int = 0) -> di.Motion
     "mast-torques",
     "torques with catalogue data, and their fit",
     "[Roldan2017, section 4.2.4.2, figures 4.24 to 4.26]",
-    40,
+    25,
     kind="virtual",
 )
 def mast_torques() -> Reproduction:
@@ -175,7 +175,7 @@ def _drawn(real: di.VirtualRobot, catalogue: di.VirtualRobot, motion: di.Motion,
     return panels(own.truth.t, curves, "time [s]", 1)
 
 
-@reproduction("mast-workspace", "singularities over the tilts", "[Roldan2016, section 2.4.2]", 8)
+@reproduction("mast-workspace", "singularities over the tilts", "[Roldan2016, section 2.4.2]", 1)
 def mast_workspace() -> Reproduction:
     """Tilts up to 20 degrees, which the paper allows, are free of singularities."""
     half = 1.5 * mast.LARGEST_TILT

@@ -236,7 +236,7 @@ class Reproduction(Result):
 
     @property
     def untested(self) -> list[Row]:
-        """Those of them whose reason is no experiment; there are none."""
+        """Those of them whose reason is no experiment; a registered reproduction that has any is refused."""
         return [row for row in self.differing if row.reason not in self.experiments]
 
     def summary(self) -> str:
@@ -299,7 +299,10 @@ def reproduction(
             tables = tuple(
                 replace(table, rows=tuple(replace(row, kind=row.kind or kind) for row in table.rows)) for table in found.tables
             )
-            return replace(found, tables=tables, name=name, title=title, source=source)
+            found = replace(found, tables=tables, name=name, title=title, source=source)
+            for row in found.untested:
+                raise DynidentError(f"reproduction '{name}': '{row.name}' differs; give its reason as an experiment")
+            return found
 
         known = _ENTRIES.get(name)
         if known is not None and _place(known.run) != _place(function):  # the same one again is a cell that is run again

@@ -44,7 +44,7 @@ def _over(found: WorkspaceMap, motions: dict[str, di.Motion]) -> Callable[[], An
     "replalink-table-6-3",
     "excitation: condition number and joint space",
     "[Roldan2017, Table 6.3 and figures 6.14 to 6.16]",
-    40,
+    3,
     kind="virtual",
 )
 def replalink_table_6_3() -> Reproduction:
@@ -116,7 +116,7 @@ def replalink_table_6_4() -> Reproduction:
     "replalink-validation",
     "identified torques on a four-bar motion",
     "[Roldan2017, sections 6.2.6 and 6.2.7, figures 6.18 and 6.19]",
-    20,
+    1,
     kind="virtual",
 )
 def replalink_validation() -> Reproduction:
@@ -202,7 +202,7 @@ def replalink_fig_6_17() -> Reproduction:
     torque = {"base parameters": Y @ np.linalg.lstsq(C, V, rcond=None)[0]}
     for k, name in ((0, "means"), (2, "optimum")):
         torque[name] = Y @ [replalink.TABLE_6_4[each][k] for each in replalink.PARAMETER_NAMES]
-    why = "the thesis' motion is not published: along Table 6.3, where its search starts, 0.8 of the speed gives the printed number"
+    why = "the thesis' motion is not published: along Table 6.3, where its search starts, 0.8 of the speed gives it"
     largest = {name: np.abs(x - torque["base parameters"]).max(axis=0) for name, x in torque.items()}
     rows = [
         Row(

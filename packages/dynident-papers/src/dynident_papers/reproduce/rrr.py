@@ -196,7 +196,7 @@ def rrr_ik() -> Reproduction:
     "rrr-writing",
     "shares of model and PD control in the writing task (16)",
     "[Kostic2002, (16), figures 7 to 9]",
-    8,
+    3,
     kind="virtual",
 )
 def rrr_writing() -> Reproduction:
@@ -224,7 +224,7 @@ def rrr_writing() -> Reproduction:
         """Return whether the friction that the model knows decides the ratio."""
         poor, good = bare[0] / bare[1], exact[0] / exact[1]
         return bool(
-            np.all(poor < model / feedback) and np.all(model / feedback < good) and poor.max() < 7.0 < 10.0 < good.min()
+            np.all(poor < model / feedback) and np.all(model / feedback < good) and poor.max() < 7.0 and good.min() > 10.0
         )
 
     known = Table.of("ratio with the friction law (9) in the model", JOINTS, exact[0] / exact[1])

@@ -137,6 +137,11 @@ def _cft_reference(plan: Plan) -> di.Motion | Plan:
     return robots.cft.cartesian_reference(motion.t, motion.q, motion.v, motion.a)
 
 
+def _cft_table(fit: di.Fit) -> str:
+    """Return the 32 numbers of the report's Table 4 beside those printed."""
+    return robots.cft.table_four(fit).summary()
+
+
 cft_published = replace(_robot("cft", added_inertia=0.0), mechanism=partial(_chain, "cft"))
 cft = replace(
     _robot("cft"),
@@ -148,7 +153,7 @@ cft = replace(
         "cft_published is without them",
     ),
 )
-cft_cartesian = replace(cft, mechanism=_cft_cartesian)
+cft_cartesian = replace(cft, mechanism=_cft_cartesian, parameters=_cft_table)
 dualv = _closed("dualv")
 er3a_c60 = _robot("er3a_c60")
 five_bar = replace(_closed("five_bar"), compare=_five_bar_tests, friction=dict.fromkeys(("alpha1", "alpha4"), "viscous + tanh"))

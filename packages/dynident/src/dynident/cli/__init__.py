@@ -27,8 +27,8 @@ __all__ = ["application", "arguments_of", "command_names", "notes", "option_name
 USAGE = 2
 SMALLEST, LARGEST = 1e-100, 1e100  # size of a number that an option can mean: squares and quotients stay finite
 EXIT_CODES = (
-    "Exit codes: 0 done; 1 bad input; 2 wrong usage; 3 done, but the verdict is not ok (with --strict), "
-    "or the log is not worth fitting (inspect); 70 a bug in dynident; 130 interrupted."
+    "Exit codes: 0 success; 1 bad input; 2 wrong usage; 3 failed verdict (--strict) or unusable log (inspect); 70 bug in "
+    "dynident; 130 interrupted."
 )
 MORE = "--help-all shows the rarely needed options too."
 

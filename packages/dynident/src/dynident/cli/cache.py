@@ -13,7 +13,7 @@ def cache(
     clear: bool = False,
     as_json: AsJson = False,
 ) -> int:
-    """Show where the compiled code of robots is kept and how much there is (DYNIDENT_CACHE names another folder).
+    """Show location and size of the cache of compiled code (DYNIDENT_CACHE sets another folder).
 
     Example: dynident cache --clear
 

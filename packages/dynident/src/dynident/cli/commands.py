@@ -16,11 +16,11 @@ OWN: dict[str, tuple[Group, str]] = {
     ),
     "describe": (
         START,
-        "Show what a robot is made of, whether its inertias are possible, and what torques can identify.",
+        "Describe a robot: bodies, joints, physical consistency of its inertias, and the identifiable parameters.",
     ),
     "inspect": (
         START,
-        "Look for faults of a log before it is fitted: clock, gaps, units, channels; with a robot also delay, signs, gains.",
+        "Check a log before it is fitted: clock, gaps, units, channels; with a robot also delay, signs and gains.",
     ),
     "identify": (
         START,
@@ -34,28 +34,28 @@ OWN: dict[str, tuple[Group, str]] = {
     ),
     "excite": (
         EXPERIMENTS,
-        "Design an exciting motion within limits: what it will show, the tightest limits, the plan and a page that shows it.",
+        "Design an excitation within the limits: writes the plan, its expected precision and a page that shows it.",
     ),
     "simulate": (
         EXPERIMENTS,
-        "Run a plan on a virtual robot: writes the log that a recorder would have written, prints errors, limits and speed.",
+        "Run a plan on a virtual robot: writes the log as a recorder would, prints tracking errors and reached limits.",
     ),
     "export": (
         MODEL,
-        "Write a robot in another format, or files for another program (--for), with the numbers of a fit where one is given.",
+        "Write a robot in another format, or files for another program (--for), optionally with identified parameters.",
     ),
     "derive": (
         MODEL,
-        "Write a robot's model as code: for a controller with the numbers of a fit inside, or in closed form with symbols.",
+        "Write a robot's model as code: with the identified numbers for a controller, or in closed form with symbols.",
     ),
     "ik": (MODEL, "Solve inverse kinematics: all branches in closed form, or one solution numerically."),
     "partitions": (
         MODEL,
-        "Rank the choices of motors on which torques of an over-actuated robot can be projected, along a motion.",
+        "Rank the sets of motors onto which the torques of an over-actuated robot can be projected, along a motion.",
     ),
     "monitor": (
         MODEL,
-        "Watch logs with an identified model: external torques, their thresholds, and when something touched the robot.",
+        "Monitor logs with an identified model: external torques, thresholds and contact events.",
     ),
     "payload": (
         MODEL,
@@ -64,18 +64,18 @@ OWN: dict[str, tuple[Group, str]] = {
     "gains": (MODEL, "Estimate drive gains together with the robot, from runs without and with a load of known mass."),
     "convert": (
         FILES,
-        "Convert a log: read any format, write CSV, npz, Parquet, MATLAB or MCAP in SI units, with what was understood inside.",
+        "Convert a log from any supported format to CSV, npz, Parquet, MATLAB or MCAP in SI units.",
     ),
     "cache": (
         FILES,
-        "Show where the compiled code of robots is kept and how much there is (DYNIDENT_CACHE names another folder).",
+        "Show location and size of the cache of compiled code (DYNIDENT_CACHE sets another folder).",
     ),
 }
 #: Commands of our other packages, which register them as any package does.
 OTHERS: dict[str, tuple[Group, str]] = {
     "bandwidth": (
         CONTROL,
-        "Measure the bandwidth of a machine by stepped sines, with its mechanism and of the actuators alone.",
+        "Measure the bandwidth of a machine by stepped sines, with its mechanism and for the actuators alone.",
     ),
     "check": (
         MODEL,
@@ -100,7 +100,7 @@ OTHERS: dict[str, tuple[Group, str]] = {
     ),
     "live": (
         EXPERIMENTS,
-        "Identify a robot while it moves: short pieces of excitation, each designed for what is still uncertain.",
+        "Identify a robot while it moves: short excitations, each designed for the most uncertain parameters.",
     ),
     "maintenance": (
         EXPERIMENTS,
@@ -122,11 +122,11 @@ OTHERS: dict[str, tuple[Group, str]] = {
     "schedule": (EXPERIMENTS, "Plan the heating or cooling test of one joint; simulate-campaign or record runs it."),
     "simulate-campaign": (
         EXPERIMENTS,
-        "Run the cycles of a plan on a virtual robot, into the folder that record would have written.",
+        "Run the cycles of a plan on a virtual robot; writes the same folder as record.",
     ),
     "track": (
         CONTROL,
-        "Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one.",
+        "Test an identified model in closed loop: feedback alone, with a catalogue model, with the identified model.",
     ),
     "workbench": (
         START,
@@ -134,7 +134,7 @@ OTHERS: dict[str, tuple[Group, str]] = {
     ),
     "workspace": (
         MODEL,
-        "Map where a robot can go over two coordinates, with its singularities of type 1 (serial) and 2 (parallel).",
+        "Map the workspace over two coordinates, with singularities of type 1 (serial) and 2 (parallel).",
     ),
     "acceleration": (
         MODEL,
@@ -143,14 +143,14 @@ OTHERS: dict[str, tuple[Group, str]] = {
     "write": (CONTROL, "Write a text with the tool of a robot in a vertical plane: a demanding motion for simulate."),
 }
 _CAMPAIGN = "did you mean 'dynident simulate-campaign'?"
-_XACRO = "files are evaluated safely; leave it out, or expand the file with ROS's xacro first"
+_XACRO = "xacro files are evaluated without running code; omit it, or expand the file with ROS's xacro first"
 #: Options of version 0.2, by command, and what to type instead.
 FORMER = {
     "describe": {"--reduction": "did you mean 'dynident reduction ROBOT'?", "--svg": "did you mean '--plot FILE'?"},
     "identify": {"--cycle": "did you mean 'dynident cycles ROBOT CAMPAIGN'?"},
     "excite": {
         "--cartesian": "did you mean the robot 'cft_cartesian'?",
-        "--method": "there is one optimiser now; leave it out",
+        "--method": "there is only one optimiser; omit the option",
     },
     "simulate": {
         **dict.fromkeys(("--cycles", "--duty", "--fault"), _CAMPAIGN),

@@ -45,7 +45,7 @@ def compare(
         step("fitting all estimators")
         if any(log.effort_kind == "none" for log in training):
             raise DynidentError(
-                f"log '{training[0].name}' has no efforts to compare with; identify --estimator output-error fits its positions"
+                f"log '{training[0].name}' has no efforts; fit its positions with identify --estimator output-error"
             )
         closed, options = looped.closed(mechanism, training), filtered.options()
         found = di.compare(mechanism, training, held_out or None, period=looped.period, loop=closed, **options)

@@ -19,7 +19,7 @@ def convert(
     end: float | None = None,
     as_json: AsJson = False,
 ) -> int:
-    """Convert a log: read any format, write CSV, npz, Parquet, MATLAB or MCAP in SI units, with what was understood inside.
+    """Convert a log from any supported format to CSV, npz, Parquet, MATLAB or MCAP in SI units.
 
     Example: dynident convert bag/ run.csv --effort joint_torque --topic /joint_states
 

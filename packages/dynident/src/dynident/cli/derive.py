@@ -30,7 +30,7 @@ def derive(
     described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
 ) -> int:
-    """Write a robot's model as code: for a controller with the numbers of a fit inside, or in closed form with symbols.
+    """Write a robot's model as code: with the identified numbers for a controller, or in closed form with symbols.
 
     Example: dynident derive out/fit.json --c -o model/
 

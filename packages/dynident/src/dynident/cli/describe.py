@@ -29,7 +29,7 @@ def describe(
     plot: Path | None = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show what a robot is made of, whether its inertias are possible, and what torques can identify.
+    """Describe a robot: bodies, joints, physical consistency of its inertias, and the identifiable parameters.
 
     Example: dynident describe robot.urdf --sidecar drives.toml --json
 

@@ -37,8 +37,8 @@ EstimatorName = Annotated[
 Recovery = Annotated[
     str,
     Parameter(
-        help="How masses and inertias follow from base parameters: physical keeps bodies possible, prior stays nearest to the "
-        "description; auto is physical.",
+        help="Choice of standard parameters: physical (consistent bodies), prior (nearest to the description) or "
+        "minimum_norm; auto is physical.",
         choices=RULES,
         group=COLUMNS,
     ),
@@ -100,7 +100,7 @@ class LoopOptions:
     def check_loop(self) -> None:
         """Refuse numbers of a loop without a loop."""
         if self.loop is None and (self.bandwidth != LoopOptions.bandwidth or self.unknown is not None):
-            raise DynidentError("--bandwidth and --unknown say more of a --loop; give it, or leave them out")
+            raise DynidentError("--bandwidth and --unknown need --loop; give it, or omit them")
         if not self.bandwidth > 0.0:
             raise DynidentError(f"--bandwidth is {self.bandwidth:g}; give a frequency above 0 Hz")
 
@@ -215,8 +215,8 @@ def without_efforts(mechanism: di.Mechanism, logs: Sequence[di.Log], solver: Any
     """Return the regression data of commands and positions alone, after reporting what they determine."""
     if not isinstance(solver, estimation.OutputError):
         raise DynidentError(
-            f"log '{logs[0].name}' has no efforts: its commands and positions are fitted by --estimator output-error, with the "
-            "robot's controller as --loop"
+            f"log '{logs[0].name}' has no efforts; fit its commands and positions with --estimator output-error and the "
+            "controller as --loop"
         )
     if any(log.effort_kind != "none" for log in logs):
         raise DynidentError(
@@ -224,5 +224,5 @@ def without_efforts(mechanism: di.Mechanism, logs: Sequence[di.Log], solver: Any
         )
     solver.set_params(outputs=("position",))
     evidence = reduce(add, [di.Regression.without_effort(mechanism, log, **options) for log in logs])
-    note(f"what positions alone can show, before the fit:\n{solver.visible(evidence).summary()}")
+    note(f"identifiable from positions alone, before the fit: {solver.visible(evidence).summary()}")
     return evidence

@@ -69,7 +69,7 @@ def excite(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Design an exciting motion within limits: what it will show, the tightest limits, the plan and a page that shows it.
+    """Design an excitation within the limits: writes the plan, its expected precision and a page that shows it.
 
     Example: dynident excite robot.urdf --limits limits.toml --time-budget 30 -o plan/
 
@@ -122,7 +122,7 @@ def excite(
     if output is not None:
         check_output(output, folder=True)
     if start is not None and (frequency is not None or harmonics is not None):
-        raise DynidentError("--start brings its own frequency and harmonics; leave out --frequency and --harmonics")
+        raise DynidentError("--start has its own frequency and harmonics; omit --frequency and --harmonics")
     mechanism = described.robot(robot)
     read = logged.reader()
     known = None
@@ -170,9 +170,9 @@ def excite(
         if not made.improved:
             how = f"{iterations} steps" if iterations else f"{time_budget:g} s"
             more = "--iterations" if iterations else "--time-budget"
-            note(f"no improvement in {how}: the best random motion is kept; give more {more}, or other --starts or --seed")
+            note(f"no improvement in {how}: the best random motion is used; give more {more}, or another --starts or --seed")
         if optimum.cut:
-            note("the time budget ended the search; --iterations gives the same motion whenever it is run")
+            note("the search ended at its time budget; use --iterations for a reproducible motion")
         out.print(f"{made.summary()}\nsearch: {optimum.seconds:.1f} s, {optimum.starts} starts")
         if files:
             out.print("written: " + ", ".join(str(path) for path in files))
@@ -194,7 +194,7 @@ def _sensible(
     if not 1 <= repetitions <= REPETITIONS:
         raise DynidentError(f"--repetitions is {repetitions}; give at least one and at most {REPETITIONS}")
     if complete and payload is not None:
-        raise DynidentError("--complete and --payload are two different experiments; ask for one of them")
+        raise DynidentError("--complete and --payload are different experiments; give one of them")
 
 
 def limits_for(robot: Path, mechanism: di.Mechanism, file: Path | None) -> MotionLimits:

@@ -90,7 +90,7 @@ def export(
     described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
 ) -> int:
-    """Write a robot in another format, or files for another program (--for), with the numbers of a fit where one is given.
+    """Write a robot in another format, or files for another program (--for), optionally with identified parameters.
 
     Example: dynident export out/fit.json --for pinocchio -o exported/; dynident export robot.urdf -o robot.xml
 

@@ -31,7 +31,7 @@ class _Rare(Panels):
 
 
 START, EXPERIMENTS = Group("Start here", sort_key=1), Group("Motions and experiments", sort_key=2)
-MODEL, CONTROL = Group("The model at work", sort_key=3), Group("Drives and control", sort_key=4)
+MODEL, CONTROL = Group("Use the model", sort_key=3), Group("Drives and control", sort_key=4)
 FILES, OTHERS = Group("Files", sort_key=5), Group("Others", sort_key=6)
 
 ARGUMENTS, OPTIONS = Group("Arguments", sort_key=10), Group("Options", sort_key=11)
@@ -43,6 +43,6 @@ def _rare(name: str, place: int) -> Group:
 
 
 RARE_ROBOT, RARE_LOGS = _rare("Robot: rarely needed", 20), _rare("Logs: rarely needed", 21)
-FILTER, KNOWN = _rare("Filter", 22), _rare("What else is known", 23)
+FILTER, KNOWN = _rare("Filter", 22), _rare("Further knowledge", 23)
 LOOP, COLUMNS = _rare("Periodic motions and closed loops", 24), _rare("Base parameters", 25)
 RARE = _rare("Rarely needed", 26)

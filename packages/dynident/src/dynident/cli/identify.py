@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 from cyclopts import Parameter
 
 import dynident as di
@@ -56,6 +57,8 @@ from dynident.cli.robots import KnownRobot, find_robot, is_known
 from dynident.cli.words import COMMAND, in_options
 from dynident.errors import DynidentError
 from dynident.identify.regression.logs import match
+
+FOLLOWS = 0.5  # a recording is this share of the spread of its plan's positions away from it, at most
 
 
 def identify(
@@ -122,14 +125,16 @@ def identify(
         friction, recovery = _as_known(find_robot(str(robot)), friction, recovery, linear or rank_tolerance != RANK_TOLERANCE)
     check_output(output, folder=True)
     share = _share(hold_out)
-    read = logged.reader() if plan is None else _plan_reader(logged.reader(), plan)
+    read = logged.reader()
     # A model from positions alone is judged by logs with efforts.
     judging = replace(logged, effort=None).reader() if logged.effort == "none" else read
     linear = estimator in ("map", "wls", "ols") and looped.loop is None and friction is None
     stream = logged.stream(logs[0]) if linear and len(logs) == 1 and plan is None and not refit else None
     with progress((2 if stream is None else stream.pieces) * len(logs) + 2 * len(validate or []) + 3, quiet) as step:
         step("reading the robot")
-        described.robot(robot)  # what is wrong with it is said before long logs are read
+        mechanism = described.robot(robot)  # what is wrong with it is said before long logs are read
+        if plan is not None:
+            read, judging = (_plan_reader(reader, plan, mechanism) for reader in (read, judging))
         runs: list[di.Log] = []
         others: list[di.Log] = []
         for paths, found, reader in ((logs if stream is None else [], runs, read), (validate or [], others, judging)):
@@ -173,24 +178,33 @@ def identify(
         for finding in done.verdict.findings:
             note(f"{finding.severity} ({finding.kind}): {finding.sentence}")
     else:
-        if table:
-            parts = [*done.fit.removals, done.fit.summary(), *(score.summary() for score in done.scores if not score.training)]
-            out.print(in_options("\n\n".join([*parts, done.verdict.summary()])) + "\n")
-        out.print(in_options(done.summary()))
+        _print_result(done, robot, table)
         out.print(f"\nFiles: {'  '.join(map(str, written))}")
         inspected = [str(logs[0]), "--robot", str(robot), *typed(described)]
         print_next(*_next_step(output / "fit.json", done, logged, inspected))
     return NOT_OK if strict and not done.verdict.ok else 0
 
 
+def _print_result(done: di.report.Identification, robot: Path, table: bool) -> None:
+    """Print the summary; with `table` all parameters and checks before it, for known robots those of their source after it."""
+    if table:
+        parts = [*done.fit.removals, done.fit.summary(), *(score.summary() for score in done.scores if not score.training)]
+        out.print(in_options("\n\n".join([*parts, done.verdict.summary()])) + "\n")
+    out.print(in_options(done.summary()))
+    if is_known(robot) and (of_source := find_robot(str(robot)).parameters) is not None:
+        out.print(f"\n{of_source(done.fit)}")
+
+
 def _as_known(robot: KnownRobot, friction: list[str] | None, recovery: str, linear: bool) -> tuple[list[str] | None, str]:
     """Return friction laws and recovery of a known robot where none are given; say so."""
     if friction is None and robot.friction and not linear:
         friction = [f"{joint}={law}" for joint, law in robot.friction.items()]
-        note(f"friction laws of the robot's source: {', '.join(friction)}; --friction chooses others")
+        note(f"friction laws of the description: {', '.join(friction)}; --friction chooses others")
     if recovery == "auto" and not robot.possible:
         recovery = "prior"
-        note("bodies of the robot's source cannot exist, so they are not made possible; --recovery physical does")
+        note(
+            "the description has inconsistent bodies, so physical consistency is not enforced; --recovery physical enforces it"
+        )
     return friction, recovery
 
 
@@ -206,15 +220,35 @@ def _share(text: str) -> float:
     return share
 
 
-def _plan_reader(read: Callable[[Path], di.Log], plan: Path) -> Callable[[Path], di.Log]:
+def _plan_reader(read: Callable[[Path], di.Log], plan: Path, robot: di.Mechanism) -> Callable[[Path], di.Log]:
     """Return a reader of recordings of a plan."""
-    from dynident.excitation.plan import Plan, refer  # noqa: PLC0415 - rarely needed
+    from dynident.excitation.plan import Plan, plan_identity, refer  # noqa: PLC0415 - rarely needed
 
     file = plan / "plan.json" if plan.is_dir() else plan
     if not file.exists():
         raise DynidentError(f"plan '{plan}' does not exist; give the folder or plan.json that the log was recorded with")
     wanted = Plan.load(file)
-    return lambda path: refer(read(path), wanted)
+    if others := [name for name in wanted.coordinates if name not in robot.coordinate_names]:
+        raise DynidentError(
+            f"plan '{plan}' moves {', '.join(others)}, which robot '{robot.name}' does not have; give its own plan"
+        )
+
+    def recording(path: Path) -> di.Log:
+        given = read(path)
+        log = refer(given, wanted)
+        shared = [name for name in wanted.coordinates if name in log.joints and plan_identity(given) is None]
+        lasts = log.t - log.t[0] <= wanted.curve.duration
+        q = wanted.curve((log.t - log.t[0])[lasts])[0]
+        for name in shared:
+            planned = q[:, wanted.coordinates.index(name)]
+            off = log.position[lasts, log.joints.index(name)] - planned
+            if not np.sqrt(np.mean(off**2)) <= FOLLOWS * max(float(np.std(planned)), 1e-3):
+                raise DynidentError(
+                    f"log '{log.name}' does not follow the plan '{plan}' ({name} is elsewhere); give its own plan"
+                )
+        return log
+
+    return recording
 
 
 def _next_step(fit: Path, done: di.report.Identification, logged: LogOptions, inspected: list[str]) -> list[str]:
@@ -235,7 +269,7 @@ def _check_columns(order: str | None, rank_tolerance: float, friction: list[str]
     given = {"--order": order is not None, "--rank-tolerance": rank_tolerance != RANK_TOLERANCE}
     for option in (name for name, here in given.items() if here):
         if friction is not None:
-            raise DynidentError(f"{option} is for linear friction terms; leave it out, or leave out --friction")
+            raise DynidentError(f"{option} applies to linear friction terms; omit it or --friction")
 
 
 def _check_linear(estimator: str, friction: list[str] | None, essential: float | None, contributing: float | None) -> None:
@@ -243,6 +277,6 @@ def _check_linear(estimator: str, friction: list[str] | None, essential: float |
     given = {"--friction": friction, "--essential": essential, "--contributing": contributing}
     options = [name for name, value in given.items() if value is not None]
     if options and estimator not in ("map", "wls", "ols"):
-        raise DynidentError(f"{options[0]} goes with the estimators map, wls and ols, not with '{estimator}'")
+        raise DynidentError(f"{options[0]} works with the estimators map, wls and ols, not with '{estimator}'")
     if len(options) > 1:
-        raise DynidentError(f"{options[0]} and {options[1]} do not go together; leave one out")
+        raise DynidentError(f"{options[0]} and {options[1]} exclude each other; omit one")

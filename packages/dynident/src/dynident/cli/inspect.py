@@ -25,7 +25,7 @@ def inspect(
     filtered: FilterOptions = AS_NEEDED,
     as_json: AsJson = False,
 ) -> int:
-    """Look for faults of a log before it is fitted: clock, gaps, units, channels; with a robot also delay, signs, gains.
+    """Check a log before it is fitted: clock, gaps, units, channels; with a robot also delay, signs and gains.
 
     Example: dynident inspect run.csv --robot robot.urdf --effort joint_torque
 

@@ -124,7 +124,7 @@ def robot_of_plan(path: Path) -> Path:
     wanted = str(data.get("robot", "")) if isinstance(data, dict) else ""
     found = [name for name in known_robots() if name.lower().replace("_", "-") == wanted.lower().replace("_", "-")]
     if not found:
-        raise DynidentError(f"'{path}' is for no known robot; say which robot moves with --robot")
+        raise DynidentError(f"'{path}' names no known robot; give one with --robot")
     return Path(found[0])
 
 

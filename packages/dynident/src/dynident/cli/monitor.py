@@ -40,7 +40,7 @@ def monitor(
     strict: bool = False,
     as_json: AsJson = False,
 ) -> int:
-    """Watch logs with an identified model: external torques, their thresholds, and when something touched the robot.
+    """Monitor logs with an identified model: external torques, thresholds and contact events.
 
     Example: dynident monitor out/fit.json run.csv --effort joint_torque --plot run.png
 
@@ -84,7 +84,7 @@ def monitor(
     records = [watching.run(log) for log in watched]
     for log, record in zip(watched, records, strict=True):
         for body in not_carried(model, log, record, **options):
-            note(f"log '{log.name}' looks as if '{body}' had not been carried; give absent={body}")
+            note(f"log '{log.name}' seems to be without '{body}'; give absent={body}")
     if plot is not None:
         records[0].plot().savefig(plot, dpi=120)
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -51,9 +52,7 @@ Projection = Annotated[
 RANK_TOLERANCE = 3e-5
 RankTolerance = Annotated[
     float,
-    Parameter(
-        help="Relative size below which a parameter counts as unseen; 1e-3 where axes are almost parallel.", group=COLUMNS
-    ),
+    Parameter(help="Relative size below which a parameter is unidentifiable; 1e-3 for almost parallel axes.", group=COLUMNS),
 ]
 FrictionLaws = Annotated[
     list[str] | None,
@@ -62,14 +61,14 @@ FrictionLaws = Annotated[
 Essential = Annotated[
     float | None,
     Parameter(
-        help="Drop parameters until relative deviations differ by this factor at most (10 is usual), while residuals do not "
-        "grow; by wls.",
+        help="Remove parameters until relative deviations differ by at most this factor (10 is usual) without larger "
+        "residuals; by wls.",
         group=COLUMNS,
     ),
 ]
 Absent = Annotated[
     list[str] | None,
-    Parameter(help="Body that the fit knows apart and the robot did not carry, such as payload; several times."),
+    Parameter(help="Separate body of the fit that the robot did not carry, such as payload; several times."),
 ]
 AllowTraining = Annotated[bool, Parameter(help="Accept logs that were used for the fit.")]
 Accept = Annotated[
@@ -112,6 +111,9 @@ class RobotOptions:
             mechanism = find_robot(str(file)).mechanism()
             mechanism = mechanism if self.sidecar is None else apply_sidecar(mechanism, self.sidecar)
             return self._with_terms(self._restructured(mechanism))
+        beside = file.with_suffix(".toml")
+        if self.sidecar is None and beside.is_file():
+            note(f"'{beside}' is not read; --sidecar {shlex.quote(str(beside))} adds it to the robot")
         mechanism = self._restructured(read_robot(file, self.sidecar, self.search, self.arguments()))
         if _has_legs(mechanism):
             note(f"the base '{mechanism.root}' of robot '{mechanism.name}' is held still; --floating frees it")
@@ -120,6 +122,11 @@ class RobotOptions:
     def robot_of_log(self, file: Path, log: di.Log) -> di.Mechanism:
         """Return the robot; a known one with motors and gears of its machine for logs of their positions."""
         mechanism = self.robot(file)
+        own_names = {*mechanism.joint_names, *(actuator.name for actuator in mechanism.actuators)}
+        if forgotten := [name for name in log.provenance.get("without_gain", ()) if name in own_names]:
+            raise DynidentError(
+                f"--gain has no number for {', '.join(forgotten)} of robot '{mechanism.name}'; name all its motors"
+            )
         if log.position_side != "motor" or self.sidecar is not None or not is_known(file):
             return mechanism
         driven = find_machine(str(file)).model
@@ -150,7 +157,7 @@ class RobotOptions:
         if self.keep is not None:
             names = [name.strip() for name in self.keep.split(",") if name.strip()]
             if not names:
-                raise DynidentError("--keep names no joint; name those that stay, with commas between them")
+                raise DynidentError("--keep names no joint; give a comma-separated list of joints")
             robot = robot.keep(names)
         positions: dict[str, list[float]] = {}
         for text in self.lock:
@@ -256,7 +263,7 @@ AS_WRITTEN, AS_LOGGED = RobotOptions(), LogOptions()
 def read_fit(path: Path, robot: Path | None = None) -> di.Fit:
     """Return a fit of a file."""
     if path.suffix.lower() != ".json":
-        raise DynidentError(f"'{path}' is not a fit; give fit.json of identify first, it holds its robot, then the logs")
+        raise DynidentError(f"'{path}' is not a fit; give fit.json of identify, then the logs")
     return di.Fit.load(path, None if robot is None else AS_WRITTEN.robot(robot))
 
 
@@ -295,9 +302,10 @@ def _with_gains(log: di.Log, gains: dict[str, float]) -> di.Log:
     """Return a log of the channels whose gains are given."""
     left = [name for name in log.joints if name not in gains]
     if left:
-        note(f"channels without a gain are left out: {', '.join(left)}")
+        note(f"channels without a gain are omitted: {', '.join(left)}")
     chosen = log.select(list(gains))
-    return replace(chosen, gain=np.array(list(gains.values())))
+    known = {**chosen.provenance, "without_gain": left}
+    return replace(chosen, gain=np.array(list(gains.values())), provenance=known)
 
 
 def _numbers(text: str | None, option: str) -> float | list[float] | None:

@@ -23,7 +23,7 @@ def partitions(
     described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
 ) -> int:
-    """Rank the choices of motors on which torques of an over-actuated robot can be projected, along a motion.
+    """Rank the sets of motors onto which the torques of an over-actuated robot can be projected, along a motion.
 
     Example: dynident partitions dualv plan/
 

@@ -181,12 +181,12 @@ def _check_payload(
 ) -> None:
     """Refuse options that do not go together."""
     if sum((bool(unloaded), fit is not None, wrench is not None)) != 1 or (wrench is None) != bool(loaded):
-        raise DynidentError("say how: --loaded with --unloaded, --loaded with --fit, or --wrench alone")
+        raise DynidentError("no input is given; give --loaded with --unloaded, --loaded with --fit, or --wrench")
     if options and not unloaded:
         raise DynidentError(f"{options[0]} is for runs without and with the load; give --unloaded and --loaded")
     apart = [name for name in ("--essential", "--gain-std", "--gains") if name in options]
     if len(apart) > 1:
-        raise DynidentError(f"{' and '.join(apart)} do not go together; leave one out")
+        raise DynidentError(f"{' and '.join(apart)} exclude each other; omit one")
 
 
 def _conventions(load: Any) -> list[str]:

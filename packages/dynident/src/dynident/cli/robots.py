@@ -62,6 +62,8 @@ class KnownRobot:
     branches: Callable[[Array, Array], Mapping[str, Array]] | None = None
     #: Friction laws by joint that ``dynident identify`` fits unless others are chosen
     friction: Mapping[str, str] | None = None
+    #: Takes the fit of ``dynident identify`` and returns the parameters of the robot's source as text, which is printed.
+    parameters: Callable[[di.Fit], str] | None = None
     #: Whether the robot's bodies can exist; published numbers are fits that need not. Those of others are not made possible.
     possible: bool = True
     notes: tuple[str, ...] = ()  #: Where the machine differs from its source; said when a command uses the machine
@@ -84,7 +86,7 @@ def find_robot(name: str) -> KnownRobot:
         raise DynidentError(
             f"robot {missing}"
             if (missing := not_installed(ROBOTS, name))
-            else f"there is no robot '{name}'; give a file with its ending{f', or a name: {names}' if names else ''}"
+            else f"robot '{name}' does not exist; give a file with its ending{f', or a name: {names}' if names else ''}"
         )
     found = require(ROBOTS, name)
     if not isinstance(found, KnownRobot):

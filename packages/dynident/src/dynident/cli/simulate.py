@@ -96,7 +96,7 @@ def simulate(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Run a plan on a virtual robot: writes the log that a recorder would have written, prints errors, limits and speed.
+    """Run a plan on a virtual robot: writes the log as a recorder would, prints tracking errors and reached limits.
 
     Example: dynident simulate plan/ --robot dualv -o virtual.csv
 

@@ -64,7 +64,7 @@ def pi_gains(inertia: float, viscous: float, constant: float, bandwidth: float, 
     proportional = 2.0 * zeta * w * J - c
     if proportional < 0.0:
         raise DynidentError(
-            f"bandwidth = {bandwidth:g} Hz with damping {zeta:g} needs a negative proportional gain, as the plant alone is "
+            f"bandwidth = {bandwidth:g} Hz with damping {zeta:g} needs a negative proportional gain because the plant is "
             f"faster; give more than {c / (4.0 * np.pi * zeta * J):.4g} Hz"
         )
     return proportional / Kt, w**2 * J / Kt
@@ -94,8 +94,8 @@ def spread(mechanism: Mechanism, q: ArrayLike, inertias: ArrayLike) -> tuple[flo
         half = np.linalg.inv(np.linalg.cholesky(M))
     except np.linalg.LinAlgError:
         raise SimulationError(
-            f"robot '{mechanism.name}': its mass matrix is not positive definite along the motion, so no gains follow from it; "
-            "give every moving link or its drive an inertia"
+            f"robot '{mechanism.name}' has no positive definite mass matrix along the motion, so gains cannot be computed; "
+            "give every moving link an inertia"
         ) from None
     W = np.sqrt(np.asarray(inertias, dtype=np.float64))[:, None] * (A @ np.swapaxes(half, -1, -2))
     rates = np.linalg.eigvalsh(np.swapaxes(W, -1, -2) @ W)
@@ -116,8 +116,8 @@ def cascade_for(
         reached = _largest(lambda f: _all(loops(f, level), rates, exact), SLOWEST * bandwidth, bandwidth)
     if not _all(loops(reached, level), rates, exact):
         raise SimulationError(
-            f"a cascade of {bandwidth:g} Hz at a cycle of {cycle:g} s has no gains that are stable in all directions, which "
-            f"differ in speed by {fast / slow:.3g}; use computed torque or a shorter cycle"
+            f"no gains of a {bandwidth:g} Hz cascade with a cycle of {cycle:g} s are stable in all directions (speed ratio "
+            f"{fast / slow:.3g}); use computed torque or a shorter cycle"
         )
     return loops(reached, level), reached
 

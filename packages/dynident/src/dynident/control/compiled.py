@@ -122,9 +122,9 @@ class CompiledFunction:
             raise DynidentError(f"robot '{robot.name}' has forces given as Python functions of arrays; they cannot be compiled")
         quantity = QUANTITIES[name]
         if quantity.framed and frame is None:
-            raise DynidentError(f"'{name}' is of a link; give frame=, such as '{robot.bodies[-1].name}'")
+            raise DynidentError(f"'{name}' needs a link; give frame=, such as '{robot.bodies[-1].name}'")
         if not quantity.framed and frame is not None:
-            raise DynidentError(f"'{name}' is not of a link; leave frame out")
+            raise DynidentError(f"'{name}' has no frame; omit frame=")
         if frame is not None:
             robot.frame(frame)
         self.robot, self.name, self.frame = robot, name, frame
@@ -150,7 +150,9 @@ class CompiledFunction:
     def update(self, robot: Mechanism) -> None:
         """Use the numbers of a robot that moves alike: other parameters or friction numbers, with or without a payload."""
         if motion_key(robot) != motion_key(self._first):
-            raise DynidentError(f"robot '{robot.name}' has another geometry or other terms; compile it with robot.compiled()")
+            raise DynidentError(
+                f"robot '{robot.name}' has a different geometry or different terms; compile it with robot.compiled()"
+            )
         if "phi" in self._shared:
             self._shared["phi"][:] = carried_by(self._first, robot)
         if "law" in self._shared:

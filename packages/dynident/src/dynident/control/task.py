@@ -157,8 +157,8 @@ def bound_space(owner: str, space: Workspace, mechanism: Mechanism) -> Bound:
     bound = space.bind(mechanism)
     if bound.rows > mechanism.dof:
         raise DynidentError(
-            f"{owner}: the work space has {bound.rows} rows but robot '{mechanism.name}' has {mechanism.dof} coordinates; "
-            "choose at most as many rows as coordinates, as in ToolSpace(rows=('x', 'y'))"
+            f"{owner}: the task space has {bound.rows} rows but robot '{mechanism.name}' has {mechanism.dof} coordinates; "
+            "choose fewer rows, as in ToolSpace(rows=('x', 'y'))"
         )
     return bound
 

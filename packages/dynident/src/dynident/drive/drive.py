@@ -186,8 +186,8 @@ class Transmission:
         damping = row("transmission: damping", self.damping, least=0.0)
         if stiff and len(stiff) != len(inertias):
             raise DescriptionError(
-                f"transmission: there are {len(stiff)} stiffnesses and {len(inertias)} inertias; give one shaft in front of "
-                "each inertia, or no stiffness for a rigid transmission"
+                f"transmission: there are {len(stiff)} stiffnesses and {len(inertias)} inertias; give one stiffness per "
+                "inertia, or none for a rigid transmission"
             )
         if damping and len(damping) != len(stiff):
             raise DescriptionError(
@@ -292,7 +292,7 @@ class Drive:
         if self.friction is not None and not isinstance(self.friction, Friction | DynamicLaw):
             raise DescriptionError(
                 f"drive '{self.actuator}': friction is a {type(self.friction).__name__}; give a law with numbers, as in "
-                "(Coulomb() + Viscous()).using(fc=0.1, fv=1e-3), or a dynamic law such as LuGre"
+                "(Coulomb() + Viscous()).using(fc=0.1, fv=1e-3)"
             )
         if not self.transmission.rigid and self.motor.inertia == 0.0:
             raise DescriptionError(

@@ -60,7 +60,7 @@ def read_drives(path: str | os.PathLike[str], mechanism: Mechanism) -> tuple[Dri
         _check(table, _KEYS, where)
         named = table.get("actuator")
         if named is None and rest is not None:
-            raise DescriptionError(f"{where} names no actuator, as one before it; one table at most is for all others")
+            raise DescriptionError(f"{where} is the second table without an actuator; give at most one")
         if named is None:
             rest = table
             continue
@@ -76,7 +76,7 @@ def read_drives(path: str | os.PathLike[str], mechanism: Mechanism) -> tuple[Dri
     missing = [name for name in known if name not in chosen]
     if missing and rest is None:
         raise DescriptionError(
-            f"drives '{path}': there is none for {', '.join(missing)}; name them, or give a table without an actuator"
+            f"drives '{path}' has no entry for {', '.join(missing)}; add them, or give a table without an actuator"
         )
     try:
         return tuple(

@@ -48,8 +48,8 @@ def check_gears(mechanism: Mechanism, drives: Sequence[Drive]) -> None:
         ratio = drive.transmission.ratio
         if 1.0 not in (ratio, actuator.ratio) and abs(ratio - actuator.ratio) > 1e-6 * abs(actuator.ratio):
             raise SimulationError(
-                f"drive '{drive.actuator}' has the ratio {ratio:g} but the mechanism's actuator has {actuator.ratio:g}; give "
-                f"Transmission(ratio={actuator.ratio:g}), or leave the ratio out of the actuator"
+                f"drive '{drive.actuator}' has the ratio {ratio:g} but the mechanism's actuator has {actuator.ratio:g}; "
+                f"give Transmission(ratio={actuator.ratio:g}), or omit the ratio of the actuator"
             )
 
 

@@ -117,7 +117,10 @@ class Experiment(Result):
         data = self.numbers()
         lines = [self.sentence()]
         tight = sorted(data["margins"].items(), key=lambda item: item[1])[:TIGHTEST]
-        lines += ["tightest limits (share of the limit that is left):", *(f"  {name:<32} {value:.2%}" for name, value in tight)]
+        lines += [
+            "tightest limits (share that is left of the limits in use):",
+            *(f"  {name:<32} {value:.2%}" for name, value in tight),
+        ]
         for name, plan in data["plans"].items():
             cycles = f"{plan['cycles']} cycles, {plan['duration'] / 60.0:.0f} min" if plan["cycles"] > 1 else "one cycle"
             lines.append(f"{name} {plan['identity']}: {cycles}, {plan['cycle']:.1f} s of motion in each")
@@ -307,6 +310,9 @@ def motion_limits(
     if collision and "margin" not in settings:
         aside = ASIDE * (found.upper - found.lower)
         found = replace(found, lower=found.lower + aside, upper=found.upper - aside)
+        notes.append(
+            f"{100 * ASIDE:.0f} % of every range of positions stay free at both ends; margin in a limits file says more"
+        )
     if guessed and capsules_of(assumed.mechanism):
         grounded = limits_of(assumed.mechanism, {**assumed.settings, "floor": 0.0})
         plane = [limit for limit in grounded.others if isinstance(limit, Floor)]
@@ -322,7 +328,8 @@ def motion_limits(
             "that out, [[capsule]] in a limits file gives better shapes"
         )
     if "floor" not in settings and "tool" not in settings:
-        notes.append("no floor was given: floor=0 keeps all bodies above the robot's base")
+        low = ", because its usual postures are below its base" if guessed and capsules_of(assumed.mechanism) else ""
+        notes.append(f"the robot has no floor{low}; floor= (--floor) gives its height")
     return assumed.mechanism, found, tuple(notes)
 
 

@@ -112,7 +112,8 @@ def export_robot(
         notes.append(f"loops are equality constraints, {how}; the torques compared are those of the spanning tree")
     elif mechanism.loops:
         notes.append(
-            f"{_TITLES[target]} reads no loops from this file: it holds the spanning tree; export for mujoco keeps them"
+            f"{_TITLES[target]} cannot read loops from this file, which contains the spanning tree; export for mujoco to "
+            "keep them"
         )
     if any(c.function is not None for c in mechanism.couplings):
         notes.append("coupling functions are not exported: torques are those of the spanning tree")

@@ -67,7 +67,7 @@ class State:
         """Return one of the channels `q`, `tau` and `T`, or say that the law of this name needs it."""
         values: Array | None = getattr(self, name)
         if values is None:
-            raise LogError(f"the law '{law}' needs {name}; give State(v, {name}=...) instead of the velocity alone")
+            raise LogError(f"law '{law}' needs {name}; give State(v, {name}=...) instead of the velocity")
         return values
 
     def take(self, rows: slice | NDArray[np.bool_]) -> State:
@@ -233,7 +233,7 @@ def forms_of(law: FrictionLaw) -> Forms:
         hash(law)
     except TypeError as error:
         raise DescriptionError(
-            f"the law '{law.name}' cannot be a key ({error}); make it a frozen dataclass of numbers and tuples"
+            f"law '{law.name}' is not hashable ({error}); make it a frozen dataclass of numbers and tuples"
         ) from error
     return _made_once(law)
 
@@ -376,7 +376,7 @@ class FrictionLaw(ABC):
         found = [full for full in self.parameters if full.endswith("." + name)]
         if len(found) != 1:
             choice = f"write one of {', '.join(found or self.parameters)}"
-            raise DescriptionError(f"the law '{self.name}' has no parameter '{name}' of one meaning; {choice}")
+            raise DescriptionError(f"parameter '{name}' of law '{self.name}' is unknown or ambiguous; {choice}")
         return found[0]
 
     def using(self, parameters: Mapping[str, float] | None = None, **values: float) -> Friction:

@@ -91,7 +91,7 @@ class JointTerm:
             unit = float(there.expression(x, x, x))
             if unit:
                 return there.symbol, float(turns * self.expression(turns * x, turns * x, turns * x)) / unit
-        raise DescriptionError(f"joint term '{self.symbol}' is zero at a speed of one; it has no form behind a gear")
+        raise DescriptionError(f"joint term '{self.symbol}' is zero at unit speed and cannot be converted to the motor side")
 
 
 _VISCOUS, _DRY = ("N m s/rad", "N s/m"), ("N m", "N")

@@ -95,7 +95,7 @@ class _Reader:
                 return nodes[0].tan() if name == "tan" else self.graph.make("select" if name == "where" else name, *nodes)
             case ast.Call(func=ast.Name(id=name)):
                 raise self.wrong(f"calls {name}(); the functions are {', '.join(FUNCTIONS)}")
-        raise self.wrong(f"has '{_written(part)}' in it, which is not allowed; use numbers, + - * / ** and functions")
+        raise self.wrong(f"contains '{_written(part)}', which is not allowed; use numbers, + - * / ** and functions")
 
     def _number(self, value: float) -> float:
         number = float(value) if abs(value) < 1e300 else math.inf
@@ -109,7 +109,7 @@ class _Reader:
                 return name
             case ast.Name() | ast.Attribute():  # q[elbow], q[wrist.r1]
                 return _written(part, LONGEST)
-        raise self.wrong(f"has '[{_written(part)}]' in it; give a name, as in q[joint1] or q[\"joint 1\"]")
+        raise self.wrong(f"contains '[{_written(part)}]'; give a name, as in q[joint1] or q[\"joint 1\"]")
 
     def _named(self, name: str, index: str | None) -> Node:
         try:

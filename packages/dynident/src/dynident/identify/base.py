@@ -133,7 +133,7 @@ def columns_of(mechanism: Mechanism, bodies: Sequence[str]) -> list[int]:
     for body in bodies:
         if body not in mechanism.tree.bodies:
             raise IdentificationError(
-                f"body '{body}' has no parameters of its own in robot '{mechanism.name}'; add it with separate=True"
+                f"body '{body}' has no separate parameters in robot '{mechanism.name}'; add it with separate=True"
             )
     inertial = mechanism.tree.inertias.size
     return [i for i, owner in enumerate(mechanism.parameters.owners[:inertial]) if owner in bodies]
@@ -348,7 +348,7 @@ def _defined(mechanism: Mechanism, Y: Array) -> Array:
     if np.any(never):
         names = ", ".join(mechanism.parameters.names[c] for c in np.flatnonzero(never))
         raise IdentificationError(
-            f"the torques of {names} are not finite where joints may be; check the expression of that force"
+            f"the torques of {names} are not finite within the joint range; check the expression of that force"
         )
     return np.asarray(Y[np.all(number, axis=1)])
 
@@ -407,8 +407,8 @@ def _checked_rank(mechanism: Mechanism, scaled: Array, rank: int, tolerance: flo
     by_svd = int(np.count_nonzero(singular > tolerance * singular[0]))
     if by_svd != rank:
         warn(
-            f"the rank of robot '{mechanism.name}' is not clear-cut: {rank} by QR, {by_svd} by singular values at tolerance "
-            f"{tolerance:g}; check for almost parallel or concurrent axes, or choose tolerance= (--rank-tolerance)",
+            f"the rank of robot '{mechanism.name}' is ambiguous: {rank} by QR, {by_svd} by singular values at tolerance "
+            f"{tolerance:g}; check for almost parallel axes, or set tolerance= (--rank-tolerance)",
             ConditionWarning,
         )
     return _gap(singular, rank)

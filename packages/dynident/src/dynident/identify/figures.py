@@ -14,14 +14,13 @@ from dynident.errors import DynidentError
 from dynident.figures import (
     BLUE,
     BUCKETS,
-    GREEN,
-    GRID,
     INK,
     MUTED,
     ORANGE,
     SKY,
     WIDTH,
     extremes,
+    finish,
     label,
     new_figure,
     plain_axes,
@@ -97,8 +96,8 @@ def summary_of(fit: Fit) -> str:
     lines.append(f"verdicts: {counts}")
     if blind:
         lines.append(
-            "no efforts: masses, inertias and friction have the scale of the gains of drives and controller; standard "
-            "deviations do not contain gain errors"
+            "no efforts: masses, inertias and friction scale with the gains of drives and controller, whose errors are not "
+            "included"
         )
     elif fit.free is not None:
         lines.append(
@@ -109,20 +108,20 @@ def summary_of(fit: Fit) -> str:
     if open_ones:
         shown = ", ".join(f"{row.name} {row.value:.4g} (description {row.description:.4g})" for row in open_ones[:8])
         lines.append(
-            f"{len(open_ones)} of {len(fit.standard)} standard parameters are not determined by these data and rest on "
-            f"the description: {shown}{' ...' if len(open_ones) > 8 else ''}"
+            f"{len(open_ones)} of {len(fit.standard)} standard parameters are not determined by these data and are taken "
+            f"from the description: {shown}{' ...' if len(open_ones) > 8 else ''}"
         )
     rests = [name for name in fit.groups if shares(fit.sources, name)[0] < 1.0 - MOSTLY]
     if rests and not fit.options.get("standstill"):
         lines.append(
-            f"most of the residual of {', '.join(rests)} is near standstill, where friction is undetermined; "
-            "standstill=0.1 (--standstill 0.1) excludes these samples from the fit and its errors"
+            f"most of the residual of {', '.join(rests)} is near standstill, where friction is undetermined; exclude it "
+            "with standstill=0.1 (--standstill 0.1)"
         )
     lines += dict.fromkeys(note.sentence for note in fit.notes if note.kind in SHOWN)
     if impossible:
         lines.append(
-            f"standard parameters of {', '.join(impossible)} are physically impossible: they predict torques, but such "
-            "bodies cannot be simulated"
+            f"standard parameters of {', '.join(impossible)} are physically impossible: valid for predicting torques, not "
+            "for simulation"
         )
     return "\n".join(lines)
 
@@ -141,8 +140,8 @@ def true_base_values(fit: Fit, truth: Mapping[str, float] | Parameters) -> Array
     unknown = [name for name in known if name not in fit.mechanism.parameters]
     if unknown:
         raise DynidentError(
-            f"truth names the parameter '{unknown[0]}', which robot '{fit.mechanism.name}' does not have; "
-            f"give the standard parameters of the robot as fitted, as in {', '.join(names[:3])}"
+            f"truth names '{unknown[0]}', which robot '{fit.mechanism.name}' does not have; give the standard parameters of "
+            f"the fitted robot, as in {', '.join(names[:3])}"
         )
     phi = np.array([float(known.get(name, np.nan)) for name in names])
     K = fit.base.regrouping
@@ -233,128 +232,30 @@ def _draw_joint(upper: Axes, lower: Axes, score: Score, j: int, shown: NDArray[n
 
 
 # ------------------------------------------------------------------------------------------------------------- parameters
-def plot_parameters(
-    fit: Fit, truth: Mapping[str, float] | Parameters | None = None, names: Sequence[str] | None = None
-) -> Figure:
-    """Draw the base parameters with two-sigma error bars, one pair of panels per unit.
-
-    Left: value, on an axis that is linear around zero and logarithmic beyond, since values span decades and have signs;
-    hollow diamonds are the values of the robot's description. Right: standard deviation relative to the value.
-    """
-    wanted = set(fit.base.names if names is None else names)
-    picked = [i for i, name in enumerate(fit.base.names) if name in wanted]
-    if not picked:
-        raise DynidentError("there is no base parameter of these names to draw; see fit.base.names")
-    true = None if truth is None else true_base_values(fit, truth)
-    families = {
-        unit: [i for i in picked if fit.base.units[i] == unit] for unit in dict.fromkeys(fit.base.units[i] for i in picked)
-    }
-    row, head, foot, gap = 0.21, 0.75, 0.1, 0.62
-    sizes = [max(len(members), 2) * row for members in families.values()]
-    height = head + foot + sum(size + gap for size in sizes)
+def plot_parameters(fit: Fit) -> Figure:
+    """Draw the base parameters with two-sigma error bars, each over the larger of its identified and described value."""
+    described, units = fit.described, map(pretty_unit, fit.base.units)
+    names = [label(f"{name} [{unit}]") for name, unit in zip(fit.base.names, units, strict=True)]
+    scale = np.maximum(np.maximum(np.abs(fit.values), np.abs(described)), 1e-300)
+    values, reach = fit.values / scale, 2.0 * np.where(fit.solved, fit.std, 0.0) / scale
+    verdicts, rows = np.array([row.verdict for row in fit.observability()]), np.arange(len(names))
+    height = 0.21 * max(len(names), 2) + 1.3
     figure = new_figure(WIDTH, height)
-    prior = fit.described
-    top = height - head
-    for (unit, members), size in zip(families.items(), sizes, strict=True):
-        bottom = top - size
-        left = figure.add_axes((0.235, bottom / height, 0.45, size / height))
-        right = figure.add_axes((0.735, bottom / height, 0.235, size / height))
-        _draw_values(left, fit, members, unit, prior, true)
-        _draw_precision(right, fit, members)
-        top = bottom - gap
-    figure.text(0.235, 1.0 - 0.52 / height, "value with two-sigma error bar", fontsize=10, color=INK)
-    figure.text(0.735, 1.0 - 0.52 / height, "standard deviation relative to value", fontsize=10, color=INK)
-    _legend(figure, true is not None, height)
-    return figure
-
-
-def _draw_values(axes: Axes, fit: Fit, members: list[int], unit: str, prior: Array, true: Array | None) -> None:
-    verdicts = np.array([row.verdict for row in fit.observability()])[members]
-    values, rows = fit.values[members], np.arange(len(members))
-    reach = 2.0 * np.where(np.isfinite(fit.std), fit.std, 0.0)[members]
-    ends = [values - reach, values + reach]
+    axes = figure.add_axes((0.25, 0.55 / height, 0.73, 1.0 - 1.3 / height))
     for verdict, colour in VERDICT_COLOURS.items():
         at = verdicts == verdict
         if np.any(at):
-            face = "white" if verdict in HIDDEN else colour
-            style: dict[str, Any] = {"elinewidth": 1.6, "capsize": 2.5, "markersize": 5, "zorder": 3}
-            axes.errorbar(values[at], rows[at], xerr=reach[at], fmt="o", color=colour, mfc=face, **style)
-    described = prior[members] != 0.0
-    if np.any(described):
-        axes.plot(prior[members][described], rows[described], "D", markersize=5.5, mfc="none", mec=MUTED, mew=0.9, zorder=2)
-        ends.append(prior[members][described])
-    if true is not None:
-        axes.plot(true[members], rows, "x", markersize=6.5, mec=GREEN, mew=1.7, zorder=4)
-        ends.append(true[members])
-    _signed_decades(axes, values, np.concatenate(ends))
+            style: dict[str, Any] = {"mfc": "white" if verdict in HIDDEN else colour, "elinewidth": 1.6, "capsize": 2.5}
+            axes.errorbar(
+                values[at], rows[at], xerr=reach[at], fmt="o", color=colour, markersize=5, zorder=3, label=verdict, **style
+            )
+    shown = described != 0.0
+    diamonds: dict[str, Any] = {"mfc": "none", "mec": MUTED, "label": "robot description"}
+    axes.plot((described / scale)[shown], rows[shown], "D", markersize=5.5, zorder=2, **diamonds)
+    finish(axes, "over the larger of identified and described value, with two-sigma error bar", "", "")
     axes.axvline(0.0, color=MUTED, linewidth=0.7, zorder=1)
-    axes.set_yticks(rows, [label(fit.base.names[i]) for i in members])
-    axes.set_xlabel(f"[{pretty_unit(unit)}]", fontsize=8.5, color=INK, labelpad=1)
-    _rows_axes(axes, len(members))
-
-
-def _signed_decades(axes: Axes, values: Array, ends: Array) -> None:
-    """Give the axis decades on both sides of zero, unless all values are of one size: a plain axis then reads better."""
-    from matplotlib.ticker import FuncFormatter, SymmetricalLogLocator  # noqa: PLC0415 - matplotlib is an extra
-
-    ends = ends[np.isfinite(ends)]
-    size = np.abs(values[values != 0.0])
-    low, high = min(0.0, float(np.min(ends, initial=0.0))), max(0.0, float(np.max(ends, initial=0.0)))
-    if not size.size or np.max(size) <= 30.0 * np.min(size):
-        margin = 0.05 * (high - low) or 1.0
-        axes.set_xlim(low - margin * (low < 0.0), high + margin)
-        return
-    # The linear part covers what is near zero; three and a half decades are as many as can be read.
-    linear = 10.0 ** np.floor(np.log10(max(float(np.quantile(size, 0.2)), float(np.max(size)) * 10**-3.5)))
-    axes.set_xscale("symlog", linthresh=linear, linscale=0.6)
-    axes.xaxis.set_major_locator(SymmetricalLogLocator(base=10.0, linthresh=linear))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}".replace("-", "\N{MINUS SIGN}")))
-    axes.set_xlim(min(1.5 * low, -0.2 * linear), max(1.5 * high, 0.2 * linear))
-
-
-def _draw_precision(axes: Axes, fit: Fit, members: list[int]) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # noqa: PLC0415 - matplotlib is an extra
-
-    lowest, highest = 1e-4, 10.0
-    verdicts = np.array([row.verdict for row in fit.observability()])[members]
-    relative, rows = np.clip(fit.relative_std[members], lowest, highest), np.arange(len(members))
-    axes.axvspan(lowest, GOOD, color="#EEF5FA", zorder=0)
-    axes.axvspan(POOR, highest, color="#FBEFE8", zorder=0)
-    axes.set_xscale("log")
-    axes.set_xlim(lowest, highest)
-    for verdict, colour in VERDICT_COLOURS.items():
-        at = verdicts == verdict
-        if verdict in HIDDEN:
-            for y in rows[at]:
-                axes.text(1.3 * lowest, y, verdict, fontsize=7.5, color=MUTED, va="center")
-        elif np.any(at):
-            axes.hlines(rows[at], lowest, relative[at], color=colour, linewidth=1.0, alpha=0.6, zorder=2)
-            axes.plot(relative[at], rows[at], "o", markersize=5, color=colour, zorder=3, clip_on=False)
-    axes.xaxis.set_major_locator(FixedLocator([1e-4, 1e-3, 1e-2, 0.1, 0.5, 10.0]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:g} %"))
-    axes.set_yticks(rows, [""] * len(members))
-    _rows_axes(axes, len(members))
-
-
-def _rows_axes(axes: Axes, count: int) -> None:
-    axes.set_ylim(max(count, 2) - 0.5, -0.5)
-    plain_axes(axes)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="y", color=GRID, linewidth=0.6)
-
-
-def _legend(figure: Figure, with_truth: bool, height: float) -> None:
-    from matplotlib.lines import Line2D  # noqa: PLC0415 - matplotlib is an extra
-
-    marks = [
-        Line2D([], [], marker="o", color=VERDICT_COLOURS["good"], linewidth=1.6, label=f"good (up to {GOOD:.0%})"),
-        Line2D([], [], marker="o", color=VERDICT_COLOURS["poor"], linewidth=1.6, label=f"poor (up to {POOR:.0%})"),
-        Line2D([], [], marker="o", color=VERDICT_COLOURS["insignificant"], linewidth=1.6, label="insignificant"),
-        Line2D([], [], marker="o", color=MUTED, mfc="white", linestyle="none", label="not excited or dropped"),
-        Line2D([], [], marker="D", color=MUTED, mfc="none", linestyle="none", label="robot description"),
-    ]
-    if with_truth:
-        marks.append(Line2D([], [], marker="x", color=GREEN, mew=1.7, linestyle="none", label="truth"))
-    top = 1.0 - 0.05 / height
-    figure.legend(handles=marks, loc="upper center", ncols=6, frameon=False, fontsize=8.5, bbox_to_anchor=(0.5, top))
+    axes.set_xlim(-2.0, 2.0)
+    axes.set_ylim(max(len(names), 2) - 0.5, -0.5)
+    axes.set_yticks(rows, names)
+    figure.legend(loc="upper center", ncols=6, frameon=False, fontsize=8.5)
+    return figure

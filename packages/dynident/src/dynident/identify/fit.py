@@ -245,7 +245,7 @@ class Fit(Tabular, Result):
         said = [f"identified by dynident, {self.estimator}, from {logs}"]
         rows = [f"{row.name} {row.value:.4g} (description {row.description:.4g})" for row in self.undetermined()]
         if rows:
-            said.append(f"not determined by these data, resting on the description: {', '.join(rows)}")
+            said.append(f"not determined by these data, taken from the description: {', '.join(rows)}")
         return tuple(said)
 
     @property

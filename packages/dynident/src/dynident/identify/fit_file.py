@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.errors import DynidentError, IdentificationError
+from dynident.errors import DynidentError, DynidentWarning, IdentificationError, warn
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.held_out import is_whole
 from dynident.identify.posterior.posterior import Posterior
@@ -131,10 +131,19 @@ def stored_parts(data: Mapping[str, Any], mechanism: Mechanism | None) -> tuple[
         raise IdentificationError(f"this is not a fit written by dynident: {error}") from error
     if mechanism is None:
         if given.get("mechanism") is None:
-            raise IdentificationError(
-                f"robot '{given['robot']}' has functions that no file holds; give the mechanism, as in load(path, mechanism)"
+            why = (
+                "contains Python functions, which no file can store"
+                if "mechanism" in data
+                else "is not stored by older versions"
             )
+            raise IdentificationError(f"robot '{given['robot']}' {why}; give the mechanism, as in load(path, mechanism)")
         mechanism = Mechanism.from_dict(given["mechanism"])
+    if "factors" not in given:
+        warn(
+            f"the fit of robot '{given['robot']}' was written by an older dynident: it predicts and scores, but its regression "
+            "data are missing; identify again to refit it or to add data",
+            DynidentWarning,
+        )
     moving = with_own_parts(mechanism, given)
     moving = moving if moving.loops else moving.keep(given["joints"])
     moving, base = _stored_base(moving, given["leaders"], given.get("loads", {}))
@@ -265,7 +274,7 @@ def _stored_options(options: dict[str, Any]) -> dict[str, Any]:
     known = inspect.signature(prepare).parameters
     unknown = [name for name in options if name not in known]
     if unknown:
-        raise IdentificationError(f"the fit was made with options that are not known here: {', '.join(unknown)}")
+        raise IdentificationError(f"the fit has unknown options: {', '.join(unknown)}; update dynident or identify again")
     return options
 
 

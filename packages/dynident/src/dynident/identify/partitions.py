@@ -89,7 +89,7 @@ def rank_partitions(mechanism: Mechanism, motion: Motion | ArrayLike) -> Partiti
     n, k = mechanism.dof, len(mechanism.actuators)
     if k <= n:
         raise IdentificationError(
-            f"robot '{mechanism.name}' has {k} actuators for {n} degrees of freedom; only with more of them is there a choice"
+            f"robot '{mechanism.name}' has {k} actuators for {n} degrees of freedom; a choice needs more actuators"
         )
     q = motion.q if isinstance(motion, Motion) else coordinates(mechanism, motion, "motion")
     t = motion.t if isinstance(motion, Motion) else np.arange(float(len(q)))

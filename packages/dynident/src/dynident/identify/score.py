@@ -80,7 +80,7 @@ class Score(Tabular, Result):
 
     def _covered(self) -> str:
         if not np.isfinite(self.coverage):
-            return "no deviations of efforts: the fit is one to positions"
+            return "no standard deviations of efforts: the fit used positions only"
         return f"within two standard deviations: {100 * self.coverage:.1f} %"
 
     def summary(self) -> str:
@@ -101,8 +101,8 @@ class Score(Tabular, Result):
         if self.leverage is not None and np.nanmax(self.leverage) > LEAVES:
             worst = int(np.nanargmax(self.leverage))
             lines.append(
-                f"this motion leaves the range of the training: parameter uncertainty contributes "
-                f"{self.leverage[worst]:.1f} times as much as on the training data ({self.joints[worst]})"
+                "this motion is outside the range of the training: parameter uncertainty contributes "
+                f"{self.leverage[worst]:.1f} times as much ({self.joints[worst]})"
             )
         if self.motors is not None:
             inside = (
@@ -146,8 +146,8 @@ def _without(fit: Fit, body: str, log: Log, with_it: float, allow_training: bool
     """Return the score of a fit without a load that was not carried, and say so."""
     found = score_fit(fit.without(body), log, allow_training)
     text = (
-        f"log '{log.name}' fits much better without '{body}', which was not carried: it is left out "
-        f"(error {100 * found.metrics.relative:.3g} %, with it {100 * with_it:.3g} %)"
+        f"log '{log.name}' fits much better without '{body}', which is therefore omitted (error "
+        f"{100 * found.metrics.relative:.3g} %, with it {100 * with_it:.3g} %)"
     )
     warn(text, SignalWarning)
     return replace(found, notes=(*found.notes, text))
@@ -207,8 +207,8 @@ def _no_validation(log: Log, shared: Overlap) -> str:
             f"of {shared.where}"
         )
     return (
-        f"{found}, so its error does not validate the model; give another log, or allow it: allow_training=True in Python, "
-        "--allow-training in validate and report"
+        f"{found}, so its error does not validate the model; give another log, or allow it (allow_training=True, "
+        "--allow-training)"
     )
 
 
@@ -228,7 +228,7 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     skip = dead_efforts(prepared)
     keep = [i for i, name in enumerate(rows.names) if name in fit.groups and name not in skip]
     if not keep or (fit.mechanism.loops and skip):
-        raise IdentificationError(f"log '{log.name}' has no usable effort channel of a joint that was fitted")
+        raise IdentificationError(f"log '{log.name}' has no usable effort of a joint that was fitted; leave this log out")
     motion = robot_motion(fit.mechanism, prepared.motion)
     free = fit.values if fit.free is None else fit.free
     efforts, deviation, share = fit.evaluate(motion, np.array([fit.values, fit.described, free]), prepared.temperature)

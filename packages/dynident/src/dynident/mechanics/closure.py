@@ -56,8 +56,8 @@ def close_positions(
     if bad >= 0:
         where = ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, x[bad], strict=True))
         raise DynidentError(
-            f"robot '{mechanism.name}' cannot follow the motion at sample {first + bad} ({where}): out of reach, or "
-            "through a singularity where the branch is lost; use a smaller motion or another region"
+            f"robot '{mechanism.name}' cannot follow the motion at sample {first + bad} ({where}): out of reach or through "
+            "a singularity; use a smaller motion or another region"
         )
     rows = sorted({0, x.shape[0] // 2, x.shape[0] - 1}) if x.shape[0] else []
     gaps = branch.gaps(out[rows])
@@ -152,7 +152,7 @@ def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
         return x
     for _ in range(4):  # Gauss-Newton from the solution of the chosen motors: all of them pull alike
         error = motors - n0 - tree @ N.T
-        step = np.linalg.pinv(N @ projector(mechanism, tree)) @ error[:, :, None]
+        step = _left_inverse(N @ projector(mechanism, tree)) @ error[:, :, None]
         x = x + step[:, :, 0]
         tree = close_positions(mechanism, x, tree[0])
         if np.max(np.abs(step)) < 1e-10:
@@ -168,10 +168,19 @@ def motion_from_actuators(mechanism: Mechanism, motion: MotionLike) -> Motion:
     motion, N = as_motion(motion), mechanism.actuator_matrix[0]
     q = coordinates_from_actuators(mechanism, motion.q)
     tree = close_positions(mechanism, q)
-    inverse = np.linalg.pinv(N @ projector(mechanism, tree))
+    inverse = _left_inverse(N @ projector(mechanism, tree))
     v = np.einsum("tnk,tk->tn", inverse, motion.v)
     bias = close_rates(mechanism, tree, v, np.zeros_like(q)).a @ N.T
     return Motion(motion.t, q, v, np.einsum("tnk,tk->tn", inverse, motion.a - bias))
+
+
+def _left_inverse(A: Array) -> Array:
+    """Return (A^T A)^-1 A^T of matrices (N, k, n), a fifth of the time of singular values; theirs at a singularity."""
+    transposed = np.swapaxes(A, 1, 2)
+    try:
+        return np.linalg.solve(transposed @ A, transposed)
+    except np.linalg.LinAlgError:
+        return np.linalg.pinv(A)
 
 
 def _best_motors(mechanism: Mechanism, driven: list[str]) -> list[int]:

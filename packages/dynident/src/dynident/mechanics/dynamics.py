@@ -24,6 +24,7 @@ from dynident.mechanics.functions import (
     coordinates,
     declared,
     entering,
+    entering_arrays,
     function_of,
     node_values,
     quantity,
@@ -199,7 +200,9 @@ def mass_matrix(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | Arr
     It is positive definite for possible bodies. `parameters` (p,) are the robot's own when omitted.
     """
     values = node_values(mechanism, values_of(mechanism, parameters))
-    return _mass_matrix(mechanism, entering(mechanism, at_rest(mechanism, q)), values)
+    x = coordinates(mechanism, q, "q")
+    still = np.zeros(x.shape)
+    return _mass_matrix(mechanism, entering_arrays(mechanism, x, still, still), values)
 
 
 def _mass_matrix(mechanism: Mechanism, arrays: Mapping[str, Array], values: Array) -> Array:
@@ -264,16 +267,16 @@ def forward_dynamics(
     x, rates, torques = (coordinates(mechanism, y, label) for label, y in (("q", q), ("v", v), ("tau", tau)))
     if not x.shape == rates.shape == torques.shape:
         raise DynidentError(f"q, v and tau have {x.shape[0]}, {rates.shape[0]} and {torques.shape[0]} samples; they must agree")
-    motion = Motion.unchecked(np.arange(float(len(x))), x, rates, np.zeros(x.shape))
     if wrenches:
-        torques = torques + _wrench_torques(mechanism, motion, wrenches)
+        torques = torques + _wrench_torques(mechanism, at_rest(mechanism, x), wrenches)
     if mechanism.dof == 0:
         return np.zeros(x.shape)
-    arrays = entering(mechanism, motion)
+    arrays = entering_arrays(mechanism, x, rates, np.zeros(x.shape))
     function = cached(mechanism, "forward_dynamics", lambda: Compiled(forward_dynamics_function(mechanism)))
     a, ratio = np.empty(x.shape), np.empty((x.shape[0], 1))
     function(x.shape[0], {**arrays, "tau": torques, "phi": values, "acceleration": a, "ratio": ratio})
-    if not (len(x) == 0 or ratio.min() > SINGULAR):  # without row exchanges only definite matrices are safe
+    least = float(ratio[0, 0]) if len(x) == 1 else ratio.min(initial=np.inf)
+    if not least > SINGULAR:  # without row exchanges only definite matrices are safe
         odd = np.flatnonzero(~(ratio[:, 0] > SINGULAR))
         some = {name: array if name == "law" else array[odd] for name, array in arrays.items()}
         M, force = _mass_matrix(mechanism, some, values), torques[odd] - _torques(mechanism, some, values)

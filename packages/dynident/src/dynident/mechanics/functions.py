@@ -260,15 +260,19 @@ def entering(mechanism: Mechanism, motion: Motion, positions: Array | None = Non
 
     With loops q are the closed positions (N, n_tree) of the tree, which may be given when they are known.
     """
-    q = _fitting(mechanism, motion.q, "motion.q")  # a motion is finite
-    arrays = {"q": q, "v": np.ascontiguousarray(motion.v), "a": np.ascontiguousarray(motion.a)}
+    return entering_arrays(mechanism, _fitting(mechanism, motion.q, "motion.q"), motion.v, motion.a, positions)
+
+
+def entering_arrays(mechanism: Mechanism, q: Array, v: Array, a: Array, positions: Array | None = None) -> dict[str, Array]:
+    """Return the same from checked arrays (N, n): a motion of its own costs much of the time of a single sample."""
+    arrays = {"q": q, "v": np.ascontiguousarray(v), "a": np.ascontiguousarray(a)}
     if mechanism.loops:
         from dynident.mechanics.closure import close_positions  # noqa: PLC0415 - it stands on this file
 
         arrays["q"] = close_positions(mechanism, q) if positions is None else np.ascontiguousarray(positions)
     if mechanism.law_values.size:
         arrays["law"] = mechanism.law_values
-    own = [force.evaluate(q, motion.v, motion.a) for force in mechanism.forces if isinstance(force, Columns)]
+    own = [force.evaluate(q, v, a) for force in mechanism.forces if isinstance(force, Columns)]
     if own:  # columns by number: all coordinates of the first, then of the next
         arrays["F"] = np.ascontiguousarray(np.concatenate(own, axis=2).transpose(0, 2, 1).reshape(len(q), -1))
     return arrays

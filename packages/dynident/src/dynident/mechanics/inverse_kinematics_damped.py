@@ -226,7 +226,6 @@ def _complaint(task: PoseTask, q: Array, i: int, count: int) -> str:
     ]
     why = f" with {', '.join(at_limit)} at the limit" if at_limit else ""
     return (
-        f"target {i} of {len(q)} (position {task.position[i].tolist()}) is not reached: the nearest pose found is {away} away"
-        f"{why}, and {count - 1} more targets fail; move the targets into reach, or give another start, more restarts or "
-        "failure='nan'"
+        f"target {i} of {len(q)} (position {task.position[i].tolist()}) is not reached: nearest pose {away} away{why}, "
+        f"{count - 1} more targets fail; give another start, more restarts or failure='nan'"
     )

@@ -390,6 +390,6 @@ def _followed(graph: Graph, coupling: Coupling, x: Sequence[Node]) -> Node:
         return graph.node(result if isinstance(result, Node) else float(result)) + coupling.offset
     except (TypeError, AttributeError, ValueError, IndexError) as error:
         raise DescriptionError(
-            f"coupling of joint '{coupling.joint}' has no closed form that can be differentiated ({error}); write its function "
-            "with sums, products, quotients, powers, sin, cos, tan, sqrt, exp, tanh and arctan2 of NumPy"
+            f"coupling of joint '{coupling.joint}' cannot be differentiated ({error}); use only + - * / **, sin, cos, tan, "
+            "sqrt, exp, tanh and arctan2 of NumPy"
         ) from error

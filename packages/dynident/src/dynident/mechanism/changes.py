@@ -273,7 +273,9 @@ def lock(self: Mechanism, positions: Mapping[str, ArrayLike]) -> Mechanism:
     for force in self.forces:
         if isinstance(force, Columns):
             if held:
-                raise DescriptionError(f"columns {', '.join(force.names[:3])} ... are of all joints, so no joint can be locked")
+                raise DescriptionError(
+                    f"columns {', '.join(force.names[:3])} ... belong to all joints, so no joint can be locked"
+                )
             forces.append(force)
             continue
         own = {name: held[name] for name in force.coordinates if name in held}

@@ -119,7 +119,7 @@ def description_text(data: Mapping[str, Any]) -> str:
     if data["closure"]:
         free, bound = (", ".join(data["closure"][key]) or "nothing" for key in ("independent", "dependent"))
         repeated = data["closure"]["redundant_equations"]
-        lines.append(f"closure: {free} can be chosen, {bound} must follow; {repeated} closure equations repeat others")
+        lines.append(f"closure: {free} independent, {bound} dependent; {repeated} closure equations are redundant")
         if data["closure"]["redundant_motors"]:
             lines.append(
                 f"redundant: {len(data['actuators'])} motors for {data['dof']} degrees of freedom, "
@@ -146,7 +146,7 @@ def description_text(data: Mapping[str, Any]) -> str:
         )
     lines += data["consistency"]
     if data["empty"]:
-        lines.append(f"mass and inertia are zero, in the drives or not known: {', '.join(data['empty'])}")
+        lines.append(f"mass and inertia are zero (in the drives, or unknown): {', '.join(data['empty'])}")
     base = data.get("base_parameters")
     if base:
         lines.append(f"{base['rank']} base parameters (with {', '.join(data['term_symbols']) or 'no joint terms'}):")
@@ -156,7 +156,7 @@ def description_text(data: Mapping[str, Any]) -> str:
     if not data["dof"]:
         lines.append("no joint moves: nothing can be identified")
     if data.get("unidentifiable"):
-        lines.append(f"no torque ever shows: {', '.join(data['unidentifiable'])}")
+        lines.append(f"without effect on any torque: {', '.join(data['unidentifiable'])}")
     return "\n".join(lines)
 
 

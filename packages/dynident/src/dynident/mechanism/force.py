@@ -83,8 +83,8 @@ class Force(Frozen):
         used = sorted(node.name for node in reachable(self._nodes()) if node.op == "symbol")
         if not used or any(name[0] != "q" for name in used):
             raise DescriptionError(
-                f"force '{self.name}': its energy depends on {', '.join(used) or 'no joint'}; a potential energy is a function "
-                "of positions, as in 0.5 * (q[joint1] - 0.3)**2 (give joints with expressions for other forces)"
+                f"force '{self.name}': its energy depends on {', '.join(used) or 'no joint'}; use positions only, as in 0.5 "
+                "* (q[joint1] - 0.3)**2, or give joints with expressions"
             )
 
     def __hash__(self) -> int:
@@ -119,8 +119,8 @@ class Force(Frozen):
             node = graph.node(written(*(_Signals(graph, letter) for letter in "qva")))
         except (TypeError, AttributeError, ValueError, IndexError, ArithmeticError, DynidentError) as error:
             raise DescriptionError(
-                f"force '{self.name}': its function cannot be run on expressions ({error}); write it with sums, products, "
-                'powers, sin, cos, sqrt, exp, tanh of NumPy or dynident.graph, of q["joint1"], v["joint1"], a["joint1"]'
+                f"force '{self.name}': its function cannot be evaluated on expressions ({error}); use + - * / **, "
+                'sin, cos, sqrt, exp, tanh of q["joint1"], v["joint1"], a["joint1"]'
             ) from error
         return write_text(node)
 
@@ -204,8 +204,8 @@ class Columns:
         """Return the columns (N, n, m) along a motion (N, n): effort per unit of each parameter."""
         if self.function is None:
             raise DescriptionError(
-                f"the columns {self.names[0]} ... {self.names[-1]} were given as numbers, so they are not known along other "
-                "motions; give their function, function(q, v, a) -> (N, n, m)"
+                f"columns {self.names[0]} ... {self.names[-1]} are numeric, so other motions cannot be predicted; give "
+                "function(q, v, a) -> (N, n, m)"
             )
         Y = np.asarray(self.function(q, v, a), dtype=np.float64)
         if Y.shape != (*q.shape, len(self.names)):

@@ -308,7 +308,7 @@ def find_closure(mechanism: Mechanism, independent: Sequence[str]) -> Closure:
         worst = names[int(np.argmax(np.abs(phi)))]
         raise DescriptionError(
             f"robot '{mechanism.name}': no configuration near home closes loop '{worst}' (gap {error:.3g}); "
-            "check its frames, or give a better home position"
+            "check its frames, or give a better home (home = { joint = position } in a sidecar)"
         )
     generator = np.random.default_rng(0)
     stack = [J]
@@ -337,8 +337,8 @@ def find_closure(mechanism: Mechanism, independent: Sequence[str]) -> Closure:
         listed = ", ".join(tree.coordinates[i] for i in wanted)
         if any(_spans(other[:, dependent], rank) for other in stack):
             raise DescriptionError(
-                f"robot '{mechanism.name}' is singular at home (a dead point of {listed}), where they do not "
-                "determine the other joints; give a home away from it, or choose other independent coordinates"
+                f"robot '{mechanism.name}' is singular at home (dead point of {listed}); give another home, or choose other "
+                "independent coordinates"
             )
         raise DescriptionError(
             f"robot '{mechanism.name}': {listed} do not determine the other joints; choose other independent ones"

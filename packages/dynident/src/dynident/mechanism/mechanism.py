@@ -439,8 +439,8 @@ def _check_forces(mechanism: Mechanism) -> None:
             bent = curved.intersection(force.coordinates) if force.energy else ()
             if bent:
                 raise DescriptionError(
-                    f"force '{force.name}': an energy of '{min(bent)}' has no simple force, its velocities are not the rates "
-                    "of its positions; give the force on each coordinate"
+                    f"force '{force.name}': an energy of '{min(bent)}' is not supported because its velocities are not "
+                    "position rates; give the force on each coordinate"
                 )
         elif mechanism.loops or mechanism.couplings:
             raise DescriptionError(

@@ -565,8 +565,8 @@ def _check_inertias(mechanism: Mechanism, tree: MjcfTree) -> None:
     source = mechanism.source
     if tree.unread:
         warn_description(
-            f"{source}: {'; '.join(tree.unread)}; its inertia is not computed, so the body's prior is zero: add an "
-            "<inertial>, or let MuJoCo compute it: Mechanism.from_mujoco(mujoco.MjModel.from_xml_path(...))"
+            f"{source}: {'; '.join(tree.unread)}; its inertia is unknown and the prior zero: add an <inertial>, or use "
+            "Mechanism.from_mujoco(mujoco.MjModel.from_xml_path(...))"
         )
     groups = zip(mechanism.tree.bodies, mechanism.tree.inertias.reshape(-1, 10), strict=True)
     empty = [body for body, phi in groups if not np.any(phi)]

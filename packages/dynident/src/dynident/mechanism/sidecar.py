@@ -163,7 +163,7 @@ def write_sidecar(
     if not content and not document:
         return None
     if other is None:
-        document.add(tomlkit.comment(f"What the description of {visible(mechanism.name)} does not hold: {', '.join(content)}"))
+        document.add(tomlkit.comment(f"Additions to the description of {visible(mechanism.name)}: {', '.join(content)}"))
     for key in [key for key in document if key not in content and key != "known"]:
         del document[key]
     for key, value in content.items():

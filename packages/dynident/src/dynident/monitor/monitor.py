@@ -171,15 +171,15 @@ class MonitorRecord(Result):
         ]
         for i, name in enumerate(self.joints):
             if not np.isfinite(self.threshold[:, i]).any():
-                lines.append(f"{name:<{width}}  not watched: the fit did not use its effort")
+                lines.append(f"{name:<{width}}  not monitored: the fit did not use its effort")
                 continue
             found = self._numbers(i)
             text = "  ".join(f"{found[key]:>9.3g}" for key in ("rms", "largest", "threshold"))
             lines.append(f"{name:<{width}}  {text}  {found['largest_share']:>6.2f}  {100 * found['within_two_sigma']:.0f} %")
         if self.blind > BLIND * self.duration:
             lines.append(
-                f"blind for {self.blind:.3g} s: samples that are not numbers, and the time until the low-pass has settled "
-                "after a start or a gap"
+                f"no result for {self.blind:.3g} s: samples that are not finite, and settling of the low-pass after a start "
+                "or a gap"
             )
         lines += self._at_rest()
         for e in self.events:
@@ -197,8 +197,8 @@ class MonitorRecord(Result):
             return []
         most = max(rising, key=lambda i: high[i])
         return [
-            "thresholds are medians: where a joint stands its friction may be anything within its limits, and they rise (up to "
-            f"{high[most]:.3g}, '{self.joints[most]}'); share is torque over threshold at the same time"
+            f"thresholds are medians; they rise at standstill, where friction is undetermined (up to {high[most]:.3g}, "
+            f"'{self.joints[most]}'); share is torque over threshold"
         ]
 
     def plot(self) -> Any:
@@ -231,7 +231,7 @@ def watch_log(monitor: Monitor, log: Log) -> MonitorRecord:
     slowest = SAMPLES * monitor.settings.cutoff
     if own.rate < slowest:
         raise LogError(
-            f"log '{log.name}' has {own.rate:.3g} samples per second, and the low-pass of {monitor.settings.cutoff:.3g} Hz "
+            f"log '{log.name}' has {own.rate:.3g} samples per second, but the low-pass of {monitor.settings.cutoff:.3g} Hz "
             f"needs {slowest:.3g}; give cutoff= of at most {own.rate / SAMPLES:.3g} Hz, or bandwidth= of a tenth of that"
         )
     monitor.reset()
@@ -239,8 +239,8 @@ def watch_log(monitor: Monitor, log: Log) -> MonitorRecord:
     monitor.reset()
     if np.isnan(result[:, 0]).all():
         raise LogError(
-            f"log '{log.name}' cannot be watched: it has no stretch of {monitor.settling:.3g} s in which samples are numbers "
-            f"and come at most {monitor.settings.gap:.3g} s apart, which the low-pass needs to settle"
+            f"log '{log.name}' cannot be monitored: the low-pass needs {monitor.settling:.3g} s of finite samples at most "
+            f"{monitor.settings.gap:.3g} s apart to settle"
         )
     q = coordinates_from_actuators(robot, own.position) if robot.loops else own.position
     n = robot.dof
@@ -307,7 +307,7 @@ def model_of(fit: Fit, friction: Mapping[str, Friction] | None, absent: Sequence
     gone = [*columns_of(robot, tuple(absent)), *_replaced(robot, laws)]
     values[:, gone] = 0.0
     if not np.isfinite(sigma).any():
-        raise DescriptionError("the fit has no residual of a joint of its own; give a fit of torques of joints or motors")
+        raise DescriptionError("the fit has no residual per joint; give a fit to joint or motor torques")
     bands = _of_sources(fit.sources, "bandwidth"), _of_sources(fit.sources, "rate")
     return Model(rows, np.array([node_values(robot, row) for row in values]), shares, sigma, laws, *bands)
 

@@ -91,10 +91,12 @@ def check_monitored(mechanism: Mechanism, laws: Mapping[str, Friction]) -> None:
     name = mechanism.name
     if mechanism.loops and any(len(actuator.coupling) > 1 for actuator in mechanism.actuators):
         raise DescriptionError(
-            f"robot '{name}' has loops and motors that turn with several joints; the monitor cannot watch it"
+            f"robot '{name}' has loops and motors that act on several joints, which the monitor does not support"
         )
     if np.isin(mechanism.tree.arrays.kind, (SPHERICAL, FREE)).any():
-        raise DescriptionError(f"robot '{name}' has a spherical or free joint; the monitor is for joints that turn or slide")
+        raise DescriptionError(
+            f"robot '{name}' has a spherical or free joint; the monitor supports revolute and prismatic joints"
+        )
     known = mechanism.tree.coordinates if mechanism.loops else mechanism.coordinate_names
     unknown = [joint for joint in laws if joint not in known]
     if unknown:

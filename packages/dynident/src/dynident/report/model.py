@@ -180,9 +180,8 @@ def against_truth(fit: Fit, truth: Mapping[str, float] | Parameters) -> Html:
     e, C = error[usable], fit.covariance[np.ix_(usable, usable)]
     chi2 = float(e @ np.linalg.lstsq(C, e, rcond=None)[0]) / max(e.size, 1)
     sentence = (
-        f"The truth is known (a simulated robot). {percent(inside, 0)} of the base parameters lie within two standard "
-        f"deviations of it (about 95 % expected), and the mean squared error in "
-        f"units of the covariance is {number(chi2, 3)} (1 expected)."
+        f"Simulated robot with known truth: {percent(inside, 0)} of the base parameters are within two standard deviations "
+        f"(95 % expected); normalised squared error {number(chi2, 3)} (1 expected)."
     )
     heads = ("Base parameter", "True", "Identified", "Error", "Std", "Error / std", "Unit")
     picture = plot("truth", "Error of every base parameter in standard deviations, with two-sigma band")
@@ -228,8 +227,8 @@ def observability(fit: Fit) -> Html:
     ground = "darker background: determined better by these data (relative standard deviation from 100 % to 0.1 %)"
     legend = tag("p", *(tag("span", text) for text in (*texts, ground)), class_="legend")
     sentence = (
-        f"The robot has {len(p)} standard parameters, of which efforts can show {fit.base.rank} combinations, the base "
-        "parameters. More data cannot change this; it follows from the kinematics."
+        f"The robot has {len(p)} standard parameters; efforts determine {fit.base.rank} combinations of them, the base "
+        "parameters. This follows from the kinematics, not from the data."
     )
     hidden = [row.name for row in fit.observability() if row.verdict == "not excited"]
     extra = tag("p", f"Not excited by these data: {', '.join(hidden)}.") if hidden else ""
@@ -328,8 +327,8 @@ def conditioning(fit: Fit) -> Html:
         parts.append(plot("singular", f"Singular values from {number(values[0], 3)} to {number(values[-1], 3)}"))
     if covariance_data(fit) is not None:
         text = (
-            "Correlations of the estimated base parameters: orange +1, blue \N{MINUS SIGN}1. Strong ones off the diagonal are "
-            "parameters that these data hardly distinguish."
+            "Correlations of the estimated base parameters: orange +1, blue \N{MINUS SIGN}1. Strong off-diagonal values "
+            "mark parameters that these data hardly distinguish."
         )
         parts += [tag("h3", "Covariance"), tag("p", text, class_="note"), plot("covariance", "Correlations of base parameters")]
     return section("conditioning", "Conditioning", *parts)
@@ -356,8 +355,8 @@ def bodies(fit: Fit) -> Html:
     text = (
         "All bodies are physically possible."
         if not wrong
-        else f"{wrong} of {len(found)} bodies have impossible standard parameters. Efforts alone do not fix them, so this is "
-        "a choice among equals: base parameters and predictions hold, but do not simulate with these bodies."
+        else f"{wrong} of {len(found)} bodies are physically impossible. Base parameters and predictions are valid, but do "
+        "not simulate with these bodies."
     )
     return section(
         "bodies",
@@ -393,8 +392,8 @@ def exported(fit: Fit) -> Html:
     heads = ("Standard parameter", "Exported", "Std", "Description", "Unit", "By these data")
     count = int(np.count_nonzero(shown))
     note = (
-        f"{count} of {len(rows)} standard parameters are determined by these data each by itself. The others are seen only in "
-        "combination, or not at all, and rest on the description. All numbers of this page belong to the exported values."
+        f"{count} of {len(rows)} standard parameters are determined individually by these data. The others are taken from "
+        "the description. The table lists the exported values."
     )
     return join(
         [tag("p", note), details(f"Table of all {len(rows)} exported parameters", table(heads, rows, numeric=(1, 2, 3)))]

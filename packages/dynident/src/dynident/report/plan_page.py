@@ -44,7 +44,7 @@ def write_plan_page(path: str | os.PathLike[str], experiment: Experiment) -> Pat
     data = {"logs": [{"joints": titles, "units": units, "series": series, "motion": motion}], "scene": drawing}
     picture = plot("robot", f"{robot.name} moving along the plan", 0)
     grid = "the floor" if floor is not None else "the height of the base, no floor is kept"
-    hint = f"Drag to turn; ctrl and wheel to zoom. Shaded: capsules that stand for the links. Grid: {grid}."
+    hint = f"Drag to rotate; ctrl and wheel to zoom. Shaded: capsules around the links. Grid: {grid}."
     curves = [plot("limits", title, 0, j) for j, title in enumerate(titles)]
     parts = [
         *(
@@ -53,7 +53,7 @@ def write_plan_page(path: str | os.PathLike[str], experiment: Experiment) -> Pat
             else []
         ),
         ("joints", "Joints", section("joints", "Joints within their limits", tag("p", LIMITS, class_="note"), *curves)),
-        ("parameters", "Parameters", section("parameters", "What the plan will show", *_parameters(experiment))),
+        ("parameters", "Parameters", section("parameters", "Expected precision of the parameters", *_parameters(experiment))),
         ("limits", "Limits", section("limits", "Limits and assumptions", *_limits(experiment))),
     ]
     footer = escape(f"Written by dynident {__version__}. This page is self-contained: it loads nothing.")
@@ -69,7 +69,7 @@ def _headline(experiment: Experiment, plan: Plan, robot: Mechanism) -> Html:
     tightest = min(margins, key=lambda name: margins[name])
     cards = [
         ("One cycle", f"{plan.curve.duration:.1f} s", several(len(plan.stages), "stage")),
-        ("Recommended", several(experiment.repetitions, "repetition"), "of the whole plan"),
+        ("Recommended", several(experiment.repetitions, "repetition"), "of the excitation (--repetitions)"),
         ("Tightest limit", percent(margins[tightest], 1), f"left of {tightest}"),
         ("Rate", f"{plan.rate:g} Hz", "at which it is sent and recorded"),
     ]

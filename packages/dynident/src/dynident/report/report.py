@@ -138,7 +138,8 @@ class Identification(Tabular, Result):
     def summary(self) -> str:
         """Return errors, verdict and failed checks in a few lines; `fit.summary` has the parameters."""
         fit, verdict = self.fit, self.verdict
-        failed = sorted((check for check in verdict.checks if not check.ok), key=lambda check: check.name not in SERIOUS)
+        rank = {name: i for i, name in enumerate(SERIOUS)}
+        failed = sorted((check for check in verdict.checks if not check.ok), key=lambda check: rank.get(check.name, len(rank)))
         head = {True: "VALIDATED", False: "SOME CHECKS FAILED"}[verdict.ok] if verdict.validated else verdict.headline
         passed = len(verdict.checks) - len(failed)
         count = f"{passed} checks passed" if not failed else f"{len(failed)} of {len(verdict.checks)} checks failed"
@@ -225,7 +226,7 @@ class Identification(Tabular, Result):
                 else:
                     self.robot.save(staged / name)
             except DescriptionError as error:
-                stale = "; the one in the folder is of an earlier fit" if (folder / name).exists() else ""
+                stale = "; the report in the folder belongs to an earlier fit" if (folder / name).exists() else ""
                 warn(f"{name} is not written: {error}{stale}", DynidentWarning)
             try:
                 self.report(staged / "report.html", command)

@@ -134,7 +134,7 @@ def headline(fit: Fit, verdict: Verdict, command: str = "") -> Html:
     worst = max(errors, default=float("nan"))
     failed = [check.name.replace("_", " ") for check in verdict.checks if not check.ok]
     logs = several(len(errors), "held-out log")
-    predicts = f"On {logs} the model predicts the efforts with a relative error of {percent(worst)}"
+    predicts = f"On {logs}, the model predicts the efforts with a relative error of {percent(worst)}"
     predicts += " (the worst log)" if len(errors) > 1 else ""
     missed = (
         f"{len(failed)} of {several(len(verdict.checks), 'check')} failed: {', '.join(failed)}"
@@ -144,14 +144,14 @@ def headline(fit: Fit, verdict: Verdict, command: str = "") -> Html:
     if not verdict.validated and errors:
         kind, title = "bad", "REPEATABILITY ONLY"
         sentence = (
-            f"{predicts}, but {'they repeat' if len(errors) > 1 else 'it repeats'} the motion of the training: an error of the "
-            f"model repeats too. Score it on a log of another motion before using it; {missed}."
+            f"{predicts}, but {'they repeat' if len(errors) > 1 else 'it repeats'} the motion of the training, so model "
+            f"errors repeat. Score it on another motion before using it; {missed}."
         )
     elif not verdict.validated:
         kind, title = "bad", "NOT VALIDATED"
         sentence = (
-            f"No held-out log was scored: the training error of {percent(fit.training_relative)} only shows that the model "
-            f"repeats the data it was fitted to. Score it on another log before using it; {missed}."
+            f"No held-out log was scored: the training error of {percent(fit.training_relative)} does not validate the "
+            f"model. Score it on another log before using it; {missed}."
         )
     elif verdict.ok:
         kind, title = "ok", "Validated"
@@ -239,7 +239,7 @@ def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
     units = effort_units(fit.mechanism)
     parts: list[object] = []
     if all(score.training for score in scores):
-        text = "NOT VALIDATED: no held-out log was scored, so nothing here shows how the model predicts new motions."
+        text = "NOT VALIDATED: no held-out log was scored, so the error on new motions is unknown."
         parts.append(tag("div", tag("p", text), class_="banner bad"))
     motor_log = count(len(scores))  # the motors of robots with loops follow the logs in the page's data
     for index, score in enumerate(scores):
@@ -273,9 +273,9 @@ def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
 def _motors(log: int, score: Score, units: Mapping[str, str]) -> list[Html]:
     """Return measured and rebuilt torques of the motors of a robot with loops, and their errors."""
     assert score.motors is not None, "called for robots with loops"
-    text = "The equations above are projections of the motor torques. Motor by motor: least torques that do the same"
+    text = "The equations above are projections of the motor torques. Per motor: minimum-norm torques with the same effect"
     if score.preload:
-        text += f"; the preload, {percent(score.preload)} of what was measured, moves nothing and is left out"
+        text += f"; the preload, {percent(score.preload)} of the measured torque, causes no motion and is omitted"
     drawn = curves(log, score.motors, ("predicted", ""))
     return [tag("h4", "Motors"), tag("p", f"{text}."), _metrics(score.motors, units), *drawn]
 
@@ -344,8 +344,8 @@ def _key(colour: str) -> Html:
 def robot(fit: Fit, scores: Sequence[Score], drawn: Sequence[int]) -> Html:
     """Return the places of the robot's animation along each log."""
     text = (
-        "Blue dots are joints; they grow with the residual and turn orange beyond two standard deviations. Green circles are "
-        "the identified centres of mass, the blue line is the path of the last link."
+        "Blue dots: joints, larger with the residual, orange beyond two standard deviations. Green circles: centres of "
+        "mass. Blue line: path of the last link."
     )
     hint = "Drag to turn; ctrl and wheel to zoom. The time is that of the curves below."
     parts: list[object] = [tag("p", text, " ", tag("span", hint, class_="hint"), class_="note")]
@@ -418,5 +418,5 @@ def residuals(fit: Fit, scores: Sequence[Score]) -> Html:
         "samples: where only a share of them is, they are too small by up to the factor of the last column. The pictures: "
         "distribution (line: standard normal), autocorrelation (ground: white noise), residual against prediction."
     )
-    parts.insert(0, tag("p", text if scores else "No log was scored, so there are no residuals to look at.", class_="note"))
+    parts.insert(0, tag("p", text if scores else "No log was scored, so there are no residuals.", class_="note"))
     return section("residuals", "Residuals", *parts)

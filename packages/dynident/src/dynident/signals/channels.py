@@ -258,7 +258,10 @@ def _rename(found: list[str], wanted: list[str] | None) -> tuple[list[str], list
         return wanted, wanted
     if len(wanted) == len(found) and not any(j in found for j in wanted):
         return wanted, found  # new names, in the order of the file
-    raise LogError(f"joints {wanted} are not the {len(found)} channels of the file, {found}; name them, or give as many names")
+    raise LogError(
+        f"joints {', '.join(wanted)} are not the {len(found)} channels of the file, {', '.join(found)}; name them, or give as "
+        "many names"
+    )
 
 
 def _automatic(
@@ -424,7 +427,7 @@ def _check_units(units: object) -> Mapping[str, object]:
         raise LogError(f"units is {units!r}; give a mapping such as {{'position': 'deg'}}")
     unknown = sorted(set(units) - {*ROLES, "time"})
     if unknown:
-        raise LogError(f"units are given for {unknown}, which are not quantities; known: time, {', '.join(ROLES)}")
+        raise LogError(f"units are given for {', '.join(map(str, unknown))}; quantities are time, {', '.join(ROLES)}")
     return units
 
 

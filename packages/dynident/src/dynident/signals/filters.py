@@ -453,7 +453,8 @@ def automatic_cutoff(t: ArrayLike, q: ArrayLike) -> Cutoff:
     rate = float(clock) if clock.ndim == 0 else (clock.size - 1) / float(clock[-1] - clock[0])
     if values.shape[0] < FEWEST_SAMPLES:
         raise LogError(
-            f"{values.shape[0]} samples are too few to see a spectrum ({FEWEST_SAMPLES} are needed); give a cut-off frequency"
+            f"{values.shape[0]} samples are too few to choose a cut-off frequency ({FEWEST_SAMPLES} are needed); give a longer "
+            "log, or the frequency (cutoff=, --cutoff)"
         )
     if not np.all(np.isfinite(values)):
         raise LogError("positions have missing values; interpolate or cut them out before choosing a cut-off")
@@ -469,7 +470,7 @@ def choose_cutoff(rate: float, records: list[Array]) -> Cutoff:
     f, density = acceleration_spectrum(rate, *records, highest=HIGHEST_CUTOFF)
     slices = _bins(f)
     if not slices:
-        raise LogError(f"{samples} samples are too few to see a spectrum; give a cut-off frequency, or longer logs")
+        raise LogError(f"{samples} samples are too few to choose a cut-off frequency; give longer logs, or cutoff= (--cutoff)")
     smooth = np.array([density[s].mean(axis=0) for s in slices])
     valleys = [None if still[j] else _valley(smooth[:, j]) for j in range(still.size)]
     moving = np.array([v is not None for v in valleys])

@@ -152,8 +152,8 @@ class Log(Tabular):
             gain = numbers(self.gain, "gain")
             if gain.shape not in ((), (len(joints),)):
                 raise LogError(
-                    f"gain: {gain.size} given for {len(joints)} channels; give one number for all, or one for each of "
-                    f"{', '.join(joints)}"
+                    f"gain: {gain.size} given for {len(joints)} channels; give one number for all, one for each of "
+                    f"{', '.join(joints)}, or numbers by name (--gain {joints[0]}=12,...)"
                 )
             gain = _array("gain", np.broadcast_to(gain, (len(joints),)), (len(joints),))
             set_(self, "gain", gain)
@@ -332,7 +332,7 @@ class Log(Tabular):
         names = [joints] if isinstance(joints, str) else list(joints)
         unknown = [j for j in names if j not in self.joints]
         if unknown:
-            raise LogError(f"log '{self.name}' has no channel {unknown}; it has {list(self.joints)}")
+            raise LogError(f"log '{self.name}' has no channel {', '.join(map(str, unknown))}; it has {', '.join(self.joints)}")
         index = [self.joints.index(j) for j in names]
         parts: dict[str, Any] = {key: None if (values := getattr(self, key)) is None else values[:, index] for key in FIELDS}
         gain = None if self.gain is None else self.gain[index]

@@ -397,18 +397,20 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
         columns = wide(columns, texts, rules.get("time"), row_units, notes)
     source = {role: {n: x for n, x in table.columns.items() if not is_time(n)} for role, table in by_role.items()}
     flat = {k: v for k, v in columns.items() if v.ndim == 1}
-    if rules.get("rate") is None and rules.get("time") is None and time_column(flat, []) is None:
+    said: list[str] = []
+    name = rules["time"] if rules.get("time") is not None else time_column(flat, said)
+    if rules.get("rate") is None and name is None:
         rules = {**rules, **_rate_of(tables, notes)}
     unread = "".join(f"{note}; " for t in tables for note in t.notes if note.startswith(NOT_READ))
-    clock, said, clock_column = find_clock(flat, rules, _rows(columns, tables), row_units, unread)
+    clock, converted = find_clock(flat, name, rules, _rows(columns, tables), row_units, unread)
     columns = _orient(columns, clock.size)
     source = {role: _orient(part, clock.size) for role, part in source.items()}
     found = find_channels(columns, source, rules, kind, row_units, tables)
-    notes += said + found.notes + _understood(found, columns)
+    notes += said + converted + found.notes + _understood(found, columns)
     arrays = _in_si(found, kind, rules, notes)
     if np.any(clock[1:] == clock[:-1]) or not all(np.isfinite(values).all() for values in arrays.values()):
         clock, arrays = on_one_clock(clock, arrays, notes)
-        clock, arrays = without_repeats(clock, arrays, rules.get("rate"), clock_column, notes)
+        clock, arrays = without_repeats(clock, arrays, rules.get("rate"), name or "", notes)
     unwrap(clock, arrays, found.joints, notes)
     first = tables[0].label
     return Log(
@@ -422,7 +424,7 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
             "files": [t.label for t in tables],
             **({"sha256": [t.sha256 for t in tables]} if all(t.sha256 for t in tables) else {}),
             "rows": int(clock.size),
-            "time_column": clock_column,
+            "time_column": name or "",
             "columns": {role: list(names) for role, names in found.columns.items()},
             "units": {role: [unit or "" for unit in units] for role, units in found.units.items()},
             "conversions": notes,
@@ -496,28 +498,28 @@ def _in_si(found: Found, kind: str, rules: Mapping[str, Any], notes: list[str]) 
 
 # ---------------------------------------------------------------------- the clock
 def find_clock(
-    columns: Mapping[str, Any], rules: Mapping[str, Any], samples: int, units: Mapping[str, str], unread: str
-) -> tuple[Array, list[str], str]:
-    """Return the times (s), what was converted, and the column ("" if only a rate is known)."""
+    columns: Mapping[str, Any],
+    name: str | None,
+    rules: Mapping[str, Any],
+    samples: int,
+    units: Mapping[str, str],
+    unread: str,
+) -> tuple[Array, list[str]]:
+    """Return the times (s) of the time column, or of the sampling rate where there is none, and what was converted."""
     rate = rules.get("rate")
     if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < np.inf):
         raise LogError(f"rate is {rate!r}; give the sampling rate in Hz, a positive number")
-    name = rules.get("time")
     if name is not None and (not isinstance(name, str) or name not in columns):
         raise LogError(f"time column '{name}' is not there; the columns are {', '.join(list(columns)[:40])}")
-    notes: list[str] = []
-    if name is None:
-        name = time_column(columns, notes)
     if name is None:
         if rate is None:
             among = f" among {', '.join(list(columns)[:12])} ..." if columns else ""
             remedy = "give rate= (--rate) in Hz, or the column by schema={'time': ...} (--schema)"
             raise LogError(f"no time column{among}; {unread}{'or ' * bool(unread)}{remedy}")
-        return np.arange(samples) / float(rate), [f"time: sample number / {rate} Hz (no time column)"], ""
+        return np.arange(samples) / float(rate), [f"time: sample number / {rate} Hz (no time column)"]
     known = time_name(name)
     written = units.get(name) or (known[1] if known else split_unit(name, time=True)[1])
-    t, said = _from_column(name, columns[name], rate, (rules.get("unit") or {}).get("time"), written)
-    return t, notes + said, name
+    return _from_column(name, columns[name], rate, (rules.get("unit") or {}).get("time"), written)
 
 
 def _from_column(name: str, raw: Any, rate: float | None, unit: object, written: str | None) -> tuple[Array, list[str]]:

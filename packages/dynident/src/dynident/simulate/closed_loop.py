@@ -48,9 +48,11 @@ class ClosedLoop:
         for motion in motions:
             require(motion, Motion, "references")
         if not motions:
-            raise SimulationError("references is empty; give the motion that was asked for, one per log")
+            raise SimulationError("references is empty; give the commanded motion, one per log")
         if self.machine.sensors.effort == "voltage":
-            raise SimulationError("a machine that logs voltages cannot stand for any model: its back-EMF is in the friction")
+            raise SimulationError(
+                "a machine that logs voltages is not supported because back-EMF and friction are combined; log currents"
+            )
         object.__setattr__(self, "references", motions)
         object.__setattr__(self, "unknown", tuple(self.unknown))
         self.machine_of(self.machine.model, dict.fromkeys(self.unknown, 1.0))
@@ -135,7 +137,7 @@ def reference_motion(log: Log, positions: Array | None = None) -> Motion:
     require(log, Log, "log")
     q = log.reference if positions is None else numbers(positions, "positions")
     if q is None:
-        raise SimulationError(f"log '{log.name}' has no reference; give the positions that were asked for")
+        raise SimulationError(f"log '{log.name}' has no reference; give the commanded positions")
     if q.ndim != 2 or len(q) != len(log.t) or not np.isfinite(q).all():
         raise SimulationError(f"positions have the shape {q.shape} or are not finite; give {len(log.t)} rows, one per time")
     curve = scipy.interpolate.CubicSpline(log.t, q)

@@ -130,7 +130,7 @@ def owners_of(mechanism: Mechanism, friction: Mapping[str, Law], drives: Sequenc
         j, more = names.index(coordinate), law_parts(law, coordinate)
         if any(asks_load(part) for part, _ in more) and not rows[:, j].any():
             raise SimulationError(
-                f"friction of '{coordinate}' grows with its load, but no drive loads that joint; give it a law without load"
+                f"friction of '{coordinate}' depends on its load, but no drive acts on that joint; give a law without load"
             )
         joints.setdefault(tuple(np.eye(len(names))[j].tolist()), []).extend(more)
     owners = []

@@ -140,8 +140,8 @@ def believed(controller: Any, mechanism: Mechanism) -> Any:
         )
     if len(motors) < mechanism.dof:
         raise SimulationError(
-            f"controller: a model needs a motor for every freedom, but robot '{mechanism.name}' has {len(motors)} "
-            f"({', '.join(motors)}) for {mechanism.dof}; leave the model out (PID, Cascade) or add actuators"
+            f"controller: a model needs a motor per degree of freedom, but robot '{mechanism.name}' has {len(motors)} "
+            f"({', '.join(motors)}) for {mechanism.dof}; omit the model (PID, Cascade) or add actuators"
         )
     own = joint_side(model)
     return controller if own is model else replace(controller, **{label: own})
@@ -487,8 +487,8 @@ class Machine:
         M = mass_matrix(model, x)[0] + (A.T @ (rotors[:, None] * A) if self.layout.law != "task computed" else 0.0)
         if np.linalg.eigvalsh(M)[0] <= 0.0:
             raise SimulationError(
-                f"robot '{model.name}': the mass matrix that the controller knows is not positive definite, so the freedoms "
-                "that the work space leaves have no inertia; give every moving link one"
+                f"robot '{model.name}': the controller's mass matrix is not positive definite; give every moving link an "
+                "inertia"
             )
         if isinstance(law, TaskCascade):
             self._put(p.posture, [law.posture, 0.0])

@@ -135,7 +135,7 @@ class End:
         except DynidentError as error:
             raise SimulationError(f"the state of the machine cannot be read ({error}); start the run again") from error
         if min(shape, default=0) < 0 or np.prod(shape) != values.size:
-            raise SimulationError(f"the state of the machine cannot be read (its tail is not {shape}); start the run again")
+            raise SimulationError(f"the state of the machine is damaged (its tail is not {shape}); start the run again")
         heat = None if warm is None else Heat(robot)
         if heat is not None:
             heat.remember(warm)
@@ -270,8 +270,8 @@ def notes_of(robot: VirtualRobot, truth: Truth, saturation: Mapping[str, float])
     outside = (truth.motion.q < lower - 1e-6) | (truth.motion.q > upper + 1e-6)
     for i in np.flatnonzero(outside.any(axis=0)) if outside.any() else ():
         notes.append(
-            f"joint '{robot.mechanism.coordinate_names[i]}' was outside its limits {lower[i]:.6g} to {upper[i]:.6g} "
-            f"{100.0 * outside[:, i].mean():.3g} % of the time, where nothing stops it in simulation"
+            f"joint '{robot.mechanism.coordinate_names[i]}' was outside its limits {lower[i]:.6g} to {upper[i]:.6g} for "
+            f"{100.0 * outside[:, i].mean():.3g} % of the time; the simulation has no end stops"
         )
     if notes:
         title = robot.name or robot.mechanism.name

@@ -133,7 +133,7 @@ def _cycles(
         )
     if kind["robot"] != mechanism.name:  # names of joints alone do not tell two arms apart
         warn(
-            f"the plan was made for robot '{kind['robot']}' and runs on '{mechanism.name}', whose limits it may not keep; "
+            f"the plan was made for robot '{kind['robot']}' but runs on '{mechanism.name}', whose limits it may violate; "
             "check it, or make a plan for this robot",
             SimulationWarning,
         )

@@ -100,11 +100,7 @@ class VirtualRobot(Frozen):
                 raise SimulationError(f"{label} is a {type(getattr(self, label)).__name__}; give a mapping of names")
         for force in self.mechanism.forces:
             if not isinstance(force, Force) or "a" in force.looks_at or force.jumps:
-                what = (
-                    "is known by its numbers only"
-                    if not isinstance(force, Force)
-                    else "jumps with the velocity or needs accelerations"
-                )
+                what = "is numeric" if not isinstance(force, Force) else "jumps with the velocity or needs accelerations"
                 raise SimulationError(
                     f"force '{force.names[0]}' {what}, so it cannot be simulated; use a friction law or a body"
                 )
@@ -294,9 +290,9 @@ def standard_controller(
     law, reached = cascade_for(spread(joint_side(model), q, J), bandwidth, damping, cycle, exact=exact)
     if reached < bandwidth:
         notify(
-            f"the joints of robot '{model.name}' are coupled: a cascade of {bandwidth:g} Hz is too fast for its velocity cycle "
-            f"of {law.velocity_cycle:g} s in some directions, so {reached:.3g} Hz are used; a cycle of "
-            f"{cycle * reached / bandwidth:.2g} s keeps {bandwidth:g} Hz",
+            f"robot '{model.name}' has coupled joints, for which a cascade of {bandwidth:g} Hz is too fast at a velocity "
+            f"cycle of {law.velocity_cycle:g} s; {reached:.3g} Hz are used (a cycle of {cycle * reached / bandwidth:.2g} s "
+            f"allows {bandwidth:g} Hz)",
         )
     ratio = np.array([drive.transmission.ratio for drive in drives] or np.ones(J.size))
     constant = np.array([drive.motor.torque_constant for drive in drives] or np.ones(J.size))

@@ -314,8 +314,8 @@ class Runner:
         gain = loop_gain(self.machine, self.x)
         if gain >= 1.0:
             warn(
-                f"robot '{self.robot.name or self.robot.mechanism.name}': the mechanism's inertia is {gain:.3g} times that of "
-                f"the actuators, so the {self.loop} algebraic loop diverges; use loop='exact' or method='coupled'",
+                f"robot '{self.robot.name or self.robot.mechanism.name}' has {gain:.3g} times the inertia of its actuators, "
+                f"so the {self.loop} algebraic loop diverges; use loop='exact' or method='coupled'",
                 SimulationWarning,
             )
 

@@ -138,9 +138,9 @@ def limit_cycle(robot: VirtualRobot, truth: Truth, at_limit: Array, busy: NDArra
             joint = robot.mechanism.coordinate_names[int(np.argmax(case.shape * np.sqrt(np.abs(np.diag(inertia[i])))))]
             worst = int(np.argmax(at_limit))
             return (
-                f"instability: joint '{joint}' swings between the limits of the motors from t = {truth.t[row]:.6g} s on (motor "
-                f"of '{robot.drives[worst].actuator}' at its limit {100.0 * at_limit[worst]:.3g} % of the time), as its loops "
-                f"grow by {case.factor:.4g} per cycle of {case.period:g} s there; lower the gains or the cycle times"
+                f"instability: joint '{joint}' oscillates between motor limits from t = {truth.t[row]:.6g} s on (motor "
+                f"'{robot.drives[worst].actuator}' {100.0 * at_limit[worst]:.3g} % of the time, growth {case.factor:.4g} "
+                f"per {case.period:g} s); lower gains or cycles"
             )
     return ""
 
@@ -162,8 +162,8 @@ def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Ar
                 weak = weightless(robot, q[own_positions(robot.mechanism)][None], now)
                 if "not positive" in weak:
                     return (
-                        f"robot '{name}': {weak}, so accelerations have no meaning; identify it again with possible bodies, "
-                        "or give links or drives more inertia"
+                        f"robot '{name}': {weak}, so accelerations are undefined; identify consistent bodies, or give links "
+                        "or drives more inertia"
                     )
             return f"robot '{name}': the mass matrix is singular at {when}; give every moving link or its drive an inertia"
         return (
@@ -172,14 +172,11 @@ def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Ar
         )
     if status == LOST_CLOSURE and speeds[fastest] <= RUNAWAY:
         return (
-            f"robot '{name}': its loops cannot be followed further at {when}, with joint '{joint}' at {speeds[fastest]:.3g} "
-            f"{unit} (a singularity, or unstable control threw it there); stay away from it, or lower the gains"
+            f"robot '{name}': its loops cannot be closed at {when} with joint '{joint}' at {speeds[fastest]:.3g} {unit} "
+            "(singularity or unstable control); avoid it, or lower the gains"
         )
     if status == LOST_TASK and speeds[fastest] <= RUNAWAY:
-        return (
-            f"robot '{name}': the work space does not determine the coordinates at {when} (a singularity): the tool "
-            "cannot move along all of its rows; keep the reference away from it, or leave rows out"
-        )
+        return f"robot '{name}': the task space is singular at {when}; keep the reference away from it, or omit rows"
     what = f"joint '{joint}' passed {FASTEST:.0e} {unit}"
     if status == UNSTABLE:
         what = culprit(robot, index)

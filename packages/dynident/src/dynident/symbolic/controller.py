@@ -260,7 +260,8 @@ class ControllerCode:
             what = f"Coordinates at a {'position' if name.endswith('position') else 'pose'} of link {comment(self.frame or '')}"
             lines += [f"/* {what}, by Newton steps from {start}. */", f"{self._target_prototype(name)};", ""]
         if self.motors:
-            lines += ["/* Motor torques along a motion: inverse dynamics and friction. */", f"{self._feedforward()};", ""]
+            parts = "inverse dynamics and friction" if any(c.name == "friction" for c in self.calls) else "inverse dynamics"
+            lines += [f"/* Motor torques along a motion: {parts}. */", f"{self._feedforward()};", ""]
             if all(actuator.gain for actuator in robot.actuators):
                 lines += ["/* Currents (or whatever the drives take) of motor torques. */", f"{self._currents()};", ""]
         return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", f"#endif /* {upper}_H */", ""])

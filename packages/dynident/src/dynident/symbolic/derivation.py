@@ -300,8 +300,6 @@ def _check(mechanism: Mechanism, quantities: Sequence[str], geometry: str, param
         )
     opaque = [force for force in mechanism.forces if isinstance(force, Columns)]
     if opaque:
-        raise DescriptionError(
-            f"columns {', '.join(opaque[0].names[:3])} ... are known by their numbers only; they have no closed form"
-        )
+        raise DescriptionError(f"columns {', '.join(opaque[0].names[:3])} ... are numeric and have no closed form")
     if mechanism.dof == 0:
         raise DescriptionError(f"robot '{mechanism.name}' has no moving joint, so it has no equations of motion")

@@ -332,7 +332,7 @@ def _base(program: Program) -> list[str]:
             else:
                 text += rf" {'-' if inner.startswith('-') else '+'} {inner.removeprefix('-')} \, {target}"
         rows.append((rf"\beta_{{{i + 1}}}", text))
-    note = "" if grouping.exact else " Numbers stand where no polynomial of the lengths was recognised."
+    note = "" if grouping.exact else " Coefficients without a recognised polynomial of the lengths are numbers."
     head = "\\section{Base parameters}" + f"\n{grouping.rank} combinations determine every torque.{note}"
     return [head, *latex_align(rows, "eq:base")]
 

@@ -258,7 +258,7 @@ def _regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | No
     leaders = _leaders(W[0] / size, mechanism) if columns is None else _checked(columns, p, mechanism)
     K, _ = _solve(W, leaders)
     if not np.isfinite(K).all():
-        raise DynidentError(f"columns are {leaders}, some of which no torque of '{mechanism.name}' shows; leave those out")
+        raise DynidentError(f"columns {leaders} include parameters that no torque of '{mechanism.name}' depends on; omit those")
     table = [{int(j): _constant(K[0, i, j], symbols) for j in np.flatnonzero(row)} for i, row in enumerate(K[0])]
     if symbols:
         seen = {node.name for node in reachable(program["regressor"].entries) if node.op == "symbol"}

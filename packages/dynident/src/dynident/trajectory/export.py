@@ -133,7 +133,7 @@ def from_spec(data: Mapping[str, Any], depth: int = 0) -> Curve:
     if not isinstance(data, Mapping):
         raise DynidentError(f"a motion is described by a table, not by {type(data).__name__}")
     if depth > DEPTH:
-        raise DynidentError("motions are nested too deeply; give one of a plan")
+        raise DynidentError("motions are nested too deeply; give a motion of a plan")
     kind = choice("motion kind", data.get("kind"), SPECS)
     given = {name: stored(data, name, hint, f"motion of kind '{kind}'") for name, hint in SPECS[kind].items()}
     match kind:

@@ -271,9 +271,7 @@ class Lead(CurveBase):
         if self.periods < 1:
             raise DynidentError(f"periods of a lead is {self.periods}; give at least 1")
         if not periodic(self.curve):
-            raise DynidentError(
-                "a lead needs a periodic motion, which ends in the state in which it starts; join others instead"
-            )
+            raise DynidentError("a lead needs a periodic motion; join other motions instead")
 
     @property
     def duration(self) -> float:
@@ -321,8 +319,8 @@ def leads(curve: Curve, acceleration: ArrayLike) -> tuple[Lead, Lead]:
             return pair
     worst = int(np.argmax(used / push))
     raise DynidentError(
-        f"the motion cannot be entered from rest: coordinate {worst} would need an acceleration of {used[worst]:.6g} but "
-        f"{push[worst]:.6g} is allowed; design it with a margin, or with a family that rests at both ends"
+        f"the motion cannot start from rest: coordinate {worst} needs an acceleration of {used[worst]:.6g}, limit "
+        f"{push[worst]:.6g}; design it with a margin, or from rest to rest"
     )
 
 

@@ -171,14 +171,14 @@ def _noise_words(found: LeastSquaresBias) -> list[str]:
     worst, size = found._largest(found.bias)
     strongest = max(found.noise_share, key=lambda name: found.noise_share[name])
     percent = 100.0 * min(found.noise_share[strongest], 1.0)
-    words = [f"noise of the positions makes up to {percent:.0f} % of the residual variance (joint '{strongest}')"]
+    words = [f"position noise contributes up to {percent:.0f} % of the residual variance (joint '{strongest}')"]
     name = found.names[worst]
     if size < SMALL:
         words.append(f"it biases least squares by at most {size:.2f} standard deviations ('{name}'): nothing to do")
     elif size < LARGE:
         words.append(
-            f"it biases least squares by {size:.1f} standard deviations ('{name}'): as large as its uncertainty; a lower "
-            "cutoff= reduces it, IV and TLS remove it"
+            f"it biases least squares by {size:.1f} standard deviations ('{name}'), similar to its uncertainty; lower "
+            "cutoff=, or use IV or TLS"
         )
     else:
         words.append(
@@ -207,20 +207,19 @@ def _test_words(found: LeastSquaresBias, reason: str) -> list[str]:
             name, shift = found.names[worst], found.difference[worst]
             told = f"instruments and least squares differ by {size:.1f} standard deviations ('{name}': {shift:+.3g}; {test})"
             meant = (
-                "noise in the regressor, or a model that is wrong, biases least squares; where the noise above is small, look "
-                "for what the model leaves out (friction=)"
+                "regressor noise or a model error biases least squares; if the noise above is small, look for missing terms "
+                "(friction=)"
                 if size >= LARGE
-                else "more than chance, but no more than is uncertain anyway"
+                else "more than chance, but within the uncertainty"
             )
             words.append(f"{told}: {meant}")
     coloured = {name: r for name, (r, p) in found.whiteness.items() if p < SURE}
     if coloured:
         joint = max(coloured, key=lambda name: abs(coloured[name]))
         words.append(
-            f"residuals of {len(coloured)} of {len(found.whiteness)} joints are coloured (neighbours correlated up to "
-            f"{coloured[joint]:+.2f}, '{joint}'): standard deviations of OLS and WLS are not to be trusted, GLS, IV and TLS "
-            "allow for it"
+            f"residuals of {len(coloured)} of {len(found.whiteness)} joints are coloured (correlation up to "
+            f"{coloured[joint]:+.2f}, '{joint}'): standard deviations of OLS and WLS are too small; use GLS, IV or TLS"
         )
     else:
-        words.append("residuals are white but for the low-pass of the rows")
+        words.append("residuals are white apart from the low-pass of the rows")
     return words

@@ -142,8 +142,8 @@ class DIDIM(LeastSquares):
                 model, parts, share = _toward(evidence, loop, model, model_of(evidence.base, beta, known))
         if share < 1.0:
             warn(
-                "DIDIM: the estimate is not a robot that can be simulated, so the motion is that of a model "
-                f"{100 * share:.2g} % of the last step towards it; recovery='physical' makes its bodies possible",
+                "DIDIM: the estimate cannot be simulated, so the last step was shortened to {100 * share:.2g} %; use "
+                "recovery='physical' for consistent bodies",
                 DynidentWarning,
             )
         return solution, sigma

@@ -120,8 +120,8 @@ def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit]
         warn(f"essential parameters: {ended}; the rule is not met", DynidentWarning)
     elif level > 0.0 and removed and freedom < b:  # the full model fits much of the noise: hardly any growth contradicts it
         weak = (
-            f"dependent residuals leave about {max(rows, 0.0):.0f} independent rows for {b} parameters, so that the F-test can "
-            f"hardly refuse a removal; residuals {100 * growth:+.2g} %: judge the result on held-out data, or record longer"
+            f"correlated residuals leave about {max(rows, 0.0):.0f} independent rows for {b} parameters, so the F-test is "
+            f"weak; residuals {100 * growth:+.2g} %: check held-out data or record longer"
         )
         warn(f"essential parameters: {weak}", DynidentWarning)
         text = f"{text}; {weak}"

@@ -77,9 +77,8 @@ class GLS(LeastSquares):
             ratio = self._held_out(evidence, plain, sigma, active)
             if ratio > WORSE:
                 warn(
-                    "GLS: the coloured residuals are model error, not noise (filtered rows predict left-out stretches with "
-                    f"{np.sqrt(ratio):.2g} times the error of WLS), so the rows are not filtered; add a missing term or "
-                    "another friction law",
+                    f"GLS: coloured residuals are model error (filtered rows predict held-out segments {np.sqrt(ratio):.2g} "
+                    "times worse than WLS); rows are not filtered: add a missing term",
                     DynidentWarning,
                 )
                 self.filters_ = [np.empty(0) for _ in self.filters_]

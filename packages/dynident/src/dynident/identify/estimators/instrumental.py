@@ -74,8 +74,8 @@ class IV(LeastSquares):
         self.weakness_ = ""
         if self.strength_ < WEAK:
             self.weakness_ = (
-                f"the motion of the instruments hardly resembles the measured one (strength {self.strength_:.2g} of 1; "
-                f"{WEAK:g} is needed), so they do not determine the parameters; is it the reference of this log?"
+                f"the instruments hardly resemble the measured motion (strength {self.strength_:.2g} of 1; {WEAK:g} "
+                "needed); check that they are the reference of this log"
             )
         return solution, sigma
 
@@ -143,8 +143,8 @@ class IV(LeastSquares):
         if self.instruments == "reference":
             if part.reference is None:
                 raise IdentificationError(
-                    "IV: the log has no reference (the motion that was asked for); log it as q_ref, give its motion as "
-                    "instruments=, or use instruments='periods' with period= for a periodic motion"
+                    "IV: the log has no reference; log it as q_ref, give its motion as instruments=, or use "
+                    "instruments='periods' with period="
                 )
             return part.reference
         if self.instruments == "periods":

@@ -160,7 +160,7 @@ def _possible(regression: Regression, posterior: MapEstimate, std: Array) -> tup
     ]:
         told_beside = prior.values.size > 0 or bool(np.any(prior.family[: robot.tree.inertias.size] < 0))
         told = ", and the masses, centres and bodies given as known" if told_beside else ""
-        text = f"the data contradict physically possible bodies: with them the error grows more than {MISFIT:g} times in "
+        text = f"the data contradict physically consistent bodies: the error grows more than {MISFIT:g} times in "
         said.append(
             note(
                 "impossible_bodies",

@@ -387,7 +387,7 @@ def _visible(problem: _Problem, stacked: Array) -> Visible:
         hidden.append(shares)
     seen = int(np.count_nonzero(s >= SEEN * s[0]))
     kinds = " and ".join(f"{kind}s" for kind in problem.kinds)
-    sentences.append(f"{kinds} show {seen} of {len(names)} unknowns or combinations of them")
+    sentences.append(f"{kinds} determine {seen} of {len(names)} unknowns or combinations")
     gains = [n for n in problem.names if n.startswith("gain:")]
     if problem.kinds == ("position",) and gains and blind.size:
         sentences.append(
@@ -396,12 +396,11 @@ def _visible(problem: _Problem, stacked: Array) -> Visible:
         )
     if problem.kinds == ("position",) and not gains and not problem.known.any():
         sentences.append(
-            "no effort is compared: masses, inertias and friction have the scale of the assumed drive gains, and a gain error "
-            "is an equal error of what its joint carries"
+            "no effort is compared: masses, inertias and friction scale with the assumed drive gains and share their errors"
         )
     for name, r in zip(names, reach, strict=True):
         if r > 1.0:
-            sentences.append(f"'{name}' is not seen: changing it by its whole size moves the outputs less than their noise")
+            sentences.append(f"'{name}' is not identifiable: a change of 100 % alters the outputs by less than their noise")
     return Visible(names, reach, tuple(hidden), tuple(sentences))
 
 
@@ -431,9 +430,9 @@ def contradiction(
     apart[known] = d
     worst = known[int(np.argmax(np.abs(d) / size))]
     text = (
-        f"the simulated loop and the measured efforts imply different robots (chi^2 = {H:.3g} of {int(kept.sum())}), such as "
-        f"{evidence.base.names[worst]} = {theta[worst]:.4g} and {witness.values[worst]:.4g}; correct cycle, delay and filters "
-        "of the simulated controller, or use IV (the standard deviations include the difference)"
+        f"the simulated loop contradicts the measured efforts (chi^2 = {H:.3g} of {int(kept.sum())}; "
+        f"{evidence.base.names[worst]} = {theta[worst]:.4g} and {witness.values[worst]:.4g}); correct cycle, delay and "
+        "filters of the loop, or use IV"
     )
     return text, apart
 
@@ -460,7 +459,7 @@ def told_gains(factors: Mapping[str, float], std: Mapping[str, float], held: Seq
         said.append(f"{name} is {factors[name]:.4g} +- {std[name]:.2g}{meant}")
     if held:
         said.append(
-            f"{', '.join(held)} {'is' if len(held) == 1 else 'are'} held at the value of the loop: positions alone determine "
-            "masses, inertias and friction only relative to the gains of drive and controller"
+            f"{', '.join(held)} {'is' if len(held) == 1 else 'are'} fixed at the value of the loop: positions determine "
+            "masses, inertias and friction only relative to the gains"
         )
     return f"loop: {'; '.join(said)}" if said else ""

@@ -114,7 +114,7 @@ def compare_models(candidates: Mapping[str, Candidate], count: int, blocks: int 
         All models, and the one to take.
     """
     if not candidates:
-        raise IdentificationError("no model is given to choose from; give at least one")
+        raise IdentificationError("the list of models is empty; give at least one")
     if blocks < 2 or count < 4 * blocks:
         raise IdentificationError(
             f"{count} rows cannot be cut into {blocks} blocks of at least four; give more data or fewer blocks"
@@ -414,7 +414,7 @@ def candidates_of(laws: Any) -> dict[str, FrictionLaw]:
     several = [laws] if isinstance(laws, str | FrictionLaw) else list(laws)
     found = [law_of(law) for law in several]
     if not found:
-        raise IdentificationError("no law is given to choose from; give at least one")
+        raise IdentificationError("the list of laws is empty; give at least one")
     return {law_text(law): law for law in found}
 
 
@@ -511,7 +511,7 @@ def passive_instead(choice: FrictionChoice, fit: Fit) -> FrictionChoice | None:
         if joint not in choices or speed <= 0.0 or _takes_energy(fit, joint, friction, speed):
             continue
         own, text = choices[joint], law_text(laws[joint])
-        said = f"feeds energy within {SPEED:g} times the speeds of the data"
+        said = f"adds energy within {SPEED:g} times the speeds of the data"
         marked = tuple(replace(c, failed=c.failed or said) if c.name in (text, own.best) else c for c in own.contenders)
         left = [c for c in marked if not c.failed]
         simplest = min(own.contenders, key=lambda c: (c.parameters or np.inf, c.name))

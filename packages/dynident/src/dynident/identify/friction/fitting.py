@@ -82,7 +82,7 @@ UNSURE = 0.5  # relative standard deviation from which a shape parameter is not 
 SETTLED = 0.02  # change of a shape parameter, in standard deviations, below which its column need not be taken again
 ROUNDS = 4
 LOAD_ROUNDS = 2  # fits with the load of the fit before; what is left of an error is the share of friction in the load cubed
-UNDETERMINED = "these data do not determine it; it is held at the lowest error"
+UNDETERMINED = "not determined by these data; fixed at the lowest error"
 ROWS = 1024
 DOTS = 4000  # samples in a figure, at most about
 SIGMOID_NOTE = (
@@ -304,7 +304,7 @@ def fit_friction(
     how = Search(None if start is None else np.asarray(start, dtype=np.float64), starts, seed, passes, progress)
     if isinstance(data, Axis):
         if robot is not None or isinstance(laws, Mapping):
-            raise IdentificationError("an Axis stands alone: give None for the robot, and one law or several to choose from")
+            raise IdentificationError("an Axis has no robot; give None for the robot, and one or several laws")
         return _fit_axis(data, laws, how)
     if not isinstance(robot, Mechanism):
         raise IdentificationError(f"robot is {type(robot).__name__}; give a Mechanism, or an Axis as data")
@@ -483,8 +483,8 @@ def _without_temperature(robot: Mechanism, found: Mechanism, assembly: Assembly)
     warm = np.concatenate([r.temperature for r in assembly.recordings if r.temperature is not None])
     span = float(np.max(np.nanmax(warm, axis=0) - np.nanmin(warm, axis=0)))
     told = (
-        f"friction of {', '.join(cold)}: temperatures of these data change by {span:.2g} K, which does not show what they do "
-        "to it; alpha is taken as 0. Fit logs of the cold and of the hot robot together"
+        f"friction of {', '.join(cold)}: a temperature range of {span:.2g} K is too small to identify alpha, which is set "
+        "to 0; fit cold and warm logs together"
     )
     warn(told, ConditionWarning)
     return found.altered(friction={**found.friction, **zero}), [note("temperature_unseen", told, "warning")]
@@ -563,7 +563,7 @@ def friction_data(
     robots = [match(mechanism, one).mechanism for one in logs]
     for one, robot in zip(logs, robots, strict=True):
         if robot.coordinate_names != robots[0].coordinate_names:
-            raise IdentificationError(f"log '{one.name}' moves other joints than log '{logs[0].name}'; fit them apart")
+            raise IdentificationError(f"log '{one.name}' moves other joints than log '{logs[0].name}'; fit them separately")
     chosen = usual_projection(robots[0]) if projection is None else check_projection(projection)
     evidence = Regression.from_logs(mechanism, logs, None, chosen, **given)
     return FrictionData(evidence.mechanism, _recordings(evidence, logs), evidence.projection, known, logs, evidence)
@@ -711,7 +711,7 @@ def shape_notes(laws: Mapping[str, FrictionLaw], shape: tuple[str, ...], found: 
     said = list[Finding]()
     edge = [name for name, at in zip(shape, found.at_bound, strict=True) if at]
     if edge:
-        text = f"{', '.join(edge)} ended at the edge of the interval that these speeds can show: the data do not determine it"
+        text = f"{', '.join(edge)} is at the edge of the interval that these speeds cover, so the data do not determine it"
         said.append(note("shape_undetermined", text, "warning"))
     if any(_has_sigmoid(law) for law in laws.values()):
         said.append(note("sigmoid", SIGMOID_NOTE))

@@ -14,7 +14,7 @@ bodies are shared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -396,9 +396,7 @@ def shape_bounds(laws: Sequence[FrictionLaw], velocities: Sequence[Array], names
             continue
         speed = float(np.max(np.abs(v), initial=0.0))
         if speed == 0.0:
-            raise IdentificationError(
-                f"joint '{name}' never moves, so the shape of its friction cannot be seen; leave its law out"
-            )
+            raise IdentificationError(f"joint '{name}' never moves, so its friction law cannot be fitted; omit it")
         slow = float(np.quantile(np.abs(v[v != 0.0]), SLOWEST))
         (low, high), (_, resolved) = law.shape_range(speed).T, law.shape_range(slow).T
         parts.append(np.stack([np.where((low > 0.0) & (resolved < high), np.maximum(low, resolved), low), high], axis=1))
@@ -632,6 +630,7 @@ class _Tile:
         self.motion, self.effort, self.signals = recording.motion[span], recording.effort[span], signals
         self.start, self.first = start, span.start
         self._fixed: Array | None = None
+        self._last: tuple[Hashable, list[Array]] = None, []
 
     @cached_property
     def _arrays(self) -> dict[str, Array]:
@@ -656,6 +655,14 @@ class _Tile:
         return found
 
     def __call__(self, eta: Array, step: int, groups: Sequence[int]) -> list[Array]:
+        if not self.keep:
+            return self._blocks(eta, step, groups)
+        asked = eta.tobytes(), step, tuple(groups)  # again for every part of the data that is held out
+        if asked != self._last[0]:
+            self._last = asked, self._blocks(eta, step, groups)
+        return self._last[1]
+
+    def _blocks(self, eta: Array, step: int, groups: Sequence[int]) -> list[Array]:
         of, code = self.of, self.of.code
         wanted = [of.used[g] for g in groups]
         whole = self.decimator.factor == 1
@@ -736,8 +743,8 @@ def direction_note(name: str, v: Array) -> list[Finding]:
         return []
     way = "no" if max(forward, backward) < DRIVEN else "one"
     text = (
-        f"joint '{name}' moved in {way} direction ({100 * forward:.1f} % of the samples forward, {100 * backward:.1f} % "
-        "backward): its Coulomb friction cannot be distinguished from an offset or gravity; move it in both directions"
+        f"joint '{name}' moved in {way} direction ({100 * forward:.1f} % forward, {100 * backward:.1f} % backward): Coulomb "
+        "friction is not separable from an offset; move it in both directions"
     )
     return [note("one_direction", text, "warning", f"position:{name}")]
 
@@ -756,6 +763,6 @@ def limited(effort: Array) -> NDArray[np.bool_]:
 
 def limit_note(name: str, cut: NDArray[np.bool_], used: bool) -> Finding:
     """Say what was done about a saturated effort."""
-    what = "they bias the fit: cut them from the log" if used else "they were left out"
+    what = "they bias the fit: remove them from the log" if used else "they were left out"
     text = f"effort of joint '{name}' is saturated in {int(cut.sum())} samples ({100 * cut.mean():.1f} %); {what}"
     return note("saturated", text, "warning", f"effort:{name}")

@@ -61,8 +61,8 @@ def compliance_bias(fit: Fit, name: str, index: list[int]) -> tuple[Array, str]:
     listed = ", ".join(f"{one} {elastic[b + k]:.2g} +- {std[b + k]:.1g}" for one, k in zip(names, there, strict=True))
     worst = int(np.argmax(np.abs(shift) / np.where(fit.std[index] > 0.0, fit.std[index], np.inf)))
     text = (
-        f"elastic drives explain these runs better (compliance of {listed} rad/(N m)) and change {base.names[index[worst]]} by "
-        f"{shift[worst]:.2g}: the rigid model is biased by about that, and the standard deviations include it"
+        f"elastic drives (compliance {listed} rad/(N m)) explain these runs better and change {base.names[index[worst]]} by "
+        f"{shift[worst]:.2g}; the standard deviations include this bias"
     )
     return shift, text
 

@@ -207,7 +207,7 @@ def _one_motor_each(robot: Mechanism) -> None:
     mixed = [motor.name for motor in robot.actuators if len(motor.coupling) != 1]
     if robot.loops or mixed or len(robot.actuators) != robot.dof:
         raise IdentificationError(
-            f"robot '{robot.name}' does not have one motor per joint, so a joint's effort is not of one gain; give the gains"
+            f"robot '{robot.name}' does not have one motor per joint, so gains cannot be estimated; give them"
         )
 
 

@@ -113,14 +113,14 @@ class Payload(Result):
         found = []
         mass = f"{self.mass:.4g} +- {self.mass_std:.2g} kg"
         if not np.isfinite(self.mass):
-            found.append("its mass is not seen in these data: turn the load against gravity, or accelerate it")
+            found.append("its mass is not determined by these data; rotate the load against gravity, or accelerate it")
         elif self.mass <= -CLEAR * self.mass_std:
             found.append(
-                f"its mass is {mass}, and no load has such a mass: were runs without and with it exchanged, or is the sign of "
-                "efforts or forces turned round?"
+                f"its mass is {mass}, which is impossible; check that loaded and unloaded runs are not exchanged, and the "
+                "sign of the efforts"
             )
         elif self.mass < CLEAR * self.mass_std:
-            found.append(f"no load is seen: its mass of {mass} is not clearly above zero")
+            found.append(f"no load is detected: its mass of {mass} is not significantly above zero")
         elif self.mass - CLEAR * self.mass_std > self.heaviest:
             found.append(f"its mass of {mass} is above the {self.heaviest:.4g} kg that are plausible (heaviest=)")
         found += self._far()
@@ -144,7 +144,10 @@ class Payload(Result):
             axis for axis, std in zip("xyz", self.com_std, strict=True) if np.isfinite(std) and CLEAR * std > LOOSE * self.reach
         ]
         if loose:
-            return [f"its centre of mass is known to +- {spread:.2g} m only ({', '.join(loose)}): turn and swing the load more"]
+            return [
+                f"its centre of mass is known to only +- {spread:.2g} m ({', '.join(loose)}); rotate and accelerate the "
+                "load more"
+            ]
         return []
 
     @property

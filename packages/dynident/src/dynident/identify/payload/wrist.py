@@ -128,7 +128,9 @@ def payload_from_wrench(
     angle = np.degrees(np.arccos(np.clip(down @ turned / (np.linalg.norm(down) * np.linalg.norm(turned)), -1.0, 1.0)))
     if less > BETTER * left or angle < LEVEL:
         return load
-    said = f"the base does not seem level: forces fit {left / less:.1f} times better with gravity turned by {angle:.1f} degrees"
+    said = (
+        f"the base is probably not level: forces fit {left / less:.1f} times better with gravity rotated by {angle:.1f} degrees"
+    )
     return replace(load, doubts=(f"{said} (gravity=True)",))
 
 
@@ -170,8 +172,7 @@ def read_wrench(
     t = time_axis(find("time", "t", "time"))
     if t.size > 1 and (step := float(np.median(np.diff(t)))) > SLOWEST:
         raise LogError(
-            f"'{path}' has samples {step:.3g} s apart, which show no motion; poses at rest need no time: leave the column of "
-            "time out"
+            f"'{path}' has samples {step:.3g} s apart, too slow for a motion; omit the time column for poses at rest"
         )
     frequency = automatic_cutoff(t, q).frequency if cutoff is None else cutoff
     motion = Motion(t, *butterworth(t, q, frequency))

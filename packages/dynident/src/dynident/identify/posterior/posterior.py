@@ -294,8 +294,8 @@ class Population(Result):
         """Return the prior as rows of unit deviation about the standard parameters."""
         if base.names != self.names or not base.fits(self.fingerprint):
             raise IdentificationError(
-                f"the population is of robot '{self.robot}' with {len(self.names)} base parameters, which is another robot "
-                f"than '{base.mechanism.name}' (joints, geometry, gravity or terms differ); use that of the same type"
+                f"the population of robot '{self.robot}' ({len(self.names)} base parameters) does not match robot "
+                f"'{base.mechanism.name}'; use the population of the same type"
             )
         size = np.where(self.spread > 0.0, self.spread, 1.0)
         values, vectors = np.linalg.eigh(self.covariance / np.outer(size, size))

@@ -296,12 +296,13 @@ def repeated_stretches(logs: Sequence[Log], found: Cutoff, count: int) -> tuple[
 
 def _phases(log: Log, period: float, band: float) -> Repeats | None:
     """Return the phases of a log that repeats itself every `period` seconds, often enough that little of it is new."""
-    if not period < NEW * log.duration:
+    first, last = float(log.t[0]), float(log.t[-1])
+    if not period < NEW * (last - first):
         return None
     # Errors within one period of the motion's fastest part belong together: shorter stretches would not be independent.
     count = int(np.clip(round(period * band), FEWEST_BLOCKS, BLOCKS))
-    edges = np.arange(log.t[0], log.t[-1], period / count)
-    return Repeats(np.append(edges, log.t[-1]), np.arange(edges.size) % count, count)
+    edges = np.arange(first, last, period / count)
+    return Repeats(np.append(edges, last), np.arange(edges.size) % count, count)
 
 
 def _states(log: Log, window: float, moving: NDArray[np.bool_]) -> Array:
@@ -408,9 +409,9 @@ def moving_rows(moving: NDArray[np.bool_], decimator: Decimator, names: Sequence
     if np.any(share < FEW):
         worst = int(np.argmin(share))
         text = (
-            f"leaving out what is near standstill leaves {int(usable[:, worst].sum())} of {usable.shape[0]} rows of "
-            f"'{names[worst]}', because a row averages over {decimator.taps.size / decimator.rate:.2g} s; give decimation=1 "
-            "(then a row is one sample), a higher cutoff=, a smaller standstill= or a motion with fewer reversals"
+            f"standstill= leaves {int(usable[:, worst].sum())} of {usable.shape[0]} rows of '{names[worst]}', because a row "
+            f"averages over {decimator.taps.size / decimator.rate:.2g} s; give decimation=1, a higher cutoff= or a smaller "
+            "standstill="
         )
         if share[worst] == 0.0:
             raise IdentificationError(text)

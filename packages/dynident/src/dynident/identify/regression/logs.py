@@ -9,7 +9,7 @@ is too short for is not tried.
 Where accelerations reach far beyond the band of the positions (drives that step, shaking structures), parameters at lower
 cut-offs are the test. If they differ by more than their deviations from those of the lowest one, the cut-off is taken whose
 parameters agree with that and are the most precise. There joints stick and slip at reversals too: if parameters without the
-rows near standstill are more precise, although the rows are fewer, those are left out.
+rows near standstill are clearly more precise, although the rows are fewer, those are left out.
 """
 
 from __future__ import annotations
@@ -61,10 +61,11 @@ RATIO, EDGE = 2.5, 1.25  # cut-off over band: as wanted, and at least
 BEYOND = 5.0  # band of the accelerations over that of the positions from which on a cut-off is tested by lower ones
 STANDSTILL = 0.02  # of the RMS speed, below which joints of such logs are taken to stick
 AGREED = 3.0  # standard deviations, up to which parameters of two cut-offs agree
+CLEARLY = 0.57  # of a variance, 1 - sqrt(2 / 11): those of twelve stretches are not known better
 EXACT = 1e-3  # of a parameter: differentiation is not more exact at high cut-offs
 TINY = np.finfo(float).tiny
-STICKING = f"rows below {STANDSTILL:g} of the RMS speed are left out: joints stick there, which makes parameters less precise"
-REPEATED = "the motion repeats itself: what it does again counts once, since an error of the model is the same every time"
+STICKING = f"rows below {STANDSTILL:g} of the RMS speed are excluded because joints stick there; parameters become less precise"
+REPEATED = "the motion repeats: repetitions count as one observation because model errors repeat with them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +106,8 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
         notes.append(_left_out(mechanism, log, unknown))
     elif unknown:
         raise LogError(
-            f"log '{log.name}' has channels {', '.join(unknown)} that robot '{mechanism.name}' does not have; its joints are "
-            f"{', '.join(mechanism.coordinate_names)} (rename the columns, or give the channels' names in order, other joints' "
-            "too: joints=, --joints)"
+            f"log '{log.name}' has channels {', '.join(unknown)} that robot '{mechanism.name}' lacks; its joints are "
+            f"{', '.join(mechanism.coordinate_names)}: rename the columns or name all channels in order (joints=, --joints)"
         )
     missing = [name for name in mechanism.coordinate_names if name not in joints]
     if missing:
@@ -126,9 +126,9 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
         order = [_channel(mechanism, log, actuator.name) for actuator in mechanism.actuators]
         if motor_effort:
             effort = effort[:, order] @ N
-            text = "motor efforts brought to the joints by the actuators' gear and coupling matrix"
+            text = "motor efforts converted to joint efforts by the actuators' gear and coupling matrix"
             if np.array_equal(N, np.eye(len(N))):
-                text = "motor efforts are taken for joint efforts, because the robot's actuators have no gear ratios"
+                text = "motor efforts are used as joint efforts because the robot's actuators have no gear ratios"
             notes.append(note("motor_side", text))
         else:
             effort = effort[:, _joint_channels(mechanism, log, "efforts")]
@@ -137,7 +137,9 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
             position = (position[:, order] - n0) @ inverse
             reference = None if reference is None else (reference[:, order] - n0) @ inverse
             velocity, acceleration = (None if x is None else x[:, order] @ inverse for x in (velocity, acceleration))
-            notes.append(note("motor_side", "motor positions brought to the joints by the actuators' gear and coupling matrix"))
+            notes.append(
+                note("motor_side", "motor positions converted to joint positions by the actuators' gear and coupling matrix")
+            )
         else:
             columns = _joint_channels(mechanism, log, "positions")
             position = position[:, columns]
@@ -206,9 +208,9 @@ def _left_out(mechanism: Mechanism, log: Log, names: list[str]) -> Finding:
     described = {joint.name for joint in mechanism.joints}
     own = [name for name in moved if name in described]
     if own:
-        how = f"the description fixes or couples {', '.join(own)}, but in log '{log.name}' they move otherwise"
+        how = f"the description fixes or couples {', '.join(own)}, but log '{log.name}' contradicts it"
         return note("fixed_joint", f"{how}; make these joints free in the description", "error", f"position:{own[0]}")
-    return note("channels_left_out", f"{text}; {', '.join(moved)} moved, and the model knows nothing of it", "warning")
+    return note("channels_left_out", f"{text}; {', '.join(moved)} moved, which the model ignores", "warning")
 
 
 def _follows(mechanism: Mechanism, log: Log, name: str, position: Array) -> bool:
@@ -224,10 +226,10 @@ def _held(mechanism: Mechanism, names: list[str]) -> Finding:
     """Return the note about joints that the log does not have, and how to say where they stood."""
     example = next((joint.name for joint in mechanism.joints if names[0] in joint.coordinates), names[0])
     beyond = [j.name for j in mechanism.joints if j.name in names and not j.limits.lower <= 0.0 <= j.limits.upper]
-    doubt = f"; zero is beyond the limits of {', '.join(beyond)}, which stood elsewhere" if beyond else ""
+    doubt = f"; zero is outside the limits of {', '.join(beyond)}" if beyond else ""
     text = (
-        f"joints not in the log are held at zero: {', '.join(names)}{doubt}; if they stood elsewhere bodies become "
-        f"wrong, so say where: robot.lock({{'{example}': 0.5}}) (--lock {example}=0.5)"
+        f"joints not in the log are fixed at zero: {', '.join(names)}{doubt}; "
+        f"give other positions with robot.lock({{'{example}': 0.5}}) (--lock {example}=0.5)"
     )
     return note("joints_held", text, "warning" if beyond else "info")
 
@@ -246,8 +248,8 @@ def _joints_of_motors(mechanism: Mechanism, log: Log, N: Array, turned: Array) -
         if worst > AGREE * size:
             i = int(np.argmax(np.nanmax(np.abs(apart), axis=0)))
             raise LogError(
-                f"log '{log.name}': motor positions do not agree, that of '{mechanism.actuators[i].name}' by {worst:.3g}; "
-                "check ratios, offsets and signs of the motors that drive the same joint"
+                f"log '{log.name}': the motor position of '{mechanism.actuators[i].name}' differs by {worst:.3g}; check "
+                "ratios, offsets and signs of motors on the same joint"
             )
     return np.asarray(inverse)
 
@@ -257,10 +259,11 @@ def _match_motors(mechanism: Mechanism, log: Log, notes: list[Finding]) -> Match
     order = [_channel(mechanism, log, actuator.name) for actuator in mechanism.actuators]
     if len(order) < mechanism.dof:
         raise LogError(
-            f"robot '{mechanism.name}' has {mechanism.dof} degrees of freedom but {len(order)} actuators; declare them"
+            f"robot '{mechanism.name}' has {mechanism.dof} degrees of freedom but {len(order)} actuators; "
+            "name its motors as [[actuator]] in a sidecar"
         )
     if any(len(actuator.coupling) > 1 for actuator in mechanism.actuators):
-        raise LogError(f"robot '{mechanism.name}' has loops and motors that turn with several joints; this is not supported")
+        raise LogError(f"robot '{mechanism.name}' has loops and motors that act on several joints, which is not supported")
     ratio = np.array([a.ratio * next(iter(a.coupling.values())) for a in mechanism.actuators])
     gains = _gain(mechanism, log)
     effort = (log if gains is None else replace(log, gain=gains)).torque()[:, order]
@@ -326,9 +329,8 @@ def _joint_channels(mechanism: Mechanism, log: Log, quantity: str) -> list[int]:
         if not found:
             other = "position_side = 'motor'" if quantity == "positions" else "effort = 'motor_torque'"
             raise LogError(
-                f"log '{log.name}' has {quantity} of joints, but no channel is named after joint '{joint}' or after a motor "
-                f"that drives it alone; its channels are {', '.join(log.joints)}; rename them (joints=, --joints), or state "
-                f"{other} if they were measured at the motors"
+                f"log '{log.name}' has {quantity} of joints, but no channel for joint '{joint}'; its channels are "
+                f"{', '.join(log.joints)}: rename them (joints=, --joints), or state {other}"
             )
         columns.append(found[0])
     return columns
@@ -399,7 +401,7 @@ def preparation_for(
     if share != first:
         now = found.decimator.taps.size / found.decimator.rate
         how = "rows are single samples" if found.decimator.factor == 1 else f"rows average over {now:.2g} s"
-        text = f"{how}: only {first:.0%} of rows of {long:.2g} s have no standing joint in them (decimation= decides otherwise)"
+        text = f"{how}: only {first:.0%} of the rows of {long:.2g} s are free of stationary joints (decimation= overrides)"
         found.explanation += f"\n{text}"
     return found
 
@@ -505,10 +507,7 @@ def compressed_log(
     if len(skip) == len(matched.log.joints):
         raise IdentificationError(f"log '{log.name}': all effort channels are dead; nothing can be identified")
     if prepared.still.all():
-        raise IdentificationError(
-            f"log '{log.name}': no joint moves, all positions are constant but for rounding; nothing can be identified, "
-            "record a log in which the joints move"
-        )
+        raise IdentificationError(f"log '{log.name}': no joint moves, so nothing can be identified; record a motion")
 
     def part(first: int, last: int) -> Part:
         own = prepared.part(first, last)
@@ -625,7 +624,7 @@ def regression_of_logs(
     for gap in gaps:
         warn(gap.sentence, SignalWarning)
     if not pieces:
-        raise IdentificationError("there is no log to identify from; give one at least")
+        raise IdentificationError("the list of logs is empty; give at least one")
     found = _in_one_band(mechanism, pieces, base, projection, absent, keep_rows, options)
     return replace(found.joined(), notes=(*found.notes, *gaps)) if gaps else found
 
@@ -747,20 +746,20 @@ def _agreeing(
             used, found, least = lower, other, own[1]
     text = (
         f"parameters at cut-offs of {cutoff:.3g} and {below[-1]:.3g} Hz differ by up to {apart:.2g} standard deviations "
-        f"({name}); {used:.3g} Hz is used, where they agree with those of lower ones and are most precise"
+        f"({name}); {used:.3g} Hz is used, the highest that agrees with lower ones"
     )
     return used, found, [note("band_inconsistent", text, "warning")]
 
 
 def _in_motion(data: Regression, again: Callable[..., Regression], options: Mapping[str, Any]) -> Regression | None:
-    """Return the data without rows near standstill if these fewer rows determine the parameters better than all."""
+    """Return the data without rows near standstill if these fewer rows determine the parameters clearly better than all."""
     if "standstill" in options:
         return None
     try:
         moving = again({**options, "standstill": STANDSTILL})
     except (LogError, IdentificationError):  # too little is left
         return None
-    if not _more_precise(_parameters(moving)[1], _parameters(data)[1]):
+    if not _more_precise(_parameters(moving)[1], CLEARLY * _parameters(data)[1]):
         return None
     return replace(moving, notes=(note("standstill", STICKING), *moving.notes))
 

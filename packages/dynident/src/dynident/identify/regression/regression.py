@@ -323,8 +323,8 @@ def check_finite(values: Array, joint: str) -> None:
     """Refuse equations that a user's expression makes NaN or infinite."""
     if not np.isfinite(values).all():
         raise IdentificationError(
-            f"the equations of joint '{joint}' are not finite along this motion; check the expressions of its friction and "
-            "forces, such as log or sqrt of what becomes negative"
+            f"the equations of joint '{joint}' are not finite along this motion; check its friction and forces, such as log "
+            "or sqrt of negative values"
         )
 
 
@@ -543,7 +543,7 @@ def load_regression(
             f"{what} belongs to another robot than '{mechanism.name}': its geometry, gravity or terms differ"
         )
     if any(np.any(group.columns >= base.rank) for group in groups):
-        raise IdentificationError(f"cannot read {what} as a Regression: its rows see more parameters than there are")
+        raise IdentificationError(f"cannot read {what} as a Regression: its rows have more parameters than the robot")
     return Regression(base, groups, tuple(sources), options, found, projection)
 
 

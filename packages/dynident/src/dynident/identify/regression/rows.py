@@ -68,7 +68,7 @@ class Rows:
         if len(motors) < self.mechanism.dof:
             raise IdentificationError(
                 f"robot '{self.mechanism.name}' has {self.mechanism.dof} degrees of freedom but {len(motors)} actuators; "
-                "declare its actuators"
+                "name its motors as [[actuator]] in a sidecar"
             )
         if isinstance(self.projection, str):
             if self.projection not in ("independent", "gls"):
@@ -313,9 +313,8 @@ class CompiledRows:
         if len(stretch) and not np.min(outputs["size"]) > SINGULAR:
             sample = int(np.argmin(outputs["size"]))
             raise IdentificationError(
-                f"robot '{robot.name}' is singular at t = {stretch.t[sample]:.6g} s (sample {number + sample}): its "
-                "coordinates, or the motors of the projection, do not determine it; choose other motors, other coordinates or "
-                "another motion"
+                f"robot '{robot.name}' is singular at t = {stretch.t[sample]:.6g} s (sample {number + sample}); choose "
+                "other motors, other coordinates or another motion"
             )
 
 
@@ -329,9 +328,8 @@ def checked_efforts(rows: Rows, effort: ArrayLike, samples: int) -> Array:
     if tau.shape != (samples, len(rows.efforts)):
         if robot.loops:
             raise IdentificationError(
-                f"effort has shape {tau.shape} for {samples} samples, but robot '{robot.name}' has "
-                f"{len(rows.efforts)} motors ({', '.join(rows.efforts)}); give the torque of each: projection= brings "
-                f"them to its {robot.dof} degrees of freedom"
+                f"effort has shape {tau.shape} for {samples} samples, but robot '{robot.name}' has {len(rows.efforts)} "
+                f"motors ({', '.join(rows.efforts)}) for {robot.dof} degrees of freedom; give the torque of each"
             )
         raise IdentificationError(
             f"effort has shape {tau.shape} but the motion has shape {(samples, robot.dof)}; they must agree"

@@ -287,8 +287,8 @@ class Budget:
         self.left[what] -= amount
         if self.left[what] < 0:
             raise DescriptionError(
-                f"the expansion needs more than {LIMITS[what]} {what}; look for a macro or property that repeats itself, "
-                "or expand the file to a .urdf with ROS's xacro if the robot is really so large"
+                f"the expansion needs more than {LIMITS[what]} {what}; check for recursive macros or properties, or expand "
+                "the file to a .urdf with ROS's xacro"
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy  # its sub-packages load on first use
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
@@ -13,7 +14,9 @@ from dynident.mechanics.functions import Motion
 from dynident.mechanism.elements import Joint
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.quality import Finding
+from dynident.validate.diagnosis.delay import band_of
 from dynident.validate.diagnosis.faults import Products, likely_gain, rows_left
+from dynident.validate.diagnosis.left_out import CHANCE
 from dynident.validate.diagnosis.sample import Equations, bare, fault
 
 SURE = 0.7  # correlation from which a described torque counts as seen
@@ -72,6 +75,19 @@ def explain(motion: Motion, measured: Array, described: Array) -> Explained:
             found.gain[i] = abs(c[0])
             found.deviation[i] = np.sqrt(error * np.linalg.inv(columns.T @ columns)[0, 0])
     return found
+
+
+def significant_correlation(motion: Motion) -> float:
+    """Return the correlation that torques beside friction exceed by chance in `CHANCE` of all logs (Fisher's z).
+
+    Torques of a motion with frequencies up to B have 2 B T independent values.
+    """
+    moves = np.ptp(motion.q, axis=0) > 0.0
+    if not moves.any():
+        return 1.0
+    independent = 2.0 * band_of(motion.q[:, moves], motion.v[:, moves]) * float(motion.t[-1] - motion.t[0])
+    free = independent - 3.0 - 4.0  # rotor, two frictions and offset
+    return float(np.tanh(scipy.special.ndtri(1.0 - CHANCE / moves.size) / np.sqrt(free))) if free > 0.0 else 1.0
 
 
 def _projected(columns: Array, values: Array) -> Array:

@@ -52,7 +52,7 @@ def parameter_findings(robot: Mechanism, log: Log, base: BaseParameters, **optio
             data = Regression.from_log(robot, log, base, **options)
         fit = WLS().fit(data).result_
     except IdentificationError as error:
-        return [Finding("excitation", "position", "error", f"{error}; {REMEDY}", 1.0)]
+        return [Finding("excitation", "effort", "error", str(error), 1.0)]
     rows = sum(group.count * group.independence for group in data.groups)
     table = fit.observability()
     hidden = [row.name for row in table if row.verdict == "not excited"]

@@ -35,7 +35,7 @@ from dynident.validate.diagnosis.sample import Sample, fault
 FALL = 1.5
 THIN = 3  # of the samples, one: enough to see which change of the positions is worth a closer look
 LITTLE, CLOSER = 0.1, 4  # fall of L from which on left-out stretches are asked, and about how many faults
-HYPOTHESES = 20  # per joint, about
+JOINT, ROBOT = 20, 6  # hypotheses about each joint and about all of them, which share the chance of a false alarm by halves
 WORSE = 0.02  # of the squared error of all joints in N m, by which undoing a fault may raise it
 TINY_SHARE = 0.05  # of gravity: less is none
 SURE = 20.0  # times the number of rows, the fall of twice the log-likelihood at least
@@ -306,18 +306,26 @@ def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data
         worse = np.sum(after @ square) > (1.0 + WORSE) * np.sum(was @ square)  # small efforts must not decide alone
         # What one joint gains by the richer rows of another is no exchange.
         worse |= any(after[:, i].mean() > was[:, i].mean() for i in change.pair)
-        if not worse and believed(was, after, HYPOTHESES * before.shape[1]):
+        single = change.finding is None or ":" in change.finding.channel
+        if not worse and believed(was, after, 2 * (JOINT * before.shape[1] if single else ROBOT)):
             sure.append((*falls(was, after)[:2], change))
     if not sure:
         return None
     best, error, _ = max(sure, key=lambda each: each[0])
-    alike = sorted((each for each in sure if each[0] > best - 2.0 * error), key=lambda each: (each[2].numbers, -each[0]))
+    alike = sorted((each for each in sure if each[0] > best - 2.0 * error), key=_simplest)
     first = alike[0][2]
     others = [each[2].finding for each in alike[1:] if each[2].finding is not None and each[2].numbers == first.numbers]
     if first.finding is None or not others:
         return first
     said = "; or ".join([first.finding.sentence, *(other.sentence for other in others)])
     return first._replace(finding=replace(first.finding, sentence=said))
+
+
+def _simplest(sure: tuple[float, float, Change]) -> tuple[int, bool, float]:
+    """Return the order of faults that explain as much: few fitted numbers, those of the log before those of the description."""
+    fall, _, change = sure
+    described = change.finding is not None and change.finding.channel.startswith("description:")
+    return change.numbers, described, -fall
 
 
 def _relative_errors(data: Data) -> Array:

@@ -45,6 +45,7 @@ from dynident.validate.diagnosis.description import (
     other_units,
     outside,
     shares,
+    significant_correlation,
     too_strong,
     turned_gravity,
 )
@@ -398,8 +399,9 @@ def _compare(
         if moved is not part:
             described = _described(robot, sample.equations, base, moved)
         own, explained = np.diag(_correlations(mended, described)), explain(moved, mended, described)
-        seen = np.abs(own) > SURE
-        turned ^= (seen & (own < 0.0)) | (~seen & explained.backwards)
+        least = significant_correlation(part)
+        seen = np.abs(own) > max(SURE, least)
+        turned ^= (seen & (own < 0.0)) | (~seen & explained.backwards & (least < SURE))
         known = explained.needed & (explained.deviation < KNOWN * explained.gain)
         told = odd_gains(robot, names, explained.gain, seen, known) or too_strong(robot, sample.effort)
         if not told and not faults.findings:
@@ -447,7 +449,7 @@ def _other_geometry(robot: Mechanism, data: Data) -> Iterator[Change]:
     def longer(joint: Joint, factor: float) -> Change:
         placement = replace(joint.placement, translation=factor * joint.placement.translation)
         said = f"the efforts suit a joint {joint.name} that is {factor:.2f} times as far from the one before; check its origin"
-        found = fault("lengths", f"position:{joint.name}", said, factor)
+        found = fault("lengths", f"description:{joint.name}", said, factor)
         return Change(found, _with(robot, joint, placement=placement), numbers=1)
 
     def misfit(joint: Joint) -> Callable[[float], float]:
