@@ -1,4 +1,4 @@
-"""The verdict: can this model be trusted, as checks with numbers, limits and sentences, for people and machines.
+"""The verdict on a model: checks with values, limits and sentences.
 
 A held-out log may differ from the model by a gain, a unit or a sign:
 
@@ -90,7 +90,7 @@ class Check:
 
     @property
     def next_step(self) -> str:
-        """What to do now when the check failed; empty when it passed."""
+        """Remedy of a failed check; empty if it passed."""
         return "" if self.ok else NEXT.get(self.name, "")
 
     @property
@@ -558,7 +558,7 @@ ROOM_TEMPERATURE = 20.0  # degree Celsius, at which laws of temperature are chec
 
 
 def feeding_joints(fit: Fit) -> tuple[Finding, ...]:
-    """Return the finding about joints whose friction feeds energy beyond doubt.
+    """Return the finding about joints whose friction significantly adds energy.
 
     The mean power of friction fv v + fc sign(v) at the speeds of the training data is linear in both; where it is negative by
     many deviations, effort or position is turned round, whatever the joint carries.
