@@ -199,16 +199,6 @@ class Design(Result):
             found |= Criterion(((name, 1.0),), objective.criterion.scale, objective.criterion.goal).evaluate(R)[0]
         return found
 
-    def singular_values(self, curve: Curve | None = None) -> Array:
-        """Return the singular values of the regressor along a motion, columns scaled as the criterion sees them."""
-        scale, R = self.problem.objective.criterion.scale, self._factor(curve)
-        if isinstance(scale, str):
-            length = np.linalg.norm(R, axis=0)
-            R = R / np.where(length > 0.0, length, 1.0)
-        elif scale is not None:
-            R = R * np.asarray(scale)
-        return np.asarray(np.linalg.svd(R, compute_uv=False))
-
     def _factor(self, curve: Curve | None) -> Array:
         """Return the factor of the information of a motion, with true signs of friction."""
         objective = self.problem.objective
