@@ -205,22 +205,23 @@ def _slower(fit: Fit, motion: Motion) -> Array:
     1 - 1/c is the share of model errors in the residuals (c: variance inflation by their correlation). At less than half of the
     power of the training gears are colder and friction is another one than the fit has averaged over: these errors may double.
     """
-    factor = np.ones(len(fit.equations.names))
     if fit.mechanism.loops or not fit.posterior.speeds or fit.posterior.inflation is None:
-        return factor
-    share = 1.0 - 1.0 / float(np.max(fit.posterior.inflation))
-    for j, name in enumerate(fit.mechanism.coordinate_names):
-        if trained := fit.posterior.speeds.get(name, 0.0):
-            factor[j] += share * max(1.0 - 2.0 * float(np.mean(motion.v[:, j] ** 2)) / trained**2, 0.0)
-    return factor
+        return np.ones(len(fit.equations.names))
+    square, trained = np.mean(motion.v**2, axis=0), _speeds(fit) ** 2
+    slower = np.maximum(1.0 - 2.0 * square / np.where(trained > 0.0, trained, np.inf), 0.0) * (trained > 0.0)
+    return np.asarray(1.0 + (1.0 - 1.0 / np.max(fit.posterior.inflation)) * slower)
+
+
+def _speeds(fit: Fit) -> Array:
+    """Return the RMS speeds of the joints in training, (n,); 0 where they are not known."""
+    return np.array([fit.posterior.speeds.get(name, 0.0) for name in fit.mechanism.coordinate_names])
 
 
 def _resting(fit: Fit, v: Array, limits: Array, known: Array) -> Array:
     """Return the variance of friction near standstill, where it may be anything within its limits: at least fc^2 / 3."""
     if fit.mechanism.loops or not fit.posterior.speeds:
         return np.zeros(v.shape)
-    speeds = np.array([fit.posterior.speeds.get(name, 0.0) for name in fit.mechanism.coordinate_names])
-    return nearness(v, speeds) * np.maximum(limits**2 / 3.0, np.nan_to_num(known))
+    return nearness(v, _speeds(fit)) * np.maximum(limits**2 / 3.0, np.nan_to_num(known))
 
 
 def _root(covariance: Array) -> Array:
