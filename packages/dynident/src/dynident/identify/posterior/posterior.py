@@ -2,7 +2,7 @@
 
     minimise  sum_g ||W_g K phi - tau_g||^2 / (c_g sigma_g^2) + sum_k x_k^2 / s_f(k)^2,      phi = phi0 + d x
 
-c_g is the inflation by dependent residuals (`inflation.py`), s_f the scale of a family. The scales maximise the
+c_g is the variance inflation by correlated residuals, s_f the scale of a family. The scales maximise the
 evidence, the probability of the data with all parameters integrated out, by MacKay's fixed point
 
     s_f^2 = (sum x_k^2 + h_f) / (gamma_f + h_f),        gamma_f = sum (1 - var(x_k) / s_f^2),
@@ -370,10 +370,6 @@ class MapEstimate:
     def standard(self, x: Array | None = None) -> Array:
         """Return phi of x."""
         return np.asarray(self.prior.mean + self.prior.unit * (self.x if x is None else x))
-
-    def cost(self, x: Array) -> float:
-        """Return ||root x - target||^2."""
-        return float(np.sum((self.root @ x - self.target) ** 2))
 
     def covariance(self) -> Array:
         """Return the covariance of phi, (p, p)."""
