@@ -112,16 +112,16 @@ class RobotOptions:
             mechanism = mechanism if self.sidecar is None else apply_sidecar(mechanism, self.sidecar)
             return self._with_terms(self._restructured(mechanism))
         beside = file.with_suffix(".toml")
-        if self.sidecar is None and beside.is_file():
+        if self.sidecar is None and file.suffix.lower() != ".json" and beside.is_file():
             note(f"'{beside}' is not read; --sidecar {shlex.quote(str(beside))} adds it to the robot")
         mechanism = self._restructured(read_robot(file, self.sidecar, self.search, self.arguments()))
         if _has_legs(mechanism):
             note(f"the base '{mechanism.root}' of robot '{mechanism.name}' is held still; --floating frees it")
         return self._with_terms(mechanism)
 
-    def robot_of_log(self, file: Path, log: di.Log) -> di.Mechanism:
+    def robot_of_log(self, file: Path, log: di.Log, read: di.Mechanism | None = None) -> di.Mechanism:
         """Return the robot; a known one with motors and gears of its machine for logs of their positions."""
-        mechanism = self.robot(file)
+        mechanism = self.robot(file) if read is None else read
         own_names = {*mechanism.joint_names, *(actuator.name for actuator in mechanism.actuators)}
         without: Any = log.provenance.get("without_gain", ())
         if forgotten := [name for name in without if name in own_names]:
