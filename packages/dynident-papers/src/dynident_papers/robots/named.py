@@ -155,7 +155,7 @@ def _cft_branches(position: Array, _: Array) -> dict[str, Array]:
 def _cft_table(fit: di.Fit) -> str:
     """Return the 32 numbers of the report's Table 4 beside those printed, or what they need."""
     try:
-        return robots.cft.table_four(fit).summary()
+        return robots.cft.table_four(fit).text()
     except DynidentError as error:  # another friction law was chosen
         return str(error)
 
