@@ -123,7 +123,8 @@ class RobotOptions:
         """Return the robot; a known one with motors and gears of its machine for logs of their positions."""
         mechanism = self.robot(file)
         own_names = {*mechanism.joint_names, *(actuator.name for actuator in mechanism.actuators)}
-        if forgotten := [name for name in log.provenance.get("without_gain", ()) if name in own_names]:
+        without: Any = log.provenance.get("without_gain", ())
+        if forgotten := [name for name in without if name in own_names]:
             raise DynidentError(
                 f"--gain has no number for {', '.join(forgotten)} of robot '{mechanism.name}'; name all its motors"
             )
