@@ -195,7 +195,7 @@ class RecordedOptions:
 
     def given(self) -> dict[str, Any]:
         """Return the arguments of `Log.read` that were given."""
-        gains = None if _named_gains(self.gain) else _numbers(self.gain, "--gain")
+        gains = None if _named_gains(self.gain) else numbers_of(self.gain, "--gain")
         names = None if self.joints is None else [name.strip() for name in self.joints.split(",")]
         units: dict[str, object] = {}
         for entry in self.unit:
@@ -247,7 +247,7 @@ class LogOptions(RecordedOptions):
 
     def more(self) -> dict[str, Any]:
         """Return other options of `Log.read`."""
-        counts, delay = _numbers(self.counts_per_unit, "--counts-per-unit"), _numbers(self.delay, "--delay")
+        counts, delay = numbers_of(self.counts_per_unit, "--counts-per-unit"), numbers_of(self.delay, "--delay")
         return {"episode": self.episode, "rate": self.rate, "delay": delay, "counts_per_unit": counts}
 
     def stream(self, path: Path) -> LogStream | None:
@@ -309,7 +309,7 @@ def _with_gains(log: di.Log, gains: dict[str, float]) -> di.Log:
     return replace(chosen, gain=np.array(list(gains.values())), provenance=known)
 
 
-def _numbers(text: str | None, option: str) -> float | list[float] | None:
+def numbers_of(text: str | None, option: str) -> float | list[float] | None:
     """Return the numbers of an option: one alone, several as a list."""
     try:
         found = None if text is None else [float(x) for x in text.split(",")]
