@@ -10,8 +10,7 @@ import dynident as di
 from dynident.errors import DynidentError, LinkError
 from dynident_lab.link import Plant
 from dynident_lab.link.plant import PlantProcess
-from dynident_lab.link.setpoints import standing
-from dynident_lab.link.setpoints import on_ticks, sampled
+from dynident_lab.link.setpoints import on_ticks, sampled, standing
 
 PERIOD = 0.004
 

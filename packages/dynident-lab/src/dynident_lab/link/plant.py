@@ -317,7 +317,7 @@ class PlantProcess(Plant):
         self.robot, self.period, self.seed = robot, period, seed
         self._still, self._here = True, np.zeros(robot.mechanism.dof)
         self.deviation = np.zeros(robot.mechanism.dof)
-        self._last: Signals | None = None  # newest sample
+        self._newest: Signals | None = None  # newest sample
         self._rest: Signals | None = None  # sample of a robot that stands, until it moves
         self._owed = 0.0  # rest that the process does not know of yet [s]
         context = mp.get_context("spawn")
@@ -339,7 +339,7 @@ class PlantProcess(Plant):
             raise answer
         signals, self._still, self._here, self.deviation = answer
         position, velocity, effort, heat = signals
-        self._last = position[-1:], velocity[-1:], effort[-1:], heat[-1:]
+        self._newest = position[-1:], velocity[-1:], effort[-1:], heat[-1:]
         return position, velocity, effort, heat
 
     def advance(self, setpoints: Motion) -> Signals:
@@ -357,9 +357,9 @@ class PlantProcess(Plant):
                 owed, self._owed = self._owed, 0.0
                 self._rest = self._ask("rest", owed)
             except LinkError:
-                if self._last is None:
+                if self._newest is None:
                     raise
-                return self._last
+                return self._newest
         return self._rest
 
     @property
