@@ -448,7 +448,11 @@ def _of_motion(data: Data, names: Sequence[str], angles: Sequence[int], doubted:
             if misfit(change) < start - LITTLE:
                 found.append((change.mend(data).misfit(), change))
     for family, tried, least in families:
-        best, value = nearest(lambda x, family=family: misfit(family(x)), tried)
+
+        def changed(factor: float, family: Callable[[float], Change] = family) -> float:
+            return misfit(family(factor))
+
+        best, value = nearest(changed, tried)
         if best < start - LITTLE and not 1.0 / least < value < least:
             found.append((family(value).mend(data).misfit(), family(value)))
     if doubted:
