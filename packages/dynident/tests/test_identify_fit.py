@@ -385,7 +385,7 @@ def test_files_of_a_newer_version_are_refused_and_older_ones_are_read(tmp_path):
     assert old.rows == fit.rows and old.groups == fit.groups
     assert old.score(log).metrics.relative == pytest.approx(fit.score(log).metrics.relative, rel=1e-9)
     path.write_text(json.dumps({key: value for key, value in data.items() if key not in ("schema", "mechanism")}))
-    with pytest.raises(DynidentError, match=r"is not in this file of an older dynident; give the mechanism"):
+    with pytest.raises(DynidentError, match=r"is not stored by older versions; give the mechanism"):
         di.load(path)
     path.write_text(json.dumps({**data, "schema": 2, "notes": ["a decision", "suspicion: joints look exchanged"]}))
     kinds = [(note.kind, note.severity, note.sentence) for note in di.load(path).notes]
