@@ -33,7 +33,8 @@ def clipped(sample: Sample) -> list[Finding]:
         top = float(np.percentile(np.abs(y), 99.0))
         cut = np.abs(y) > NEAR * top
         below = (np.abs(y) > BELOW * top) & ~cut
-        if top == 0.0 or not MANY < cut.mean() < 0.5 or cut.sum() < below.sum():
+        unknowns = np.count_nonzero(np.any(W[i], axis=1))
+        if top == 0.0 or cut.mean() < MANY or cut.sum() < below.sum() or np.sum(~cut) < 2 * unknowns:
             continue
         kept = np.ones_like(sample.effort)
         kept[cut, i] = 0.0
