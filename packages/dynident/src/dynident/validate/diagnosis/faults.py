@@ -483,7 +483,7 @@ def _gear(name: str, joint: int, n: int, factor: float) -> Change:
         "are those of the motor before a gear"
     )
     scale = np.where(np.arange(n) == joint, factor, 1.0)
-    found = fault("unit", f"position:{name}", said, 1.0 / factor)
+    found = fault("gear", f"position:{name}", said, 1.0 / factor)
     return Change(found, _rescaled(scale), numbers=1)
 
 
