@@ -493,7 +493,7 @@ def _left_out(
     for part, own in zip(parts, right, strict=True):
         others = whole - N.T @ part[:-1, :-1] @ N
         size = 1.0 / np.sqrt(np.maximum(np.diagonal(others), 1.0))  # round-off of large entries may make it singular
-        inverse = (N * size) @ np.linalg.pinv(others * np.outer(size, size), hermitian=True) * size
+        inverse = _solved(others * np.outer(size, size), (N * size).T).T * size
         betas.append(beta0 + inverse @ (total - own))
         spreads.append(inverse @ N.T)
     said = c[0] * float(np.sum(spreads * parts[:, :-1, :-1]))
@@ -506,6 +506,14 @@ def _left_out(
     )
     correction = max(1.0, (found - noise + UNSURE * noise) / (said + UNSURE * noise))
     return np.array(betas), np.array(spreads), correction
+
+
+def _solved(A: Array, right: Array) -> Array:
+    """Return A^-1 times a matrix of a symmetric A with unit diagonal, by Cholesky's factor unless A is nearly singular."""
+    factor, fault = scipy.linalg.lapack.dpotrf(A)
+    if fault or not scipy.linalg.lapack.dpocon(factor, np.abs(A).sum(axis=0).max())[0] > RANK:
+        return np.asarray(np.linalg.pinv(A, hermitian=True) @ right)
+    return np.asarray(scipy.linalg.lapack.dpotrs(factor, right)[0])
 
 
 ENOUGH_ROWS = FEWEST_BLOCKS * FEWEST_ROWS  # from which on stretches tell how dependent residuals are
