@@ -144,7 +144,7 @@ def identify(
         if stream is not None:
             runs = [next(iter(stream))]
             understood(logs[0], runs[0])
-        mechanism = described.robot_of_log(robot, runs[0])
+        mechanism = described.robot_of_log(robot, runs[0], mechanism)
         blind = any(run.effort_kind == "none" for run in runs)
         solver = estimator_of(estimator, recovery, told, looped.closed(mechanism, runs, blind), looped.period)
         base = None

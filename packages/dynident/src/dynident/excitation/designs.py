@@ -290,6 +290,7 @@ def design(
     seed: int = 0,
     workers: int | None = None,
     start: ArrayLike | None = None,
+    offsets: ArrayLike | None = None,
     progress: Progress | None = None,
     iterations: int | None = None,
     client: Any = None,
@@ -321,8 +322,8 @@ def design(
         are estimated too; otherwise they count as known.
     base, projection
         Base parameters, found when omitted; equations of a robot with loops.
-    start, starts, seed
-        A start of the user's; number of random feasible starts and their seed.
+    start, starts, seed, offsets
+        A start of the user's; number of random feasible starts and their seed; mean positions to keep, free when omitted.
     workers, client, progress
         Processes, or a dask client or executor; called with the best cost and the worst margin after every run.
 
@@ -367,7 +368,8 @@ def design(
         RobotEquations(base, eps, projection), chosen, Criterion.parse(criterion, scale, use), t, np.array(sizes), prior
     )
     home = mechanism.closure.home[mechanism.closure.independent] if mechanism.loops else None
-    problem = Problem(objective, whole_limits, home)
+    held = None if offsets is None else per_coordinate(offsets, mechanism.dof, "offsets")
+    problem = Problem(objective, whole_limits, home, held)
 
     def made(found: Optimum) -> Design:
         motion = Trajectory.from_vector(chosen, found.x)
