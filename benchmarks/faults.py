@@ -31,7 +31,7 @@ NOTHING: Array = np.zeros(0)
 ABSOLUTE = 0.003  # of a joint's effort: less is no difference
 HARMLESS = 1.5  # times the error of the clean model on clean held-out data
 #: What a message says of a fault that the data cannot tell from the one it names first.
-ALIKE = {"clock": "A clock whose seconds are", "gravity": "of the gravity torques would look alike", "zero": "or the zero of"}
+ALIKE = {"clock": "A clock whose seconds are", "gravity": "or whether efforts contain only", "zero": "or the zero of"}
 EXPLAINED = 1.15  # times the clean error on its own held-out data: another possible robot explains the faulty log as well
 
 

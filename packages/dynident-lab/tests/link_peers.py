@@ -41,7 +41,8 @@ def receive_frame(sock: socket.socket, order: str = "<") -> bytes:
 class StyleServer:
     """A ROS-Industrial style controller: answers requests with their data again, and tells the last point as its position."""
 
-    def __init__(self, echo: bool = True, fail_at: int | None = None, version: bytes = b"") -> None:
+    def __init__(self, echo: bool = True, fail_at: int | None = None, version: bytes = b"", mute: bool = False) -> None:
+        self.mute = mute  # what it does not know has no answer
         self.echo, self.fail_at, self.version, self.points, self.other = echo, fail_at, version, [], []
         self.joints = (0.0,) * 10
         self.motion, self.state = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
@@ -76,6 +77,8 @@ class StyleServer:
                 self.joints = struct.unpack_from("<10f", frame, 20 if kind == 11 else 32)
             if sequence == self.fail_at:
                 code, self.fail_at = 2, None
+        elif self.mute:
+            return b""
         elif kind != 2:
             self.other.append(kind)
             code = 2

@@ -193,7 +193,7 @@ def test_what_the_fleet_knows_is_a_better_belief_than_the_description(case, done
         return float(np.sqrt(wrong / sum(group.effort_square for group in held_out.groups)))
 
     assert error(di.MAP(known=shared)) < 0.5 * error(di.MAP())
-    with pytest.raises(DynidentError, match="another robot"):
+    with pytest.raises(DynidentError, match="does not match robot"):
         di.MAP(known=shared).fit(
             di.Regression.from_log(robot.with_terms(["fv"]), log_of(case.robot, phi, 3.0, 1), cutoff=CUTOFF)
         )

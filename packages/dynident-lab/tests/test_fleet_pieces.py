@@ -130,7 +130,7 @@ def test_what_cannot_be_cut_is_said(robot, tmp_path):
     options = {"cutoff": CUTOFF, "method": "fourier", "period": 10.0}
     with ThreadPoolExecutor(1) as pool:
         found = identify(robot, [{"serial": "A", "log": str(path)}], client=pool, piece=PIECE, **options)
-    assert "cannot be cut" in found.refused[0].sentence
+    assert "pieces need a robot without loops" in found.refused[0].sentence
 
 
 def test_a_long_log_that_would_unpack_beyond_all_measure_is_refused(robot, tmp_path):

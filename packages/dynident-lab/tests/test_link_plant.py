@@ -10,7 +10,7 @@ import dynident as di
 from dynident.errors import DynidentError, LinkError
 from dynident_lab.link import Plant
 from dynident_lab.link.plant import PlantProcess
-from dynident_lab.link.setpoints import on_ticks, sampled
+from dynident_lab.link.setpoints import on_ticks, sampled, standing
 
 PERIOD = 0.004
 
@@ -76,6 +76,11 @@ def test_a_process_of_its_own_simulates_the_same() -> None:
         with pytest.raises(DynidentError):
             apart.advance(motion(0))  # its sentence comes from the other process
         np.testing.assert_array_equal(apart.rest(3600.0)[3], plant.rest(3600.0)[3])
+        for _ in range(5):  # the process is asked once per second, and knows all of the rest before the next motion
+            apart.rest(0.3), plant.rest(0.3)
+        here = standing(plant.coordinates, 0.1)
+        for one, two in zip(apart.advance(here), plant.advance(here), strict=True):
+            np.testing.assert_array_equal(one, two)
         last = apart.rest(0.0)
     finally:
         apart.close()

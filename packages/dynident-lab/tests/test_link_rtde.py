@@ -187,7 +187,9 @@ def test_only_our_own_program_is_accepted(server):
 
 
 def test_the_program_stops_within_100_ms_and_has_balanced_blocks():
-    assert x.SILENCE + x.BRAKE < 0.1
+    for step in (0.002, 0.008):  # e-Series and CB3: the last heartbeat may be read a cycle late, then whole cycles are counted
+        cycles = int(x.SILENCE / step) + 1
+        assert (1 + cycles) * step + x.BRAKE < 0.1
     words = [line.split()[0] for line in x.PROGRAM.splitlines()]
     assert sum(word in ("def", "while", "if") for word in words) == words.count("end")
     assert x.PROGRAM.isascii()

@@ -309,6 +309,21 @@ def test_a_foreign_controller_may_have_any_version() -> None:
     server.close()
 
 
+def test_a_controller_that_ignores_unknown_messages_is_one_of_the_standard(monkeypatch) -> None:
+    monkeypatch.setattr(simple_client, "TIMEOUT", 0.2)
+    server = StyleServer(mute=True)
+    client = SimpleClient("127.0.0.1", *server.ports)
+    assert client.connect().robot == ""
+    monkeypatch.undo()
+    client.send(motion(0.2, step=0.02))
+    client.run()
+    wait_until(lambda: not client.sending)
+    assert client.failure is None
+    assert [k for _, k, _ in server.points] == list(range(11))
+    client.close()
+    server.close()
+
+
 def test_download_markers_and_padding() -> None:
     client = SimpleClient(mode="download", points="short")
     two = motion(0.02, step=0.02)

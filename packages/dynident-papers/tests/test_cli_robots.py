@@ -27,7 +27,7 @@ from dynident.plugins import COMMANDS, PROVIDED, ROBOTS, entries
 from dynident.trajectory import random_motion, sample, to_csv
 from dynident_papers import robots
 from dynident_papers.identify import reduction
-from dynident_papers.robots import five_bar, rrr
+from dynident_papers.robots import cft, five_bar, rrr
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
@@ -153,8 +153,27 @@ def test_ik_of_robots_with_loops_has_all_branches_in_closed_form(monkeypatch, ca
         assert min(away) < 1e-9
 
 
-def test_ik_without_a_closed_form_is_numeric_and_says_so(monkeypatch, capsys):
-    assert run(monkeypatch, "ik", "cft", "--position=0.1,0.9,0.3", "--frame", "tool") == 0
+def test_ik_of_the_cft_transposer_puts_its_tool_at_the_target_from_three_places_of_the_rail(monkeypatch, capsys):
+    target = cft.tool_position(cft.joint_from_cartesian((-0.1, 0.3, 3.0, 0.1)))[0]
+    assert run(monkeypatch, "ik", "cft", f"--position={','.join(map(str, target))}", "--json") == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["joints"] == ["yr", "xr", "q2", "q1"] and len(data["branches"]) == 3
+    for yr, xr, q2, q1 in data["branches"].values():
+        tree = di.mechanics.closure.close_positions(cft.nuts(), np.array([[q1, q2, *pitch(xr, yr)]]))[0]
+        found = dict(zip(cft.nuts().tree.coordinates, tree, strict=True))
+        assert found["yr"] == pytest.approx(yr) and found["xr"] == pytest.approx(xr)  # the loop of the nuts closes there
+        np.testing.assert_allclose(cft.tool_position([q1, q2, *pitch(xr, yr)])[0], target, atol=1e-12)
+
+
+def pitch(xr: float, yr: float) -> tuple[float, float]:
+    """q4 and q5 of the nuts by (52), (53)."""
+    gamma, half = np.arctan2(yr, -xr), np.arccos(np.hypot(xr, yr) / 0.1)
+    return 0.5 * np.pi - gamma - half, 2.0 * half
+
+
+def test_ik_without_a_closed_form_is_numeric_and_says_so(monkeypatch, capsys, folder):
+    five_bar.mechanism().save("loops.json")
+    assert run(monkeypatch, "ik", "loops.json", "--position=0.1,0.9,0", "--frame", "platform") == 0
     told = capsys.readouterr()
     assert "solved numerically" in told.err and "numeric" in told.out
 

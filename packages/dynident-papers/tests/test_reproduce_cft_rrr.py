@@ -227,7 +227,7 @@ def test_all_numbers_of_table_4_come_from_one_log_of_the_motors() -> None:
     """The motors of the nuts drive a loop; the laws are those of the joints of the arm, both tanh terms of each."""
     table, spread, curves = made("cft-log").tables
     assert [row.published for row in table.rows] == pytest.approx(cft.THETA.tolist())
-    assert len(spread.rows) >= 24  # slopes of one or two joints are held
+    assert len(spread.rows) >= 24  # of q1 and q2 the sum of both terms is known
     errors = {row.name: row.ours for row in curves.rows}
     assert all(x < 0.5 for name, x in errors.items() if "curve" in name)  # % of the height
     assert errors["held-out error, another motion [%]".removesuffix(" [%]")] < 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynident_papers.reproduce import Row, entry_of, reproduce
+from dynident_papers.reproduce import Row, reproduce
 
 
 def rows(name: str) -> dict[str, Row]:
@@ -41,13 +41,3 @@ def test_parameters_of_eq_130_are_recovered():
 def test_time_constants_of_table_8_are_recovered():
     for key, row in rows("thermal-table-8").items():
         assert row.ours == pytest.approx(row.published, rel=0.15 if "axis 4" in key else 0.03)
-
-
-def test_the_scheme_of_fig_37_is_drawn():
-    pytest.importorskip("matplotlib")
-    entry = entry_of("thermal-fig-37")
-    assert "Fig. 37" in entry.source
-    from dynident_papers.reproduce.er3a_robots import scheme
-
-    texts = {text.get_text() for text in scheme().axes[0].texts}
-    assert {"robot", "dynamic model (42)", "friction (157)", r"$\hat T$"} <= texts

@@ -325,9 +325,7 @@ def test_forward_dynamics_inverts_or_refuses() -> None:
     a = cft.forward_dynamics(mid, v, tau)
     assert np.abs(cft.inverse_dynamics(mid, v, a) - tau).max() < 1e-11
     bad = cft.joint_from_cartesian([-0.2918, -0.0269, 2.6, 0.1])
-    with pytest.raises(
-        di.DynidentError, match=r"sample 0: the mass matrix is not positive definite \(smallest eigenvalue -0\.16"
-    ):
+    with pytest.raises(di.DynidentError, match=r"sample 0: the mass matrix is not positive definite \(eigenvalue -0\.16"):
         cft.forward_dynamics(bad, v, tau)
     assert np.isfinite(cft.forward_dynamics(bad, v, tau, added_inertia=0.2)).all()
 
@@ -458,7 +456,7 @@ def test_the_published_cft_model_is_blamed_where_its_mass_matrix_fails() -> None
 def test_a_run_that_rests_where_the_mass_matrix_is_indefinite_stops_at_once() -> None:
     xc = np.tile([-0.28, 0.0, 2.4, 0.08], (2, 1))
     held = cft.cartesian_reference([0.0, 0.1], xc, 0.0 * xc, 0.0 * xc)
-    with pytest.raises(SimulationError, match=r"not positive definite at t = 0 s .* so accelerations have no meaning"):
+    with pytest.raises(SimulationError, match=r"not positive definite at t = 0 s .* so accelerations are undefined"):
         cft.machine().simulate(held)
     assert len(cft.machine(added_inertia=0.2).simulate(held).log)
 

@@ -69,6 +69,14 @@ def test_design_improves_and_keeps_every_limit(robot, tmp_path):
     assert len(found.plot().axes) == 3 * robot.dof
 
 
+def test_offsets_that_are_given_are_kept_and_the_criterion_still_improves(robot):
+    wanted = np.linspace(-0.1, 0.1, robot.dof)
+    found = design(robot, {"default": BOX}, "cond", family=FAMILY, starts=1, iterations=10, workers=1, offsets=wanted)
+    np.testing.assert_allclose(found.trajectory.coefficients[:, 0], wanted, atol=1e-7)
+    assert found.values()["cond"] < found.values(found.start)["cond"]
+    assert min(found.margins().values()) > 0.0
+
+
 def test_the_same_seed_gives_the_same_motion(robot):
     """However many processes share the work."""
     p = problem(robot, {"default": BOX})

@@ -348,7 +348,7 @@ def test_all_logs_of_a_fit_share_one_band():
     assert regression.notes[0].sentence.startswith("one band for all logs: cut-off")
     given = Regression.from_logs(robot, logs, cutoff=7.0, band=3.0)
     assert {source["cutoff"] for source in given.sources} == {7.0}
-    with pytest.raises(IdentificationError, match="no log"):
+    with pytest.raises(IdentificationError, match="list of logs is empty"):
         Regression.from_logs(robot, [])
 
 

@@ -242,7 +242,7 @@ def test_rows_and_stamps_that_repeat(tmp_path):
     file.write_bytes(b"".join([*rows[:50], *rows[40:50][-1:], *rows[50:]]))
     log = Log.read(file, effort="joint_torque")
     check(log)
-    assert "1 rows that repeat the one before" in " ".join(log.provenance["conversions"])
+    assert "1 duplicate rows removed" in " ".join(log.provenance["conversions"])
     file.write_bytes(csv(["t", *numbered("q{}"), *numbered("tau{}")], np.floor(T * 100.0) / 100.0, Q, TAU))
     with pytest.raises(LogError, match=r"has 0\.0 s in two different rows .* give rate= \(--rate\) in Hz"):
         Log.read(file, effort="joint_torque")
@@ -421,7 +421,7 @@ def changed(old: str, new: str, count: int = 1) -> bytes:
         (PLAIN.replace(b",", b";").replace(b"0.004;", b"0,004;"), "decimal comma and others a decimal point"),
         (changed("q2", "pos1"), "both look like the position of '1'"),
         (csv(["t", *numbered("q{}"), *numbered("tau{}"), *numbered("effort{}")], T, Q, TAU, TAU), "several kinds of effort"),
-        (csv(["t", *numbered("q{}"), *numbered("tau{}")], T * 1e-6, Q, TAU), "too coarse for a robot"),
+        (csv(["t", *numbered("q{}"), *numbered("tau{}")], T * 1e-6, Q, TAU), "too short for a robot"),
         (csv(["t", "q1", "tau1", "episode_index"], T, T, T, np.floor(T * 5)), "4 episodes"),
     ],
 )
@@ -447,7 +447,7 @@ def test_a_row_cut_short_costs_that_row(cut, tmp_path, parser):
     whole = data.rfind(b",") > data.rfind(b"\n") and data.count(b",", data.rfind(b"\n")) == 2 * N
     assert len(log) == len(T) - (not whole)
     np.testing.assert_array_equal(log.position[: len(T) - 1], Q[: len(log)][: len(T) - 1])
-    assert whole or any("cut short" in note for note in log.provenance["conversions"])
+    assert whole or any("incomplete" in note for note in log.provenance["conversions"])
 
 
 def test_episodes(tmp_path):

@@ -31,7 +31,14 @@ def test_fourier_needs_and_uses_the_period():
 
 def test_explanation_tells_every_decision():
     p = prepare(clean_log(noise=1e-5))
-    for words in ("cut-off", "valley", "decimation by", "samples dropped", "velocities and accelerations are not used", "rows"):
+    for words in (
+        "cut-off",
+        "motion and noise meet",
+        "decimation by",
+        "samples dropped",
+        "velocities and accelerations are not used",
+        "rows",
+    ):
         assert words in p.explanation
     assert f"{p.decimator.cutoff:.4g} Hz" in p.explanation
     assert p.decimator.length(len(p)) >= 60

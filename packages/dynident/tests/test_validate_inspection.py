@@ -91,7 +91,7 @@ def test_frozen_channels_and_clipped_efforts_are_no_healthy_data():
     assert said(replace(log, effort=frozen)).startswith("the effort of joint_2 is constant at ")
     limit = 0.6 * np.max(np.abs(log.effort[:, 1]))
     clipped = np.column_stack([log.effort[:, 0], np.clip(log.effort[:, 1], -limit, limit), log.effort[:, 2]])
-    assert said(replace(log, effort=clipped)).startswith("the efforts of joint_2 are cut off at their limit")
+    assert said(replace(log, effort=clipped)).startswith("the efforts of joint_2 saturate at")
 
 
 def test_degrees_are_known_without_limits_of_the_joints():
@@ -247,4 +247,4 @@ def test_a_short_log_is_believed_only_if_others_say_the_same():
     ("down", "words"), [((0.0, 0.0, 9.81), "from a ceiling"), ((9.81, 0.0, 0.0), "on a wall"), ((4.9, 0.0, -8.5), "on a slope")]
 )
 def test_the_mounting_is_named(down, words):
-    assert f"is the robot mounted {words}?" in turned_gravity(arm(RRR), np.array(down)).sentence
+    assert f"robot mounted {words}?" in turned_gravity(arm(RRR), np.array(down)).sentence

@@ -23,7 +23,6 @@ CURVES = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", MUTED, "#000000"
 WIDTH = 11.0  # inches
 BUCKETS = 600  # drawn columns per panel: about one per pixel of a laptop
 LONGEST_LABEL = 34
-MANY = 2.5  # decades above which only whole ones are labelled
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -73,17 +72,6 @@ def plain_axes(axes: Axes) -> None:
     for side in ("left", "bottom"):
         axes.spines[side].set_color(MUTED)
         axes.spines[side].set_linewidth(0.6)
-
-
-def plain_decades(axis: Any, values: Array) -> None:
-    """Label a logarithmic axis with plain numbers: 1, 2, 5 of every decade, or whole decades when there are many."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # noqa: PLC0415 - matplotlib is an extra
-
-    seen = values[np.isfinite(values) & (values > 0.0)]
-    many = seen.size > 0 and np.log10(seen.max() / seen.min()) > MANY
-    axis.set_major_locator(LogLocator(subs=(1.0,) if many else (1.0, 2.0, 5.0), numticks=20))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
 
 
 def one_axes(width: float, height: float, x: str, y: str, title: str) -> tuple[Figure, Axes]:

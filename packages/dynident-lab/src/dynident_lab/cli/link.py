@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -459,7 +460,7 @@ def _run(campaign: Campaign, predict: Any, model: Path | None, mcap: Path | None
     shown = notes.is_terminal and not quiet
     told: list[str] = []
     try:
-        with Live(console=notes, refresh_per_second=5, transient=True) if shown else _Nothing() as live:
+        with Live(console=notes, refresh_per_second=5, transient=True) if shown else nullcontext() as live:
 
             def observe(progress: Progress) -> None:
                 if for_programs():
@@ -467,7 +468,7 @@ def _run(campaign: Campaign, predict: Any, model: Path | None, mcap: Path | None
                     print_progress(
                         {"step": progress.done + part, "of": progress.total, "text": progress.text or _title(progress)}
                     )
-                elif shown:
+                elif live is not None:
                     live.update(_view(progress, campaign))
                 elif not quiet and progress.text and progress.text not in told[-1:]:
                     told.append(progress.text)
@@ -498,16 +499,6 @@ def _run(campaign: Campaign, predict: Any, model: Path | None, mcap: Path | None
         robot = model or _known_name(str(campaign.about["robot"])) or "ROBOT"
         print_next("identify", robot, campaign.folder, "-o", f"{campaign.folder}_out")
     return 0
-
-
-class _Nothing:
-    """Stands for the live view where there is no terminal."""
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
 
 def watch_keys(actions: Mapping[str, Callable[[], object]], quiet: bool) -> None:

@@ -170,10 +170,9 @@ def _deviations(result: FleetResult) -> list[Html]:
         content += [tag("p", note, class_="note") for note in own.notes]
         if math.isfinite(own.limit):
             text = (
-                f"{own.robot}: a parameter deviates when it differs from the nominal robot by more than {own.limit:.2f} "
-                "standard deviations (scatter of the type and uncertainty of the data). If none of the "
-                f"{several(len(own.scores), 'robot')} deviated, one or more would be named with probability "
-                f"{own.false_alarms:g}; of robots that are named, this share at most is named falsely on average."
+                f"{own.robot}: a parameter deviates if it differs from the nominal robot by more than {own.limit:.2f} "
+                f"standard deviations. If none of {several(len(own.scores), 'robot')} deviated, one or more would be "
+                f"reported with probability {own.false_alarms:g}, which also bounds the share of false reports."
             )
             content.append(tag("p", text))
     found = sorted((d for own in result.types for d in own.deviations), key=lambda d: -abs(d.z))
@@ -264,9 +263,8 @@ def _detectable(own: FleetType) -> list[Html]:
     ]
     hidden = len(own.parameters) - len(rows)
     text = (
-        "Smallest change of one parameter in one robot with typical logs that would be reported in 9 of 10 cases, at a rate "
-        f"of {own.false_alarms:g}. More or longer logs and an excitation designed for the parameter lower it, down to the "
-        "scatter between robots."
+        "Smallest change in one robot with typical logs that is reported in 9 of 10 cases, at a rate of "
+        f"{own.false_alarms:g}. More logs or a suitable excitation lower it."
     )
     unseen = f" {several(hidden, 'parameter')} more cannot be determined from these logs." if hidden else ""
     heads = ("parameter", "nominal", "smallest change named", "of nominal")

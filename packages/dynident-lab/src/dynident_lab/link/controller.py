@@ -240,7 +240,7 @@ class RemoteController(ABC):
     """A controller on the other side of a wire.
 
     The order is: `connect`, then `send` and `run` for every motion while `samples` is called often enough, `stop` at any time,
-    `close`. Methods raise `LinkError` with one sentence; `ConnectionError` only when the connection is lost.
+    `close`. Methods raise `LinkError` with one sentence; `ConnectionError` or `TimeoutError` only when the connection is lost.
     """
 
     identity: Identity

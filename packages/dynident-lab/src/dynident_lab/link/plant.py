@@ -317,7 +317,9 @@ class PlantProcess(Plant):
         self.robot, self.period, self.seed = robot, period, seed
         self._still, self._here = True, np.zeros(robot.mechanism.dof)
         self.deviation = np.zeros(robot.mechanism.dof)
-        self._rest: Signals | None = None
+        self._newest: Signals | None = None  # newest sample
+        self._rest: Signals | None = None  # sample of a robot that stands, until it moves
+        self._owed = 0.0  # rest that the process does not know of yet [s]
         context = mp.get_context("spawn")
         self._pipe, other = context.Pipe()
         self._process = context.Process(target=_simulate, args=(other, robot, q, period, seed), name="plant", daemon=True)
@@ -337,21 +339,28 @@ class PlantProcess(Plant):
             raise answer
         signals, self._still, self._here, self.deviation = answer
         position, velocity, effort, heat = signals
-        self._rest = position[-1:], velocity[-1:], effort[-1:], heat[-1:]
+        self._newest = position[-1:], velocity[-1:], effort[-1:], heat[-1:]
         return position, velocity, effort, heat
 
     def advance(self, setpoints: Motion) -> Signals:
         """Follow setpoints from t = 0 to their end, and return what the sensors say after each period."""
+        owed, self._owed, self._rest = self._owed, 0.0, None
+        if owed:
+            self._ask("rest", owed)
         return self._ask("advance", setpoints)
 
     def rest(self, duration: float) -> Signals:
-        """Stand still for some time; the joints cool down."""
-        try:
-            return self._ask("rest", duration)
-        except LinkError:
-            if self._rest is None:
-                raise
-            return self._rest
+        """Stand still for some time; temperatures alone change, so the process, which may be late, is asked once per second."""
+        self._owed += duration
+        if self._rest is None or self._owed >= COOLING:
+            try:
+                owed, self._owed = self._owed, 0.0
+                self._rest = self._ask("rest", owed)
+            except LinkError:
+                if self._newest is None:
+                    raise
+                return self._newest
+        return self._rest
 
     @property
     def still(self) -> bool:

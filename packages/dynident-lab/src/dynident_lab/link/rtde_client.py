@@ -62,7 +62,6 @@ class RtdeClient(RemoteController):
         if not (self.rate == 0.0 or 1.0 <= self.rate <= 500.0):
             raise LinkError(f"rtde://{host}: rate is {self.rate:g} Hz; give 1 to 500 Hz")
         self._sock: socket.socket | None = None
-        self._programs: socket.socket | None = None
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self.patience = TIMEOUT  # for the start of the program [s]
@@ -155,12 +154,11 @@ class RtdeClient(RemoteController):
     def close(self) -> None:
         """Close the connection; the program stops the robot when it moves, and ends."""
         self._closed.set()
-        for sock in (self._sock, self._programs):
-            if sock is not None:
-                with contextlib.suppress(OSError):
-                    sock.shutdown(socket.SHUT_RDWR)
-                sock.close()
-        self._sock = self._programs = None
+        sock, self._sock = self._sock, None
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
 
     # ------------------------------------------------------------------ samples and setpoints
     def _listen(self, sock: socket.socket, closed: threading.Event) -> None:
@@ -275,22 +273,27 @@ class RtdeClient(RemoteController):
             return
         with self._lock:
             self._beating, self._idle = True, x.HOLD
-        try:
-            self._programs = socket.create_connection((self.host, self.script), timeout=TIMEOUT)
-            self._programs.sendall(x.PROGRAM.encode())
-        except (OSError, OverflowError) as error:
-            raise UnreachableError(f"{self.host}:{self.script} does not accept programs ({error})") from error
-        end = time.monotonic() + self.patience
-        while time.monotonic() < end:
-            playing = int(self._newest["robot_status_bits"]) & PLAYING
-            if playing and self._newest[x.STATE] == x.RUNNING:
-                with self._lock:
-                    self._running = True
-                return
-            time.sleep(0.002)
+        with self._send_program():
+            end = time.monotonic() + self.patience
+            while time.monotonic() < end:
+                playing = int(self._newest["robot_status_bits"]) & PLAYING
+                if playing and self._newest[x.STATE] == x.RUNNING:
+                    with self._lock:
+                        self._running = True
+                    return
+                time.sleep(0.002)
         raise LinkError(
             "the robot does not start the program; switch it to remote control on the teach pendant, and end other programs"
         )
+
+    def _send_program(self) -> socket.socket:
+        """Return the connection to which the program was sent: closed when it runs, because nobody reads what comes there."""
+        try:
+            script = socket.create_connection((self.host, self.script), timeout=TIMEOUT)
+            script.sendall(x.PROGRAM.encode())
+        except (OSError, OverflowError) as error:
+            raise UnreachableError(f"{self.host}:{self.script} does not accept programs ({error})") from error
+        return script
 
     def run(self) -> None:
         """Start what was sent; returns at once."""

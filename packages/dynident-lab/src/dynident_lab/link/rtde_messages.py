@@ -60,7 +60,7 @@ SPEED = "dynident_speed"  # only our virtual robots have this field: seconds of 
 
 HOLD, STOP = -1, -2  # numbers of setpoints with a meaning of their own
 RUNNING, SILENT, JUMPED = 1, 2, 3  # states of the program; 0 when it does not run
-SILENCE = 0.04  # without a heartbeat after which the program stops the robot [s]
+SILENCE = 0.038  # without a heartbeat after which the program brakes: 40 ms in whole cycles of 2 or 8 ms [s]
 BRAKE = 0.05  # in which it brakes [s]
 TOP_SPEED = 3.2  # [rad/s]
 SENT = ("input_int_register_24", "input_int_register_25", *(f"input_double_register_{24 + i}" for i in range(7)))

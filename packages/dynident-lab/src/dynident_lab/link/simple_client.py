@@ -91,7 +91,10 @@ class SimpleClient(RemoteController):
         self._status, self._ours = Status(), False
         self._motion = Wire(self.host, self.port, self.transport, self.order)
         try:
-            reply = self._ask(Message(m.GET_VERSION), TIMEOUT)
+            try:
+                reply = self._ask(Message(m.GET_VERSION), 2.0 * TIMEOUT)
+            except TimeoutError:
+                reply = Message(m.GET_VERSION)  # some controllers ignore what they do not know
             if reply.reply == m.SUCCESS and len(reply.data) == 12:
                 version = struct.unpack(f"{m.ORDERS[self.order]}3i", reply.data)
                 reply = self._ask(Message(m.IDENTITY), TIMEOUT)
@@ -162,7 +165,7 @@ class SimpleClient(RemoteController):
 
     # ------------------------------------------------------------------ requests
     def _ask(self, message: Message, timeout: float, drain: bool = True) -> Message:
-        """Send a request and return its reply; `ConnectionError` when none comes."""
+        """Send a request and return its reply; `TimeoutError` when none comes."""
         wire = self._motion
         if wire is None:
             raise LinkError("the controller is not connected; call connect first")
@@ -189,7 +192,7 @@ class SimpleClient(RemoteController):
                     wire.send(frame)
                     pause = OVERDUE if once else min(5.0 * REPEAT, 1.5 * pause)
                     again = time.monotonic() + pause
-        raise ConnectionError(f"the controller at {wire.name} does not answer any more")
+        raise TimeoutError(f"the controller at {wire.name} does not answer")
 
     def _request(self, message: Message, what: str) -> Message:
         reply = self._ask(message, TIMEOUT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array, Complex
 from dynident.checks import number, numbers
 from dynident.errors import DynidentError
-from dynident.figures import CURVES, INK, MUTED, WIDTH, finish, label, new_figure, plain_decades
+from dynident.figures import CURVES, INK, MUTED, WIDTH, finish, label, new_figure
 from dynident.results import Result
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ Response = Callable[[Array], Complex]
 CORNER = float(-10.0 * np.log10(2.0))  # -3 dB
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MARKED = 50  # more points than that are a line
+MANY = 2.5  # decades above which only whole ones are labelled
 POINTS = 4000  # of the logarithmic frequency grid on which crossings are looked for
 
 
@@ -113,7 +114,7 @@ def plot_bode(
     upper.tick_params(labelbottom=False)
     if upper.get_legend_handles_labels()[1]:
         upper.legend(loc="lower left", frameon=False, fontsize=8.5)
-    plain_decades(lower.xaxis, np.concatenate([curve.frequency for curve in curves]))
+    _plain_decades(lower.xaxis, np.concatenate([curve.frequency for curve in curves]))
     return figure
 
 
@@ -201,3 +202,14 @@ def _root(function: Callable[[Array], Array], low: float, high: float) -> float:
 def _wrapped(response: Response, frequency: float) -> float:
     """Return the phase margin [deg] at a crossover, between -180 and 180."""
     return float((np.degrees(np.angle(response(np.array([frequency]))[0])) + 360.0) % 360.0 - 180.0)
+
+
+def _plain_decades(axis: Any, values: Array) -> None:
+    """Label a logarithmic axis with plain numbers: 1, 2, 5 of every decade, or whole decades when there are many."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # noqa: PLC0415 - matplotlib is an extra
+
+    seen = values[np.isfinite(values) & (values > 0.0)]
+    many = seen.size > 0 and np.log10(seen.max() / seen.min()) > MANY
+    axis.set_major_locator(LogLocator(subs=(1.0,) if many else (1.0, 2.0, 5.0), numticks=20))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from dynident.arrays import Array
 from dynident.cli.consoles import out, print_json
 from dynident.cli.options import AS_WRITTEN, NOT_OK, AsJson, Robot, RobotOptions, Strict
-from dynident.cli.published import published_range
+from dynident.cli.published import published_limits
 from dynident.cli.robots import is_known, ready_machine
+from dynident.errors import DynidentError
+from dynident.mechanism import Mechanism
 from dynident_papers import properties
 
 
@@ -35,10 +40,20 @@ def check(
     if is_known(robot) and described.sidecar is None:
         if not mechanism.parameters.values.any():  # its source prints no masses: those of the ready machine
             mechanism = ready_machine(str(robot)).model
-        within = published_range(str(robot), mechanism)
+        within = _published_range(str(robot), mechanism)
     found = properties.check(mechanism, within=within, samples=samples, seed=seed)
     if as_json:
         print_json(found.to_dict())
     else:
         out.print(found.summary())
     return NOT_OK if strict and not found.ok else 0
+
+
+def _published_range(name: str, mechanism: Mechanism) -> tuple[Array, Array] | None:
+    """Return the printed range of a known robot's coordinates; None where its source prints none."""
+    try:
+        limits = published_limits(name, mechanism).limits
+    except DynidentError:
+        return None
+    found = np.asarray(limits.lower), np.asarray(limits.upper)
+    return found if all(np.isfinite(side).all() for side in found) else None

@@ -82,7 +82,7 @@ def cft_ekf() -> Reproduction:
         table = Table.of(
             f"joint {joint}: (13), run up to {top:.2g} {'m' if i == 0 else 'rad'}/s",
             PARTS,
-            nearest(f.values, printed),
+            cft.nearest(f.values, f.values, printed)[0],
             printed,
             cft.THETA_UNITS[12 + i :: 4],
             nearly,
@@ -105,17 +105,6 @@ def cft_ekf() -> Reproduction:
             nearly: lambda: all(curve_error(i) < (0.02 if i == 0 else 0.002) for i in range(4)),
         },
     )
-
-
-def nearest(values: np.ndarray, printed: np.ndarray) -> np.ndarray:
-    """Return B_v, B_1, B_2, w_1, w_2 with the order and signs of the tanh terms that are nearest to those printed."""
-    Bv, B1, B2, w1, w2 = values
-    sign = np.sign(printed[3:])
-    both = [
-        np.array([Bv, *(sign * np.sign(w) * B), *(sign * np.abs(w))])
-        for B, w in ((np.array([B1, B2]), np.array([w1, w2])), (np.array([B2, B1]), np.array([w2, w1])))
-    ]
-    return min(both, key=lambda x: float(np.sum((x[1:3] - printed[1:3]) ** 2)))
 
 
 MODELS = {True: ", m(q) and g(q) known", False: ", m constant, gravity estimated"}
@@ -293,7 +282,7 @@ def cft_log() -> Reproduction:
     t = np.linspace(0.0, 10.0, 2001)
     top = np.abs(cft.joint_motion(*cft.excitation(t))[1]).max(axis=0)
     noise = "quantised encoders and currents: within four standard deviations of what was put in"
-    sums = "slopes are held where the error is lowest, which fixes the forces too: the curves of q1 and q2 are within 0.5 %"
+    sums = "the data determine the sum of both tanh terms of q1 and q2, not each: the curves are within 0.5 % of their height"
     one = "with one tanh term, instead of the report's two, the error of q1 at 0.3 of the speed is above 100 %"
     known = np.isfinite(found.std)
     rows = [

@@ -131,7 +131,7 @@ def fig_1() -> Reproduction:
     tool = 1e3 * di.forward_kinematics(er3a_c60.mechanism(), moved.q, "link_6")[1]
     shown = {
         "speeds of one cycle (Fig. 1)": speeds_of_a_cycle,
-        "path of the tool (Fig. 2)": lambda: paths({"seen from above": tool[:, :2].T}, ("x [mm]", "y [mm]")),
+        "path of the tool (Fig. 2)": lambda: paths({"seen from above": (tool[:, 0], tool[:, 1])}, ("x [mm]", "y [mm]")),
         "cycloid of joint 1 (Fig. 4)": one_cycloid,
         "excitation (Fig. 5)": found().plot,
     }

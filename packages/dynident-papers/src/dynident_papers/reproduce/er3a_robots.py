@@ -191,49 +191,10 @@ def fig_37() -> Reproduction:
     hot = with_estimated_temperature(logs[CYCLES - 1]["validation"][0])
     notes = (
         "Temperatures come from the speeds alone (Algorithm 1 with the models of thermal-fig-22), as the scheme wants it.",
-        "What compares estimate and measurement: dynident monitor (virtual force sensor, collisions), dynident maintenance.",
+        "Fig. 37 is a block scheme and is not drawn: models (42), (157) and (154) run beside the robot.",
     )
-    figures = {"the scheme (Fig. 37)": scheme, "torques of a hot robot, measured and estimated": lambda: warm.score(hot).plot()}
+    figures = {"torques of a hot robot, measured and estimated": lambda: warm.score(hot).plot()}
     return Reproduction((Table("torques on motions that were not fitted, held-out error", tuple(rows)),), figures, notes)
-
-
-def scheme() -> Any:
-    """Return the block scheme; hats mark estimates."""
-    blocks = (  # centre, half width, half height, text
-        (0.10, 0.66, 0.06, 0.09, "robot"),
-        (0.40, 0.80, 0.10, 0.09, "dynamic model (42)"),
-        (0.40, 0.48, 0.10, 0.09, "friction (157)"),
-        (0.40, 0.14, 0.10, 0.10, "thermal model (154),\nAlgorithm 1"),
-        (0.62, 0.64, 0.02, 0.06, "+"),
-        (0.74, 0.64, 0.02, 0.06, "\u2212"),
-        (0.89, 0.64, 0.09, 0.14, "maintenance,\nvirtual force sensor,\ncollision detection"),
-    )
-    wires = (  # corners, what it carries, where that is written
-        (((0.16, 0.66), (0.24, 0.66), (0.24, 0.80), (0.30, 0.80)), r"$q, \dot q, \ddot q$", (0.21, 0.71)),
-        (((0.24, 0.66), (0.24, 0.48), (0.30, 0.48)), r"$\dot q$", (0.26, 0.53)),
-        (((0.40, 0.39), (0.40, 0.24)), r"$\hat W_f = \hat\tau_f\, \dot q$", (0.46, 0.32)),
-        (((0.50, 0.14), (0.56, 0.14), (0.56, 0.43), (0.50, 0.43)), r"$\hat T$", (0.575, 0.26)),
-        (((0.50, 0.80), (0.62, 0.80), (0.62, 0.70)), "", (0.0, 0.0)),
-        (((0.50, 0.52), (0.62, 0.52), (0.62, 0.58)), r"$\hat\tau_f$", (0.565, 0.57)),
-        (((0.64, 0.64), (0.72, 0.64)), r"$\hat\tau$", (0.68, 0.69)),
-        (((0.10, 0.75), (0.10, 0.97), (0.74, 0.97), (0.74, 0.70)), r"measured torque $\tau$", (0.42, 1.005)),
-        (((0.76, 0.64), (0.80, 0.64)), "", (0.0, 0.0)),
-    )
-    figure = new_figure(10.4, 3.8)
-    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.05))
-    axes.axis("off")
-    arrow = {"arrowstyle": "-|>", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0}
-    for corners, text, place in wires:
-        x, y = np.array(corners[:-1]).T
-        axes.plot(x, y, color=INK, linewidth=0.9)
-        axes.annotate("", corners[-1], corners[-2], arrowprops=arrow)
-        axes.text(*place, text, fontsize=10, color=ORANGE, ha="center", va="center")
-    for cx, cy, w, h, text in blocks:
-        left, right, low, high = cx - w, cx + w, cy - h, cy + h
-        axes.fill([left, right, right, left], [low, low, high, high], facecolor="white", edgecolor=BLUE, linewidth=1.2)
-        axes.text(cx, cy, text, fontsize=9, ha="center", va="center")
-    return figure
 
 
 # ---- two postures --------------------------------------------------------------------------------------------------------

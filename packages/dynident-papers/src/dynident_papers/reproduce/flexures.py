@@ -41,7 +41,7 @@ def flexures_hinges() -> Reproduction:
         Row("spherical, shear", 1e-6 * spherical.shear, None, "N/um"),
     )
     factors = [float(row.ours) / float(row.published) for row in rows if row.published is not None]
-    experiments = {BEAM: lambda: max(factors) - min(factors) < 0.005 and abs(np.mean(factors) - 1.07) < 0.005}
+    experiments = {BEAM: lambda: max(factors) - min(factors) < 0.005 and abs(float(np.mean(factors)) - 1.07) < 0.005}
     return Reproduction((Table("stiffness of the flexures", rows),), experiments=experiments)
 
 

@@ -178,7 +178,7 @@ def _drawings() -> list[float]:
 def printed_off(motion: di.Motion) -> np.ndarray:
     """Return torques of the printed base parameters minus those of the drawings along a motion."""
     C, V = replalink.thesis_system()
-    return _torques(motion, np.linalg.lstsq(C, V, rcond=None)[0]) - _torques(motion, _drawings())
+    return np.asarray(_torques(motion, np.linalg.lstsq(C, V, rcond=None)[0]) - _torques(motion, _drawings()))
 
 
 def first_axis() -> bool:

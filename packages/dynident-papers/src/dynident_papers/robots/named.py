@@ -137,10 +137,25 @@ def _cft_reference(plan: Plan) -> di.Motion | Plan:
     return robots.cft.cartesian_reference(motion.t, motion.q, motion.v, motion.a)
 
 
+def _cft_branches(position: Array, _: Array) -> dict[str, Array]:
+    """Return nuts yr and xr, base and rail (59) with the tool at a position: four motors for three, so at three rail positions.
+
+    The pantograph enlarges the nuts: z = L2 - L7 + 7 yr, and the tool is L8 + d20' + 6 xr in front of the base.
+    """
+    data, (x, y, z) = robots.cft.data, position
+    low, high = data.LIMITS[3] + data.DS
+    found = {}
+    for name, rail in (("rail lowest", low), ("rail in the middle", 0.5 * (low + high)), ("rail highest", high)):
+        yr, xr = (z - data.L2 + data.L7) / 7.0, (np.hypot(x, y - rail) - data.L8 - data.D20) / 6.0
+        inside = np.hypot(xr, yr) <= 2.0 * data.L4
+        found[name] = np.array([yr, xr, np.arctan2(-x, y - rail), rail]) if inside else np.full(4, np.nan)
+    return found
+
+
 def _cft_table(fit: di.Fit) -> str:
     """Return the 32 numbers of the report's Table 4 beside those printed, or what they need."""
     try:
-        return robots.cft.table_four(fit).summary()
+        return robots.cft.table_four(fit).text()
     except DynidentError as error:  # another friction law was chosen
         return str(error)
 
@@ -151,12 +166,13 @@ cft = replace(
     friction=dict.fromkeys(("q1", "q2", "q4", "q5"), "viscous + tanh + tanh"),  # (13)
     possible=False,
     reference=_cft_reference,
+    branches=_cft_branches,
     notes=(
         "0.2 kg m^2 are added to q4 and q5: the published mass matrix is indefinite on a third of the workspace; the robot "
         "cft_published is without them",
     ),
 )
-cft_cartesian = replace(cft, mechanism=_cft_cartesian, parameters=_cft_table)
+cft_cartesian = replace(cft, mechanism=_cft_cartesian, parameters=_cft_table, branches=None)
 dualv = _closed("dualv")
 er3a_c60 = _robot("er3a_c60")
 five_bar = replace(_closed("five_bar"), compare=_five_bar_tests, friction=dict.fromkeys(("alpha1", "alpha4"), "viscous + tanh"))

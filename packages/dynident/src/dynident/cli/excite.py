@@ -23,6 +23,7 @@ from dynident.cli.options import (
     Robot,
     RobotOptions,
     check_output,
+    numbers_of,
     typed,
 )
 from dynident.cli.progress import for_programs, print_progress, shown
@@ -58,6 +59,7 @@ def excite(
     harmonics: Annotated[int | None, Parameter(group=RARE)] = None,
     rate: Annotated[float, Parameter(group=RARE)] = 100.0,
     start: Annotated[Path | None, Parameter(group=RARE)] = None,
+    offsets: Annotated[str | None, Parameter(group=RARE)] = None,
     scale: Annotated[str | None, Parameter(group=RARE)] = None,
     recorded: list[Path] | None = None,
     payload: float | None = None,
@@ -105,6 +107,8 @@ def excite(
         Samples per second of the experiment [Hz].
     start
         plan.json or design.json whose motion is tried first; it must keep the limits.
+    offsets
+        Mean position of every coordinate, separated by commas, which the search keeps; free when absent.
     scale
         column: the criterion sees columns of unit length.
     recorded
@@ -158,6 +162,7 @@ def excite(
             seed=seed,
             rate=rate,
             scale=scale,
+            offsets=numbers_of(offsets, "--offsets"),
             **({} if starts is None else {"starts": starts}),
         )
     files = [] if output is None else [*made.write(output), write_plan_page(output / "plan.html", made)]

@@ -122,11 +122,9 @@ class RobotOptions:
     def robot_of_log(self, file: Path, log: di.Log, read: di.Mechanism | None = None) -> di.Mechanism:
         """Return the robot; a known one with motors and gears of its machine for logs of their positions."""
         mechanism = self.robot(file) if read is None else read
-        left, motors = (
-            log.provenance.get("without_gain"),
-            {*mechanism.joint_names, *(each.name for each in mechanism.actuators)},
-        )
-        if forgotten := [name for name in left if name in motors] if isinstance(left, list) else []:
+        own_names = {*mechanism.joint_names, *(actuator.name for actuator in mechanism.actuators)}
+        without: Any = log.provenance.get("without_gain", ())
+        if forgotten := [name for name in without if name in own_names]:
             raise DynidentError(
                 f"--gain has no number for {', '.join(forgotten)} of robot '{mechanism.name}'; name all its motors"
             )
@@ -197,7 +195,7 @@ class RecordedOptions:
 
     def given(self) -> dict[str, Any]:
         """Return the arguments of `Log.read` that were given."""
-        gains = None if _named_gains(self.gain) else _numbers(self.gain, "--gain")
+        gains = None if _named_gains(self.gain) else numbers_of(self.gain, "--gain")
         names = None if self.joints is None else [name.strip() for name in self.joints.split(",")]
         units: dict[str, object] = {}
         for entry in self.unit:
@@ -249,7 +247,7 @@ class LogOptions(RecordedOptions):
 
     def more(self) -> dict[str, Any]:
         """Return other options of `Log.read`."""
-        counts, delay = _numbers(self.counts_per_unit, "--counts-per-unit"), _numbers(self.delay, "--delay")
+        counts, delay = numbers_of(self.counts_per_unit, "--counts-per-unit"), numbers_of(self.delay, "--delay")
         return {"episode": self.episode, "rate": self.rate, "delay": delay, "counts_per_unit": counts}
 
     def stream(self, path: Path) -> LogStream | None:
@@ -311,7 +309,7 @@ def _with_gains(log: di.Log, gains: dict[str, float]) -> di.Log:
     return replace(chosen, gain=np.array(list(gains.values())), provenance=known)
 
 
-def _numbers(text: str | None, option: str) -> float | list[float] | None:
+def numbers_of(text: str | None, option: str) -> float | list[float] | None:
     """Return the numbers of an option: one alone, several as a list."""
     try:
         found = None if text is None else [float(x) for x in text.split(",")]

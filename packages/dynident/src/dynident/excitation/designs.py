@@ -199,16 +199,6 @@ class Design(Result):
             found |= Criterion(((name, 1.0),), objective.criterion.scale, objective.criterion.goal).evaluate(R)[0]
         return found
 
-    def singular_values(self, curve: Curve | None = None) -> Array:
-        """Return the singular values of the regressor along a motion, columns scaled as the criterion sees them."""
-        scale, R = self.problem.objective.criterion.scale, self._factor(curve)
-        if isinstance(scale, str):
-            length = np.linalg.norm(R, axis=0)
-            R = R / np.where(length > 0.0, length, 1.0)
-        elif scale is not None:
-            R = R * np.asarray(scale)
-        return np.asarray(np.linalg.svd(R, compute_uv=False))
-
     def _factor(self, curve: Curve | None) -> Array:
         """Return the factor of the information of a motion, with true signs of friction."""
         objective = self.problem.objective
@@ -300,6 +290,7 @@ def design(
     seed: int = 0,
     workers: int | None = None,
     start: ArrayLike | None = None,
+    offsets: ArrayLike | None = None,
     progress: Progress | None = None,
     iterations: int | None = None,
     client: Any = None,
@@ -331,8 +322,8 @@ def design(
         are estimated too; otherwise they count as known.
     base, projection
         Base parameters, found when omitted; equations of a robot with loops.
-    start, starts, seed
-        A start of the user's; number of random feasible starts and their seed.
+    start, starts, seed, offsets
+        A start of the user's; number of random feasible starts and their seed; mean positions to keep, free when omitted.
     workers, client, progress
         Processes, or a dask client or executor; called with the best cost and the worst margin after every run.
 
@@ -377,7 +368,8 @@ def design(
         RobotEquations(base, eps, projection), chosen, Criterion.parse(criterion, scale, use), t, np.array(sizes), prior
     )
     home = mechanism.closure.home[mechanism.closure.independent] if mechanism.loops else None
-    problem = Problem(objective, whole_limits, home)
+    held = None if offsets is None else per_coordinate(offsets, mechanism.dof, "offsets")
+    problem = Problem(objective, whole_limits, home, held)
 
     def made(found: Optimum) -> Design:
         motion = Trajectory.from_vector(chosen, found.x)

@@ -39,6 +39,7 @@ DENSE = 4  # samples of the final check per sample of the optimisation
 CENTRED = 5  # starts that are tried around the middle of the ranges
 POSTURES = 200  # tried before giving up
 OUTSIDE = 1e6  # excess of a motion that the robot cannot follow at all
+HELD = 1e-9  # size of a parameter that must not change, over its usual one
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,7 @@ class Problem:
     objective: Objective  # Cost with gradient
     limits: MotionLimits  # Limits and the margin to keep from them
     home: Array | None = None  # Position from which postures are tried first; the middle of the ranges when omitted
+    offsets: Array | None = None  # Positions about which all motions move; free when omitted
 
     def __post_init__(self) -> None:
         n = self.objective.equations.dof
@@ -112,7 +114,8 @@ class Problem:
 
     def shrink(self, x: Array, towards: Array | None = None) -> Array | None:
         """Return the motion scaled down towards another (rest at its mean place) until it keeps all limits; None if never."""
-        rest = self.still(self.state(x).q.mean(axis=0)) if towards is None else towards
+        centre = self.state(x).q.mean(axis=0) if self.offsets is None else self.offsets
+        rest = self.still(centre) if towards is None else towards
         worst = self._over(x, True)
         if worst <= 0.0:
             return x
@@ -163,12 +166,15 @@ def typical(problem: Problem) -> Array:
     reach = [0.5 * (limits.upper - limits.lower), limits.velocity, limits.acceleration, limits.jerk]
     with np.errstate(divide="ignore"):
         sizes = np.min([np.where(p > 1e-12, r[:, None] / p, np.inf) for p, r in zip(peaks, reach, strict=True)], axis=0)
-    return np.asarray(0.3 * sizes).ravel()
+    held = 0.0 if problem.offsets is None else problem.family.constant()
+    return np.asarray(0.3 * sizes * np.where(held, HELD, 1.0)).ravel()
 
 
 def posture(problem: Problem, generator: np.random.Generator, centred: bool = True) -> Array:
     """Return a position at which standing still keeps all limits: a random one, or first the middle of the ranges."""
     limits = problem.limits
+    if problem.offsets is not None:
+        return problem.offsets
     middle = 0.5 * (limits.lower + limits.upper) if problem.home is None else problem.home
     least = np.full(len(problem.names), np.inf)
     broken = np.zeros(len(problem.names))

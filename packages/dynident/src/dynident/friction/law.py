@@ -514,7 +514,7 @@ ROUNDOFF = 1e-12
 
 @dataclass(frozen=True)
 class Dissipation(Result):
-    """Where a friction law takes power and where it feeds it."""
+    """Speeds at which a friction law dissipates or adds energy."""
 
     active: tuple[tuple[float, float], ...]
     lowest: float  # Lowest friction against the motion, ``min f(v) sgn(v)`` [N m or N]; negative where the law is active
@@ -528,7 +528,7 @@ class Dissipation(Result):
         return not self.active
 
     def summary(self) -> str:
-        """Say the finding in one sentence."""
+        """Return the finding as one sentence."""
         if self.dissipative:
             return f"dissipative up to a speed of {self.speed:g}"
         spans = ", ".join(f"{low:.4g} to {high:.4g}" for low, high in self.active)

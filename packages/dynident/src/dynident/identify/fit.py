@@ -81,12 +81,12 @@ class Fit(Tabular, Result):
 
     @property
     def solved(self) -> NDArray[np.bool_]:
-        """Base parameters that were estimated each by itself (b,)."""
+        """Mask of the base parameters that were estimated individually (b,)."""
         return self.posterior.solved
 
     @property
     def active(self) -> NDArray[np.bool_]:
-        """Base parameters that were asked for (b,)."""
+        """Mask of the base parameters included in the fit (b,)."""
         return self.posterior.active
 
     @property
@@ -106,7 +106,7 @@ class Fit(Tabular, Result):
 
     @property
     def estimator(self) -> str:
-        """How it was estimated."""
+        """Name and settings of the estimator."""
         return self.posterior.estimator
 
     @property
@@ -116,7 +116,7 @@ class Fit(Tabular, Result):
 
     @property
     def free(self) -> Array | None:
-        """Base parameters of least squares alone."""
+        """Base parameters of unconstrained least squares."""
         return self.posterior.free
 
     @property
@@ -136,7 +136,7 @@ class Fit(Tabular, Result):
 
     @property
     def sources(self) -> tuple[Mapping[str, Any], ...]:
-        """The logs it was fitted to: names, checksums, times, bands."""
+        """Training logs: names, checksums, times, bands."""
         return self.data.sources
 
     @property
@@ -146,12 +146,12 @@ class Fit(Tabular, Result):
 
     @property
     def projection(self) -> Projection:
-        """How the equations of a robot with loops were projected."""
+        """Projection of the equations of a robot with loops."""
         return self.data.projection
 
     @property
     def described(self) -> Array:
-        """Base parameters (b,) that the description gives."""
+        """Base parameters of the description (b,)."""
         return self.base.described if self.posterior.before is None else self.posterior.before
 
     @property
@@ -171,7 +171,7 @@ class Fit(Tabular, Result):
     def export(
         self, folder: str | os.PathLike[str], target: str, source: str | os.PathLike[str] | None = None, **options: Any
     ) -> Exported:
-        """Write the identified robot for another program, with every number that was identified, and compare."""
+        """Write the identified robot for another program, read it back and compare torques."""
         return export_robot(self.model, folder, target, source, **{"remarks": self.provenance(), **options})
 
     def write_description(
@@ -192,7 +192,7 @@ class Fit(Tabular, Result):
 
     @property
     def std(self) -> Array:
-        """Standard deviation of each base parameter; infinite where the data do not show it."""
+        """Standard deviation of each base parameter; infinite if the data do not determine it."""
         std = np.sqrt(np.clip(np.diag(self.covariance), 0.0, None))
         if self.posterior.marginal_std is not None:
             std = np.maximum(std, self.posterior.marginal_std)
@@ -219,7 +219,7 @@ class Fit(Tabular, Result):
 
     @property
     def removals(self) -> tuple[str, ...]:
-        """Every base parameter that was dropped as not essential, in order, with its deviation and what that cost."""
+        """Base parameters that were removed as not essential, in order, with standard deviation and effect on the residuals."""
         return tuple(note.sentence for note in self.notes if note.kind == "removal")
 
     def undetermined(self) -> tuple[Undetermined, ...]:
@@ -250,7 +250,7 @@ class Fit(Tabular, Result):
 
     @property
     def shown(self) -> NDArray[np.bool_]:
-        """Which standard parameters the data determine each by itself."""
+        """Mask of the standard parameters that the data determine individually."""
         if self.posterior.determined is not None:
             return self.posterior.determined
         alone = np.zeros(len(self.standard), dtype=bool)
@@ -268,12 +268,12 @@ class Fit(Tabular, Result):
         return score_fit(self, log, allow_training)
 
     def score_rows(self, Y: ArrayLike, tau: ArrayLike) -> Metrics:
-        """Compare the model with rows of one's own, as those of `Regression.from_rows`."""
+        """Compare the model with custom rows, as in `Regression.from_rows`."""
         rows, effort = own_rows(Y, tau, self.base.rank)
         return evaluate(effort, rows @ self.values, self.equations.names)
 
     def without(self, *bodies: str) -> Fit:
-        """Return the fit without bodies that have parameters of their own, such as a payload that was taken off."""
+        """Return the fit without separate bodies, such as a payload that was removed."""
         gone = columns_of(self.mechanism, bodies)
         lost = np.isin(self.base.columns, gone)
         values, covariance, standard = self.values.copy(), self.covariance.copy(), self.standard.values.copy()
@@ -296,7 +296,7 @@ class Fit(Tabular, Result):
         return tuple(rows)
 
     def consistency(self) -> tuple[Consistency, ...]:
-        """Return, for every body, whether its recovered standard parameters are physically possible."""
+        """Return, for every body, whether its standard parameters are physically consistent."""
         return self.mechanism.check_consistency(self.standard)
 
     def __repr__(self) -> str:
@@ -306,7 +306,7 @@ class Fit(Tabular, Result):
         )
 
     def summary(self) -> str:
-        """Return the fit as a text table. Base parameters with standard deviations, and what to know about them."""
+        """Return the fit as a text table: base parameters with standard deviations, and remarks."""
         return summary_of(self)
 
     def plot(self) -> Any:

@@ -1,13 +1,13 @@
 """Efforts that a fit predicts, with their deviations.
 
-    std^2 = q^2 u (min(h, h0) + s^2) + max(q, 1)^2 (max(h - h0, 0) + max(e^2 - s^2, 0) / 10) + r^2
+    std^2 = q^2 u (min(h, h0) + s^2) + max(q, 1)^2 (max(h - h0, 0) + max(e^2 - s^2, 0) / 4) + r^2
 
 h = w cov w^T is the leverage and h0 its mean in training, s^2 the variance of left-out stretches that the parameters do not
 explain, e^2 what it becomes if the error grows with the terms of the model (`model_errors`), r^2 the friction near standstill.
 q makes two deviations hold 95 % of the stretches that were left out of the fit (`calibration`, split conformal prediction):
 another motion in the same regime is like one of these. Beyond the regime the second part widens the band, and u = 1 to 2 does
 for a joint that moves slower than in training (`_slower`), without a guarantee. Nor do the stretches of one run show what
-changes from run to run. e^2 is a bound; a tenth of what it adds covers 96 % on virtual robots at four times the speed.
+changes from run to run. e^2 is a bound; a quarter of what it adds covers 97 % on virtual robots at four times the speed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 ROWS = 1024  # samples at a time
 WITHIN_TWO = 0.9545  # of a normal distribution within two deviations
 BISECTIONS = 20
-BOUND = 0.1  # part of the bound for errors in proportion to the terms, that virtual robots at four times the speed need
+BOUND = 0.25  # part of the bound for errors in proportion to the terms; virtual robots at four times the speed need less
 TINY = np.finfo(float).tiny
 
 
@@ -205,22 +205,23 @@ def _slower(fit: Fit, motion: Motion) -> Array:
     1 - 1/c is the share of model errors in the residuals (c: variance inflation by their correlation). At less than half of the
     power of the training gears are colder and friction is another one than the fit has averaged over: these errors may double.
     """
-    factor = np.ones(len(fit.equations.names))
     if fit.mechanism.loops or not fit.posterior.speeds or fit.posterior.inflation is None:
-        return factor
-    share = 1.0 - 1.0 / float(np.max(fit.posterior.inflation))
-    for j, name in enumerate(fit.mechanism.coordinate_names):
-        if trained := fit.posterior.speeds.get(name, 0.0):
-            factor[j] += share * max(1.0 - 2.0 * float(np.mean(motion.v[:, j] ** 2)) / trained**2, 0.0)
-    return factor
+        return np.ones(len(fit.equations.names))
+    square, trained = np.mean(motion.v**2, axis=0), _speeds(fit) ** 2
+    slower = np.maximum(1.0 - 2.0 * square / np.where(trained > 0.0, trained, np.inf), 0.0) * (trained > 0.0)
+    return np.asarray(1.0 + (1.0 - 1.0 / np.max(fit.posterior.inflation)) * slower)
+
+
+def _speeds(fit: Fit) -> Array:
+    """Return the RMS speeds of the joints in training, (n,); 0 where they are not known."""
+    return np.array([fit.posterior.speeds.get(name, 0.0) for name in fit.mechanism.coordinate_names])
 
 
 def _resting(fit: Fit, v: Array, limits: Array, known: Array) -> Array:
     """Return the variance of friction near standstill, where it may be anything within its limits: at least fc^2 / 3."""
     if fit.mechanism.loops or not fit.posterior.speeds:
         return np.zeros(v.shape)
-    speeds = np.array([fit.posterior.speeds.get(name, 0.0) for name in fit.mechanism.coordinate_names])
-    return nearness(v, speeds) * np.maximum(limits**2 / 3.0, np.nan_to_num(known))
+    return nearness(v, _speeds(fit)) * np.maximum(limits**2 / 3.0, np.nan_to_num(known))
 
 
 def _root(covariance: Array) -> Array:

@@ -35,7 +35,7 @@ LEAVES = 3.0  # leverage from which on a motion is said to leave what was traine
 
 @dataclass(frozen=True, eq=False)
 class Score(Tabular, Result):
-    """A model against measurements."""
+    """Errors of a model on one log."""
 
     name: str  #: Name of the log
     joints: tuple[str, ...]  #: Joints compared (those with usable efforts)

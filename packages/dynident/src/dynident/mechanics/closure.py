@@ -178,9 +178,9 @@ def _left_inverse(A: Array) -> Array:
     """Return (A^T A)^-1 A^T of matrices (N, k, n), a fifth of the time of singular values; theirs at a singularity."""
     transposed = np.swapaxes(A, 1, 2)
     try:
-        return np.linalg.solve(transposed @ A, transposed)
+        return np.asarray(np.linalg.solve(transposed @ A, transposed), dtype=np.float64)
     except np.linalg.LinAlgError:
-        return np.linalg.pinv(A)
+        return np.asarray(np.linalg.pinv(A), dtype=np.float64)
 
 
 def _best_motors(mechanism: Mechanism, driven: list[str]) -> list[int]:

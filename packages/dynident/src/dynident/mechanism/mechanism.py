@@ -48,7 +48,7 @@ class OwnColumn(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Mechanism(Result):
-    """What a robot is: bodies and joints in a spanning tree, cut joints that close loops, couplings, actuators.
+    """A robot: bodies and joints in a spanning tree, cut joints that close loops, couplings, actuators.
 
     A serial arm is the case without loops. Coordinates are the tree's, less those of coupled joints.
     """
@@ -151,7 +151,7 @@ class Mechanism(Result):
 
     @cached_property
     def closure(self) -> Closure:
-        """What the loops leave free: independent coordinates, equations to solve, home configuration."""
+        """Closure of the loops: independent coordinates, equations to solve, home configuration."""
         return find_closure(self, self.independent)
 
     @cached_property
@@ -187,7 +187,7 @@ class Mechanism(Result):
         )
 
     def summary(self) -> str:
-        """Return what the robot is made of as text. Joints, bodies, loops, drives."""
+        """Return a description of the robot as text: joints, bodies, loops, drives."""
         from dynident.mechanism.describe import description, description_text  # noqa: PLC0415 - it imports Mechanism
 
         return description_text(description(self))
@@ -326,7 +326,7 @@ class Mechanism(Result):
         return f"{symbol}_{actuator}" if actuator not in self.tree.coordinates else f"{symbol}_{actuator}_motor"
 
     def check_consistency(self, parameters: Parameters | None = None) -> tuple[inertial.Consistency, ...]:
-        """Check every rigid group for physical possibility."""
+        """Check the physical consistency of every rigid group."""
         values = (parameters or self.parameters).values
         return tuple(inertial.check_consistency(values[10 * i : 10 * i + 10], body) for i, body in enumerate(self.tree.bodies))
 

@@ -69,7 +69,7 @@ BLIND = 0.05  # part of a log without a result from which on it is said
 
 @dataclass(frozen=True)
 class Event:
-    """One stretch of time in which the flag stood."""
+    """One time interval in which the flag was raised."""
 
     start: float  #: When it began [s]
     end: float  #: When it ended [s]
@@ -80,7 +80,7 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class MonitorRecord(Result):
-    """A log as a monitor saw it."""
+    """Result of a monitor for one log."""
 
     name: str  #: Name of the log
     joints: tuple[str, ...]  #: Joints
@@ -147,7 +147,7 @@ class MonitorRecord(Result):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """When the flag stood, and why."""
+        """Intervals in which the flag was raised, with joint and torque."""
         edges = np.flatnonzero(np.diff(self.flag.astype(int), prepend=0, append=0))
         found = []
         for first, last in zip(edges[::2], edges[1::2], strict=True):
@@ -413,7 +413,7 @@ FASTER = 10.0  # cut-off of the measurements over the bandwidth: friction must t
 
 
 class Reading(NamedTuple):
-    """What a monitor says about one sample."""
+    """Result of a monitor for one sample."""
 
     t: float  #: Time of the sample [s]
     #: (n,), external torque on every joint, as estimated [N m, N]; positive where the environment pushes forward. NaN
@@ -441,7 +441,7 @@ class Settings:
 
 
 class Monitor:
-    """Watches a robot with its identified model: virtual force sensor and collision flag.
+    """Monitors a robot with its identified model: virtual force sensor and collision flag.
 
         dr/dt = K (tau_ext - r)                 generalised-momentum observer: no acceleration is needed
 

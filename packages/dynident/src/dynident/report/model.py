@@ -96,9 +96,8 @@ def parameters(fit: Fit) -> Html:
         tag("p", counts),
         tag(
             "p",
-            f"{meaning[:1].upper()}{meaning[1:]}. Description: the same combination of the values the robot's file gives. The "
-            "picture shows each parameter over the larger of both values: identified (blue, two standard deviations), "
-            "description (orange), truth where it is known (green).",
+            f"{meaning[:1].upper()}{meaning[1:]}. Each parameter is divided by the larger of both values: identified (blue, "
+            "two standard deviations), description (orange), truth if known (green).",
             class_="note",
         ),
         plot("parameters", "Base parameters with two-sigma error bars beside the description"),

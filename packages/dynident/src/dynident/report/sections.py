@@ -245,9 +245,9 @@ def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
     for index, score in enumerate(scores):
         sentence = (
             f"Relative error {percent(score.metrics.relative)} over {score.metrics.samples} samples of "
-            f"{several(len(score.joints), 'joint')} in the band that was fitted ({percent(score.all_samples.relative)} over "
-            f"all samples, not low-passed). {percent(score.coverage, 1)} of the measurements lie within the two-sigma band; "
-            "95 % are expected when model and noise are right."
+            f"{several(len(score.joints), 'joint')} in the fitted band ({percent(score.all_samples.relative)} over all "
+            f"samples, not low-passed). {percent(score.coverage, 1)} of the measurements are within the two-sigma band (95 "
+            "% expected)."
         )
         if np.isfinite(score.description):
             sentence += (
@@ -414,9 +414,9 @@ def residuals(fit: Fit, scores: Sequence[Score]) -> Html:
             )
             parts.append(tag("div", *three, class_="three"))
     text = (
-        "White residuals are noise; slow ones are model error. Standard deviations of parameters assume independent "
-        "samples: where only a share of them is, they are too small by up to the factor of the last column. The pictures: "
-        "distribution (line: standard normal), autocorrelation (ground: white noise), residual against prediction."
+        "White residuals are noise, slow residuals are model error. Last column: factor by which correlated residuals "
+        "understate standard deviations. Plots: distribution (line: normal), autocorrelation (band: white noise), residual "
+        "against prediction."
     )
     parts.insert(0, tag("p", text if scores else "No log was scored, so there are no residuals.", class_="note"))
     return section("residuals", "Residuals", *parts)

@@ -1,4 +1,4 @@
-"""Log: what was measured on one robot during one run, with its names, units, effort kind and clock."""
+"""Log: measured signals of one run, with names, units, effort kind and clock."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ class Log(Tabular):
         return LogStream(path, samples, schema, {k: v for k, v in given.items() if v is not None})
 
     def save(self, path: PathLike) -> Path:
-        """Write a file that `Log.read` takes back exactly, with no options."""
+        """Write a file that `Log.read` reads back exactly without options."""
         from dynident.signals.writers import write_log  # noqa: PLC0415
 
         return write_log(self, path)
@@ -295,7 +295,7 @@ class Log(Tabular):
         return self.effort if gain is None else np.asarray(self.effort * gain)
 
     def drive_gain(self) -> Array | None:
-        """Return the gain that makes torques of the efforts, None where they are torques; raise where it is not known."""
+        """Return the gain from efforts to torques, None if efforts are torques; raise if it is unknown."""
         if self.effort_kind == "none":
             raise LogError(
                 f"log '{self.name}' has no effort; fit its positions with OutputError and Regression.without_effort(robot, log)"
@@ -327,7 +327,7 @@ class Log(Tabular):
 
     # ------------------------------------------------------------------ parts
     def select(self, joints: Sequence[str]) -> Log:
-        """Return the log of some channels."""
+        """Return a log of selected channels."""
         names = [joints] if isinstance(joints, str) else list(joints)
         unknown = [j for j in names if j not in self.joints]
         if unknown:
@@ -368,7 +368,7 @@ class Log(Tabular):
         return replace(self, joints=tuple(names), provenance={**origin(self), "conversions": notes})
 
     def rows(self, start: int, stop: int) -> Log:
-        """Return a stretch of samples (no negative indices, no silent clipping)."""
+        """Return a range of samples (no negative indices, no silent clipping)."""
         if not 0 <= start < stop <= len(self):
             raise LogError(f"rows {start}:{stop} are not inside the log '{self.name}', which has {len(self)} samples")
         parts: dict[str, Any] = {

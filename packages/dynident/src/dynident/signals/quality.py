@@ -166,7 +166,8 @@ class Segment:
     @cached_property
     def rate(self) -> float:
         """Mean sampling rate [Hz]."""
-        return (len(self) - 1) / self.filled[0].duration
+        t = self.filled[0].t
+        return float((t.size - 1) / (t[-1] - t[0]))
 
     @cached_property
     def extremes(self) -> tuple[Array, Array]:

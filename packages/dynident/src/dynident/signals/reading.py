@@ -554,8 +554,8 @@ def _from_column(name: str, raw: Any, rate: float | None, unit: object, written:
         )
     if 0.0 < median < FASTEST_STEP:
         raise LogError(
-            f"time column '{name}' advances by {median:g} s per sample, too coarse for a robot log; give its unit, "
-            f"units={'time': 's'} (or 'ms', 'us', 'ns')"
+            f"time column '{name}' advances by {median:g} s per sample, too short for a robot log; give its unit, "
+            "units={'time': 's'} (or 'ms', 'us', 'ns')"
         )
     if rate is not None and median > 0 and abs(rate * median - 1.0) > 0.05:
         raise LogError(f"rate is {rate:g} Hz but time column '{name}' runs at {1 / median:g} Hz; leave out one of them")

@@ -1,4 +1,4 @@
-"""What a run leaves: log, true signals, energies, notes, and the state from which another run goes on."""
+"""Results of a run: log, true signals, energies, notes, and the state from which another run continues."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def heat_of(robot: VirtualRobot) -> Heat | None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class End:
-    """Everything at the end of a run; ``simulate(..., start=run.end)`` goes on as if it had not ended."""
+    """Complete state at the end of a run; ``simulate(..., start=run.end)`` continues it."""
 
     time: float  # When it ended, counted from the start of the first run [s]
     state: Mapping[str, Array]
@@ -217,7 +217,7 @@ class Run(Result):
         return run if data.get("end") is None else replace(run, end=End.from_dict(data["end"], run.robot))
 
     def log_with_reference(self) -> Log:
-        """Return the log with the positions that were asked for, as most controllers write them.
+        """Return the log with the commanded positions, as most controllers write them.
 
         Instruments and closed-loop estimators need them. A log of motor positions is returned as it is.
         """
@@ -228,11 +228,11 @@ class Run(Result):
         return replace(self.log, reference=np.stack(wanted, axis=1))
 
     def tracking(self) -> TrackingError:
-        """Return how far the robot was from the reference."""
+        """Return the tracking error of the joints."""
         return tracking_error(self.reference, self.truth.motion, self.robot.mechanism.coordinate_names)
 
     def tool_tracking(self, frame: str | None = None) -> TrackingError:
-        """Return how far the tool was from where the reference wanted it."""
+        """Return the tracking error of the tool."""
         robot = self.robot.mechanism
         name = tool_of(robot, frame)
         if name is None:
@@ -244,7 +244,7 @@ class Run(Result):
         return tracking_error(Motion(self.truth.t, zero, zero, zero), Motion(self.truth.t, error, zero, zero), columns)
 
     def plot(self, coordinates: Sequence[str] | None = None) -> Figure:
-        """Draw what was wanted, what happened and the error between them, for all or some coordinates."""
+        """Draw reference, motion and tracking error of all or some coordinates."""
         return plot_tracking(self, coordinates)
 
     def summary(self) -> str:
@@ -258,7 +258,7 @@ class Run(Result):
         return "\n".join([*lines, *self.notes])
 
     def numbers(self) -> dict[str, Any]:
-        """Return what a run is judged by: errors, limits, energies; no signals."""
+        """Return key figures of a run: errors, limits, energies."""
         error = self.tracking()
         tool = None if tool_of(self.robot.mechanism) is None else self.tool_tracking()
         names = [actuator.name for actuator in self.robot.mechanism.actuators]

@@ -159,12 +159,12 @@ class VirtualRobot(Frozen):
 
     @property
     def model(self) -> Mechanism:
-        """What identification should find: drive inertia and friction as joint terms, gears and gains as actuators."""
+        """True model for identification: drive inertia and friction as joint terms, gears and gains as actuators."""
         return self._identified[0]
 
     @property
     def model_notes(self) -> tuple[str, ...]:
-        """What `model` cannot say, one sentence each: friction beyond viscous and Coulomb, elasticity, efficiency."""
+        """Effects that `model` cannot represent, one sentence each: nonlinear friction, elasticity, efficiency."""
         return self._identified[1]
 
     def reference(self, source: object) -> Reference:
@@ -186,7 +186,7 @@ class VirtualRobot(Frozen):
         thermal_cycle: float = THERMAL_CYCLE,
         progress: Callable[[float, float], object] | None = None,
     ) -> Run:
-        """Run the robot along a reference and record what a real one would have recorded.
+        """Run the robot along a reference and record a log like that of a real robot.
 
         The same seed gives the same numbers to the last bit. Joints that dry friction can hold stand still.
         """

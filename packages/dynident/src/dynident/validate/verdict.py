@@ -1,4 +1,4 @@
-"""The verdict: can this model be trusted, as checks with numbers, limits and sentences, for people and machines.
+"""The verdict on a model: checks with values, limits and sentences.
 
 A held-out log may differ from the model by a gain, a unit or a sign:
 
@@ -90,7 +90,7 @@ class Check:
 
     @property
     def next_step(self) -> str:
-        """What to do now when the check failed; empty when it passed."""
+        """Remedy of a failed check; empty if it passed."""
         return "" if self.ok else NEXT.get(self.name, "")
 
     @property
@@ -215,9 +215,8 @@ def _misfit(held_out: Sequence[Score], floor: float) -> tuple[Finding, ...]:
     if error < MISFIT or error < MANY_TIMES * floor:
         return ()
     said = (
-        f"the held-out error of {percent(error)} is {error / floor:.0f} times the noise of the training efforts "
-        f"({percent(floor)}): the model lacks something. Likely causes are friction (--friction auto), a flexible joint or "
-        "structure, wrong lengths or axes of the description, and changing loads"
+        f"the held-out error of {percent(error)} is {error / floor:.0f} times the noise ({percent(floor)}), so the model is "
+        "incomplete; likely friction (--friction auto), flexibility, wrong geometry or changing loads"
     )
     return (Finding("misfit", "effort", "warning", said, error / floor),)
 
@@ -559,7 +558,7 @@ ROOM_TEMPERATURE = 20.0  # degree Celsius, at which laws of temperature are chec
 
 
 def feeding_joints(fit: Fit) -> tuple[Finding, ...]:
-    """Return the finding about joints whose friction feeds energy beyond doubt.
+    """Return the finding about joints whose friction significantly adds energy.
 
     The mean power of friction fv v + fc sign(v) at the speeds of the training data is linear in both; where it is negative by
     many deviations, effort or position is turned round, whatever the joint carries.

@@ -27,7 +27,7 @@ from dynident_papers.robots.cft.cartesian import *
 from dynident_papers.robots.cft.closed_forms import *
 from dynident_papers.robots.cft.closed_forms import _theta
 from dynident_papers.robots.cft.data import *
-from dynident_papers.robots.cft.theta import TableFour, table_four
+from dynident_papers.robots.cft.theta import TableFour, nearest, table_four
 from dynident_papers.robots.cft.verdict import *
 from dynident_papers.robots.shared import columns, servo_gains
 
@@ -38,7 +38,7 @@ __all__ = [
     "coriolis_matrix", "definiteness", "encoder_position", "excitation", "force_from_torque", "force_from_voltage",
     "forward_dynamics", "friction", "friction_bound", "friction_report", "gravity", "inertias_from_theta", "inverse_dynamics",
     "joint_from_cartesian", "joint_motion", "machine", "mass_matrix", "measured_references", "mechanism", "motor_gains",
-    "references_from_cartesian", "regressor", "table_four", "tool_position",
+    "nearest", "references_from_cartesian", "regressor", "table_four", "tool_position",
     "torque_from_force", "voltage_from_force", "voltage_input",
 ]  # fmt: skip
 

@@ -240,9 +240,8 @@ def forward_dynamics(q: ArrayLike, v: ArrayLike, tau: ArrayLike, theta: ArrayLik
     if np.any(least <= 0.0):
         i = int(np.argmax(least <= 0.0))
         raise DynidentError(
-            f"sample {i}: the mass matrix is not positive definite (smallest eigenvalue {least[i]:.4g}) at q = "
-            f"{np.round(x[i], 5).tolist()}, so accelerations have no meaning; the parameters of Table 4 do that on about 35 % "
-            "of the workspace: identify again with physical constraints, or give added_inertia=0.2"
+            f"sample {i}: the mass matrix is not positive definite (eigenvalue {least[i]:.4g}) at q = "
+            f"{np.round(x[i], 5).tolist()}, as on 35 % of the workspace with Table 4; give added_inertia=0.2"
         )
     C = coriolis_matrix(x, dx, theta)
     rest = torque - np.einsum("nij,nj->ni", C, dx) - gravity(x, theta) - friction(dx, theta)

@@ -9,7 +9,6 @@ find on the same log when the chain has the twelve inertial parameters of Append
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import permutations
 
 import numpy as np
 import scipy.stats
@@ -20,6 +19,7 @@ from dynident.errors import DynidentError
 from dynident_papers.robots.cft.data import JOINTS, THETA, THETA_NAMES, THETA_UNITS
 
 BODY = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+TERMS = ("tanh", "tanh2")
 LINKS = ("_link_", "_nut", "_pin", "_tool")
 
 
@@ -28,7 +28,7 @@ class TableFour:
     """Table 4 as a log gives it; numbers of friction as printed, with both signs of a tanh term where w is negative."""
 
     values: Array  # theta_1 ... theta_32
-    std: Array  # Standard deviations; NaN for tanh terms whose slopes the fit holds: their sum is known, not each of them
+    std: Array  # Standard deviations; NaN for tanh terms of which the data determine the sum, not each of them
     p: float  # Probability of what the twelve parameters leave of the 23 base parameters of the chain
 
     @property
@@ -36,11 +36,11 @@ class TableFour:
         """theta_k and what it is."""
         return tuple(f"theta_{i}: {what}" for i, what in enumerate(THETA_NAMES, 1))
 
-    def summary(self) -> str:
+    def text(self) -> str:
         """Return the numbers beside those printed."""
         rows = zip(self.names, self.values, self.std, THETA, THETA_UNITS, strict=True)
         lines = [
-            f"  {name:<28}{x:>11.4f}{f' +- {s:.2g}' if np.isfinite(s) else ' slope held':<12}{known:>11.4f}  {unit}"
+            f"  {name:<28}{x:>11.5g}{f' +- {s:.2g}' if np.isfinite(s) else ' sum only':<12}{known:>11.4f}  {unit}"
             for name, x, s, known, unit in rows
         ]
         head = f"Table 4 of [Rodriguez2002] from this log, beside the printed one (twelve inertias suffice: p = {self.p:.2g})"
@@ -61,31 +61,37 @@ def table_four(fit: di.Fit) -> TableFour:
                 if value:
                     row[names.index(f"{symbol}_{body}")] = value
     others = [i for i, name in enumerate(names) if not any(part in name for part in LINKS) and np.any(K[:, i])]
-    A, W, beta = np.hstack([K @ unit.T, K[:, others]]), np.linalg.inv(fit.covariance), np.asarray(fit.values)
-    covariance = np.linalg.inv(A.T @ W @ A)
-    x = covariance @ A.T @ W @ beta
+    # Both tanh terms of a joint are nearly one: scaled, whitened and solved by QR, which keeps the digits.
+    own = np.sqrt(np.diagonal(fit.covariance))
+    L = np.linalg.cholesky(fit.covariance / np.outer(own, own))
+    A = np.linalg.solve(L, np.hstack([K @ unit.T, K[:, others]]) / own[:, None])
+    beta, size = np.linalg.solve(L, np.asarray(fit.values) / own), np.linalg.norm(A, axis=0)
+    Q, R = np.linalg.qr(A / size)
+    x, spread = np.linalg.solve(R, Q.T @ beta) / size, np.linalg.norm(np.linalg.inv(R), axis=1) / size
     left = beta - A @ x
-    found = dict(zip((names[i] for i in others), zip(x[12:], np.sqrt(np.diagonal(covariance)[12:]), strict=True), strict=True))
+    found = dict(zip((names[i] for i in others), zip(x[12:], spread[12:], strict=True), strict=True))
     values, std = THETA.copy(), np.full(32, np.nan)
-    values[:12], std[:12] = x[:12], np.sqrt(np.diagonal(covariance)[:12])
+    values[:12], std[:12] = x[:12], spread[:12]
     for i, joint in enumerate(JOINTS):
         values[12 + i :: 4], std[12 + i :: 4] = _friction(fit, joint, found, THETA[12 + i :: 4])
-    return TableFour(values, std, float(scipy.stats.chi2.sf(left @ W @ left, beta.size - x.size)))
+    return TableFour(values, std, float(scipy.stats.chi2.sf(left @ left, beta.size - x.size)))
 
 
 def _friction(fit: di.Fit, joint: str, found: dict[str, tuple[float, float]], printed: Array) -> tuple[Array, Array]:
     """Return B_v, B_f1, B_f2, w_1, w_2 of a joint, terms in the order and with the signs that are nearest to those printed."""
     held = fit.friction[joint].parameters
     law = {name: found.get(f"{name}_{joint}", (value, np.nan)) for name, value in held.items()}
-    if any(f"{name}_{joint}" not in found for name in ("tanh.beta", "tanh2.beta")):
-        law |= {name: (law[name][0], np.nan) for name in ("tanh.fc", "tanh2.fc")}  # what is stated holds for these slopes only
-    terms = [(law[f"{name}.fc"], law[f"{name}.beta"]) for name in ("tanh", "tanh2")]
-    signs = np.sign(printed[3:])
-    orders = []
-    for order in permutations(terms):
-        forces, slopes = zip(*order, strict=True)
-        pairs = np.array([law["viscous.fv"], *forces, *slopes])
-        pairs[1:, 0] *= np.tile(signs, 2)
-        orders.append(pairs.T)
-    best = min(orders, key=lambda pair: float(np.sum((pair[0][1:3] - printed[1:3]) ** 2)))
-    return best[0], best[1]
+    if any(not abs(law[f"{name}.fc"][0]) > law[f"{name}.fc"][1] or np.isnan(law[f"{name}.beta"][1]) for name in TERMS):
+        law |= {f"{name}.{what}": (law[f"{name}.{what}"][0], np.nan) for name in TERMS for what in ("fc", "beta")}
+    pairs = np.array([law[name] for name in ("viscous.fv", "tanh.fc", "tanh2.fc", "tanh.beta", "tanh2.beta")])
+    return nearest(pairs[:, 0], pairs[:, 1], printed)
+
+
+def nearest(values: Array, std: Array, printed: Array) -> tuple[Array, Array]:
+    """Return B_v, B_1, B_2, w_1, w_2 and deviations, tanh terms in the order and with the signs nearest to those printed."""
+    found = []
+    for order in ([0, 1, 2, 3, 4], [0, 2, 1, 4, 3]):
+        x = np.asarray(values)[order]
+        turned = np.sign(printed[3:]) * np.sign(x[3:])  # (B, w) and (-B, -w) are the same law
+        found.append((x * np.array([1.0, *turned, *turned]), np.asarray(std)[order]))
+    return min(found, key=lambda pair: float(np.sum((pair[0][1:3] - printed[1:3]) ** 2)))

@@ -1,4 +1,4 @@
-"""`Payload`: an identified load, whether it can be true, and how robot controllers want it.
+"""`Payload`: an identified load, its plausibility, and the conventions of robot controllers.
 
 phi = (m, h, I_o)   ->   c = h / m,   I_c = I_o - m (|c|^2 1 - c c^T)          deviations by the derivative
 """
@@ -49,7 +49,7 @@ class Payload(Result):
 
     @property
     def mass(self) -> float:
-        """Mass [kg]; NaN when the data do not show it."""
+        """Mass [kg]; NaN if the data do not determine it."""
         return float(self.parameters[0])
 
     @property
@@ -109,7 +109,7 @@ class Payload(Result):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What a person would doubt, one sentence each; empty for a load that can be true."""
+        """Implausible properties, one sentence each; empty for a plausible load."""
         found = []
         mass = f"{self.mass:.4g} +- {self.mass_std:.2g} kg"
         if not np.isfinite(self.mass):
@@ -152,7 +152,7 @@ class Payload(Result):
 
     @property
     def plausible(self) -> bool:
-        """Whether nothing speaks against it."""
+        """True if there are no findings."""
         return not self.findings
 
     def __repr__(self) -> str:

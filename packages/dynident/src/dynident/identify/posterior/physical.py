@@ -25,7 +25,6 @@ from dynident.mechanism.parameters import Parameters, pseudo_inertia
 MARGIN = 1e-5  # smallest eigenvalue of the pseudo-inertia, in units of the body's own mass and radius of gyration
 LAST = 1e-6  # weight of the barrier at the end; the cost is then within this times the number of inequalities of its minimum
 FALL = 0.1
-ACTIVE = 1e-3  # slack below which an inequality counts as active, in the same units
 STEPS = 40
 SMALL = 1e-3  # start of a term that must not be negative, in its unit
 AT_LIMIT = 1e-5  # distance that the barrier keeps from zero, in the unit of a term; there its cost is LAST
@@ -51,12 +50,6 @@ class Cone:
         """Return whether every inequality holds, up to a hundredth of the margin."""
         P, y = self.slack(x)
         return bool(np.all(y >= 0.0) and (not len(P) or np.min(np.linalg.eigvalsh(P)) > -0.01 * MARGIN))
-
-    def active(self, x: Array) -> int:
-        """Return how many inequalities hold x back."""
-        P, above = self.slack(x)
-        small = np.linalg.eigvalsh(P) < ACTIVE if len(P) else np.zeros(0)
-        return int(np.count_nonzero(small) + np.count_nonzero(above < ACTIVE))
 
 
 def cone_of(robot: Mechanism, mean: Array, unit: Array, size: Array, free: NDArray[np.bool_]) -> Cone:

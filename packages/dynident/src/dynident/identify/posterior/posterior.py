@@ -2,7 +2,7 @@
 
     minimise  sum_g ||W_g K phi - tau_g||^2 / (c_g sigma_g^2) + sum_k x_k^2 / s_f(k)^2,      phi = phi0 + d x
 
-c_g is the inflation by dependent residuals (`inflation.py`), s_f the scale of a family. The scales maximise the
+c_g is the variance inflation by correlated residuals, s_f the scale of a family. The scales maximise the
 evidence, the probability of the data with all parameters integrated out, by MacKay's fixed point
 
     s_f^2 = (sum x_k^2 + h_f) / (gamma_f + h_f),        gamma_f = sum (1 - var(x_k) / s_f^2),
@@ -371,10 +371,6 @@ class MapEstimate:
         """Return phi of x."""
         return np.asarray(self.prior.mean + self.prior.unit * (self.x if x is None else x))
 
-    def cost(self, x: Array) -> float:
-        """Return ||root x - target||^2."""
-        return float(np.sum((self.root @ x - self.target) ** 2))
-
     def covariance(self) -> Array:
         """Return the covariance of phi, (p, p)."""
         free = np.flatnonzero(self.free)
@@ -497,7 +493,7 @@ def _left_out(
     for part, own in zip(parts, right, strict=True):
         others = whole - N.T @ part[:-1, :-1] @ N
         size = 1.0 / np.sqrt(np.maximum(np.diagonal(others), 1.0))  # round-off of large entries may make it singular
-        inverse = (N * size) @ np.linalg.pinv(others * np.outer(size, size), hermitian=True) * size
+        inverse = _solved(others * np.outer(size, size), (N * size).T).T * size
         betas.append(beta0 + inverse @ (total - own))
         spreads.append(inverse @ N.T)
     said = c[0] * float(np.sum(spreads * parts[:, :-1, :-1]))
@@ -510,6 +506,14 @@ def _left_out(
     )
     correction = max(1.0, (found - noise + UNSURE * noise) / (said + UNSURE * noise))
     return np.array(betas), np.array(spreads), correction
+
+
+def _solved(A: Array, right: Array) -> Array:
+    """Return A^-1 times a matrix of a symmetric A with unit diagonal, by Cholesky's factor unless A is nearly singular."""
+    factor, fault = scipy.linalg.lapack.dpotrf(A)
+    if fault or not scipy.linalg.lapack.dpocon(factor, np.abs(A).sum(axis=0).max())[0] > RANK:
+        return np.asarray(np.linalg.pinv(A, hermitian=True) @ right)
+    return np.asarray(scipy.linalg.lapack.dpotrs(factor, right)[0])
 
 
 ENOUGH_ROWS = FEWEST_BLOCKS * FEWEST_ROWS  # from which on stretches tell how dependent residuals are

@@ -36,7 +36,7 @@ TILE = 4096  # samples whose regressor is held at once
 
 
 class Recorded(NamedTuple):
-    """A log that regression data were made from, and the bodies that the robot did not carry."""
+    """A source log of regression data, and the bodies that the robot did not carry."""
 
     log: Log
     absent: tuple[str, ...] = ()
@@ -219,7 +219,7 @@ class Regression:
         units: Sequence[str] = (),
         independence: float = 1.0,
     ) -> Regression:
-        """Compress rows of one's own: any linear model tau = Y phi."""
+        """Compress custom rows of any linear model tau = Y phi."""
         base, groups = evidence_of_rows(Y, tau, names, joints, regressor, name, units, independence)
         return cls(base, groups)
 
@@ -416,7 +416,7 @@ def evidence_of_rows(
 
 
 def own_rows(Y: ArrayLike, tau: ArrayLike, count: int) -> tuple[Array, Array]:
-    """Return rows and efforts of one's own as (N, n, m) and (N, n) after checking them."""
+    """Check custom rows and efforts and return them as (N, n, m) and (N, n)."""
     rows, effort = numbers(Y, "Y"), numbers(tau, "tau")
     rows = rows[:, None, :] if rows.ndim == 2 else rows
     effort = effort[:, None] if effort.ndim == 1 else effort

@@ -252,8 +252,8 @@ def turned_gravity(robot: Mechanism, other: Array) -> Finding:
     where = "from a ceiling" if angle > 150.0 else "on a wall" if 60.0 < angle < 120.0 else "on a slope"
     found, described = (",".join(f"{x:.3g}" for x in np.where(np.abs(g) < 1e-9, 0.0, g)) for g in (other, down))
     said = (
-        f"gravity acts along {found} in the root frame, {angle:.0f} degrees from the described {described}: is the robot "
-        f"mounted {where}? State it (--gravity={found}, gravity in the sidecar, with_gravity)"
+        f"gravity acts along {found} in the root frame, {angle:.0f} degrees from the described {described} (robot mounted "
+        f"{where}?); state it with --gravity={found} or in the sidecar"
     )
     return fault("mounting", "description", said, angle)
 

@@ -448,7 +448,11 @@ def _of_motion(data: Data, names: Sequence[str], angles: Sequence[int], doubted:
             if misfit(change) < start - LITTLE:
                 found.append((change.mend(data).misfit(), change))
     for family, tried, least in families:
-        best, value = nearest(lambda x, family=family: misfit(family(x)), tried)
+
+        def changed(factor: float, family: Callable[[float], Change] = family) -> float:
+            return misfit(family(factor))
+
+        best, value = nearest(changed, tried)
         if best < start - LITTLE and not 1.0 / least < value < least:
             found.append((family(value).mend(data).misfit(), family(value)))
     if doubted:
@@ -497,14 +501,14 @@ def other_gravity(share: float, bodies: float = 1.0) -> Finding:
     compensated = share < TINY_SHARE or (share < 1.0 and abs(np.log(bodies)) < abs(np.log(bodies * share)))
     if compensated:
         said = (
-            f"the efforts have {share:.0%} of the gravity torques that their inertia torques need: does the controller "
-            "compensate gravity? Log the whole motor torques, or add the compensation to them"
+            f"the efforts contain {share:.0%} of the expected gravity torques, perhaps because the controller compensates "
+            "gravity; log the complete motor torques"
         )
         other = "" if share < TINY_SHARE else f". A clock whose seconds are {clock:.3g} s long would look alike"
         return fault("gravity", "effort", said + other, share)
     said = (
-        f"inertia and gravity torques agree if the time stamps are {clock:.3g} times too long; check the unit and rate of the "
-        f"clock. Efforts with {share:.0%} of the gravity torques would look alike"
+        f"inertia and gravity torques agree if time stamps are {clock:.3g} times too long; check the clock, or whether "
+        f"efforts contain only {share:.0%} of the gravity torques"
     )
     return fault("clock", "time", said, clock)
 

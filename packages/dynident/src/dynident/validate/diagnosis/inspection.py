@@ -326,25 +326,25 @@ FAULTS = {
     "held": "values are refreshed less often than they are logged",
     "gap": "the clock has gaps",
     "nan": "samples are missing",
-    "outliers": "single samples of another size, which are left out",
-    "contact": "stretches of time with forces from outside, which are left out",
-    "stuck": "a channel keeps a value while its joint moves",
-    "clipped": "efforts are cut off",
-    "quantised": "efforts have a few levels only",
-    "unit": "positions, speeds or efforts have another unit",
+    "outliers": "single samples far from their neighbours; they are excluded",
+    "contact": "segments with external forces; they are excluded",
+    "stuck": "a channel is constant while its joint moves",
+    "clipped": "efforts saturate",
+    "quantised": "efforts have only a few levels",
+    "unit": "positions, speeds or efforts are in a different unit",
     "sign": "a channel has the opposite sign; friction of its joint may feed energy",
     "order": "channels of two joints are exchanged",
     "gain": "efforts of a joint, or of all, are a multiple of the torques",
     "gear": "a gear ratio is missing or counted twice",
-    "drift": "efforts drift with time, or have another zero",
-    "delay": "efforts are late or early beside the positions",
-    "zero": "the zero of a joint is another",
-    "axis": "the axis of a joint is another than described",
-    "gravity": "efforts lack gravity torques, as those of a controller that compensates them",
-    "mounting": "gravity acts in another direction than described",
+    "drift": "efforts drift with time or have an offset",
+    "delay": "efforts are delayed or early relative to the positions",
+    "zero": "the position of a joint has an offset",
+    "axis": "the axis of a joint differs from the description",
+    "gravity": "efforts do not contain gravity torques, for example because the controller compensates them",
+    "mounting": "the direction of gravity differs from the description",
     "fixed_joint": "a joint moves that the description fixes or couples",
     "lengths": "lengths of the description are others, or have another unit",
-    "limits": "positions are outside of the described limits",
+    "limits": "positions are outside the described limits",
     "contradiction": "the motion does not explain the efforts",
     "misfit": "the error is many times the noise of the log",
 }
@@ -478,9 +478,8 @@ def _contradicts(faults: Faults, noise: float) -> Finding | None:
     if not (faults.poor() and faults.contradiction > CONTRADICTS) and not unexplained:
         return None
     said = (
-        f"the motion does not explain the efforts: one model of all joints leaves {error:.0%} of them, joints fitted alone "
-        f"{error / faults.contradiction:.0%}, and no single fault explains it; check that the log belongs to this robot, its "
-        "geometry, and order, signs and zeros of the joints"
+        f"the motion does not explain the efforts ({error:.0%} remain in one model, {error / faults.contradiction:.0%} "
+        "joint by joint) and no single fault does; check robot, geometry, order and signs"
     )
     return fault("contradiction", "description", said, error)
 

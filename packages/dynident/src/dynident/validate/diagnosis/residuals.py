@@ -43,10 +43,7 @@ def clipped(sample: Sample) -> list[Finding]:
         more = ((wanted - y) * np.sign(y))[cut]
         explained = rest < EXPLAINED * float(np.sqrt(np.mean(y**2)))
         if explained and np.mean(more) > EXCESS * rest and np.mean(more > 0.0) > ALWAYS:
-            said = (
-                f"the efforts of {name} are cut off near their limit {top:.4g}, where other samples tell that more acted; "
-                "record a wider range, or leave these stretches of time out"
-            )
+            said = f"the efforts of {name} saturate near their limit {top:.4g}; record a wider range, or exclude these segments"
             found.append(fault("clipped", f"effort:{name}", said, top))
     return found
 
@@ -105,7 +102,7 @@ def contact_finding(name: str, found: list[tuple[float, float]], duration: float
     listed = ", ".join(f"{start:.2f} to {end:.2f} s" for start, end in found[:5]) + (" ..." if len(found) > 5 else "")
     total = sum(end - start for start, end in found)
     said = (
-        f"in log '{name}' forces from outside act {len(found)} times ({listed}; {total / duration:.1%} of the time): residuals "
-        f"are above {LARGEST:g} robust deviations. These stretches are left out; keep the robot free of contacts"
+        f"log '{name}' has {len(found)} external contacts ({listed}; {total / duration:.1%} of the time, residuals above "
+        f"{LARGEST:g} robust deviations), which are excluded; avoid contacts while recording"
     )
     return Finding("contact", "effort", "warning", said, total)

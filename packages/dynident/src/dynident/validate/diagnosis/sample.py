@@ -136,8 +136,8 @@ def false_channels(log: Log, quality: Quality, sample: Sample) -> list[Finding]:
         if channel in limited and joint in sample.names and _cut_off(log.t, log.effort[:, j], sample, joint):
             limit = float(np.nanmax(np.abs(log.effort[:, j])))
             said = (
-                f"the efforts of {joint} are cut off at their limit {limit:.4g}, although other samples show larger efforts; "
-                "record a wider range, or remove these stretches of time"
+                f"the efforts of {joint} saturate at {limit:.4g}, although other samples are larger; record a wider range, "
+                "or remove these segments"
             )
             found.append(fault("clipped", channel, said, limit))
     return found

@@ -1,0 +1,69 @@
+"""Excitations as theses choose them: by the speeds that they reach, or with a lower rank where the condition number is high.
+
+design -> cond(W) <= limit?  no: leave out the base parameter that W shows least, design again    [Roldan2017, figure 5.3]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from dynident.arrays import Array
+from dynident.errors import DynidentError
+from dynident.excitation import Design, design
+from dynident.excitation.objective import information
+from dynident.identify.base import BaseParameters, base_parameters
+from dynident.mechanism import Mechanism
+
+
+def reached_speeds(found: Design) -> Array:
+    """Return the largest speed of every coordinate as a share of its limit, (n,)."""
+    return np.asarray(np.abs(found.motion().v).max(axis=0) / found.problem.limits.velocity)
+
+
+def fastest_design(mechanism: Mechanism, limits: Any = None, criterion: str = "cond", seeds: int = 4, **options: Any) -> Design:
+    """Return of several designs the one that reaches the highest speeds, on average over the coordinates.
+
+    [Pagani2022, section 2.3.3] repeats its search and takes the result with the highest velocities; friction shows there.
+    `options` are those of `dynident.excitation.design`.
+    """
+    found = [design(mechanism, limits, criterion, seed=seed, **options) for seed in range(seeds)]
+    return max(found, key=lambda each: float(reached_speeds(each).mean()))
+
+
+@dataclass(frozen=True, eq=False)
+class RankedDesign:
+    """A design whose condition number keeps a limit, and what had to be left out for it."""
+
+    design: Design
+    base: BaseParameters  # What the motion is designed for
+    left_out: tuple[str, ...]  # Leaders of the base parameters that were left out, in this order
+    conditions: tuple[float, ...]  # Of every attempt
+
+
+def design_within(
+    mechanism: Mechanism, limits: Any = None, largest: float = 100.0, base: BaseParameters | None = None, **options: Any
+) -> RankedDesign:
+    """Design a motion, and leave out one base parameter after another until its condition number is below a limit.
+
+    It works for trees and for robots with loops. What is left out is the last column of a pivoted QR of the regressor along the
+    motion found; `options` are those of `dynident.excitation.design`.
+    """
+    kept = base_parameters(mechanism) if base is None else base
+    left_out: list[str] = []
+    conditions: list[float] = []
+    while True:
+        found = design(mechanism, limits, "cond", base=kept, **options)
+        conditions.append(found.values()["cond"])
+        if conditions[-1] <= largest:
+            return RankedDesign(found, kept, tuple(left_out), tuple(conditions))
+        if kept.rank == 1:
+            raise DynidentError(f"robot '{mechanism.name}': one parameter alone has a condition number above {largest:g}")
+        R = information(found.exact, found.motion(), found.noise, None)
+        worst = int(scipy.linalg.qr(R, mode="r", pivoting=True)[1][-1])
+        left_out.append(kept.leaders[worst])
+        use = [i for i in range(kept.rank) if i != worst]
+        kept = replace(kept, columns=kept.columns[use], regrouping=kept.regrouping[use], seen=kept.seen[:, use])
