@@ -88,7 +88,7 @@ def test_frozen_channels_and_clipped_efforts_are_no_healthy_data():
     log = log_of()
     frozen = log.effort.copy()
     frozen[1000:2000, 1] = frozen[1000, 1]
-    assert said(replace(log, effort=frozen)).startswith("the effort of joint_2 keeps ")
+    assert said(replace(log, effort=frozen)).startswith("the effort of joint_2 is constant at ")
     limit = 0.6 * np.max(np.abs(log.effort[:, 1]))
     clipped = np.column_stack([log.effort[:, 0], np.clip(log.effort[:, 1], -limit, limit), log.effort[:, 2]])
     assert said(replace(log, effort=clipped)).startswith("the efforts of joint_2 saturate at")
