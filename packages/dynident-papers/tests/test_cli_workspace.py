@@ -47,7 +47,7 @@ def test_the_work_space_of_the_five_bar_ends_where_an_arm_is_stretched(monkeypat
         (("five_bar", "--range", "x"), "'x' has no name"),
         (("five_bar", "--range", "x=1:a"), "give name=low:high"),
         (("mast", "--held", "z=high"), "give name=value"),
-        (("mast", "--over", "psi,z"), "coordinate 'z' has no limits; say where it goes with --range z=low:high"),
+        (("mast", "--over", "psi,z"), "coordinate 'z' has no limits; give --range z=low:high"),
         (("mast", "--frame", "hand"), "has no link 'hand'"),
     ],
 )

@@ -88,7 +88,7 @@ class GeneralisedMaxwellSlip(DynamicLaw):
                 "give as many shares as stiffnesses and as many or no dampings"
             )
         if abs(sum(self.share) - 1.0) > 1e-9:
-            raise DescriptionError(f"{name}: the shares add to {sum(self.share)}; divide them by that so that they add to one")
+            raise DescriptionError(f"{name}: the shares add to {sum(self.share)}; normalise them to a sum of one")
 
     @property
     def states(self) -> int:

@@ -228,7 +228,7 @@ def _poses(
             close_positions(mechanism, middle + share * path)
         except DynidentError:
             continue
-        told = f"poses within {share:g} of the usual range about home: loops do not close farther away; within= gives others"
+        told = f"poses within {share:g} of the usual range about home because of the loops; within= sets another range"
         return np.asarray(middle + share * path), [told] if share < 1.0 else []
     return np.asarray(middle + shares[-1] * path), []  # whose sentence says where it cannot go
 
@@ -264,7 +264,9 @@ def _definite(mechanism: Mechanism, q: Array, smallest: Array, vectors: Array) -
     told = f"smallest eigenvalue {smallest[i]:.4g}, mostly of '{joint}', at q = ({where})"
     sentence = f"M is positive definite: {told}"
     if share:
-        sentence = f"M is NOT positive definite at {100.0 * share:.3g} % of the poses: {told}; its bodies are not possible"
+        sentence = (
+            f"M is NOT positive definite at {100.0 * share:.3g} % of the poses: {told}; its bodies are physically impossible"
+        )
     return Check("definiteness", share == 0.0, float(smallest[i]), 0.0, sentence)
 
 
@@ -331,7 +333,7 @@ def _round_trip(robot: Mechanism, q: Array, smallest: Array, rng: np.random.Gene
     solid = smallest > 0.0
     if not solid.any():
         return Check(
-            "forward dynamics", False, float("nan"), EXACT, "forward dynamics has no meaning: M is not positive definite"
+            "forward dynamics", False, float("nan"), EXACT, "forward dynamics is undefined because M is not positive definite"
         )
     x = q if solid.all() or robot.loops else q[solid]
     v, a = rng.normal(size=x.shape), rng.normal(size=x.shape)

@@ -67,7 +67,7 @@ def write(
     check_output(output)
     usual = TASKS.get(robot, ((0.0, 0.0, 0.0), ""))
     if origin is None and robot not in TASKS:
-        raise DynidentError(f"where robot '{robot}' shall write is not known; give --origin x,y,z")
+        raise DynidentError(f"robot '{robot}' has no default origin for writing; give --origin x,y,z")
     begin = usual[0] if origin is None else _triple(origin, "--origin")
     mechanism = find_robot(robot).mechanism()
     task = letters(text, height, begin, speed=speed, acceleration=acceleration, lift=lift)

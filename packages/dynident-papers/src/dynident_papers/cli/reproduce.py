@@ -20,7 +20,7 @@ from dynident_papers.reproduce import entries as all_entries
 from dynident_papers.reproduce import names as all_names
 
 PAGE = "reproduce.html"
-LOST = "the connection to the scheduler was lost, with this and what was still to come; give the names that are missing again"
+LOST = "the connection to the scheduler was lost; run the missing reproductions again"
 
 
 def reproduce(

@@ -128,6 +128,6 @@ def _ranges(
         if not np.isfinite([low, high]).all() and name in joints and joints[name].kind in ("revolute", "continuous"):
             low, high = -np.pi, np.pi
         if not np.isfinite([low, high]).all():
-            raise DynidentError(f"coordinate '{name}' has no limits; say where it goes with --range {name}=low:high")
+            raise DynidentError(f"coordinate '{name}' has no limits; give --range {name}=low:high")
         found.append((low, high))
     return found

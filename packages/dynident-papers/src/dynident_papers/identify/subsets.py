@@ -73,8 +73,8 @@ def enumerate_subsets(
     size = np.linalg.norm(A, axis=0)  # a column counts as dependent when what is left of it is small against itself
     if len(free) > rest.size or (free and np.min(np.abs(np.diag(R)) / size[free]) < REGULAR):
         raise IdentificationError(
-            f"the {len(free)} parameters that are not trusted cannot be determined by {rest.size} equations, whatever is held; "
-            f"trust more of {', '.join(labels[i] for i in free[:8])}"
+            f"{len(free)} untrusted parameters cannot be determined from {rest.size} equations; trust more of "
+            f"{', '.join(labels[i] for i in free[:8])}"
         )
     f = rest.size - len(free)
     reduced, goal = Q[:, len(free) :].T @ A[:, doubt], Q[:, len(free) :].T @ rest

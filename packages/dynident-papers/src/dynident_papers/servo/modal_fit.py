@@ -178,7 +178,7 @@ def fit_modal(
     omega, delta = x[:modes], x[modes : 2 * modes]
     if (omega * scale < 2.0 * np.pi * f[0]).any() or (omega * scale > 2.0 * np.pi * f[-1]).any():
         raise IdentificationError(
-            f"the fitted resonances {np.round(omega * scale / (2.0 * np.pi), 3).tolist()} Hz leave the measured band "
+            f"the fitted resonances {np.round(omega * scale / (2.0 * np.pi), 3).tolist()} Hz are outside the measured band "
             f"{f[0]:g} to {f[-1]:g} Hz; fit fewer modes, widen the band or give start"
         )
     # From scaled (omega, delta = xi omega, residues, rigid, upper) to the numbers of the result.

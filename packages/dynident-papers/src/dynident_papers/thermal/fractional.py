@@ -41,7 +41,7 @@ class Fractional(Weakening):
         finite("Fractional", alpha=self.alpha, reference=self.reference)
         positive("Fractional", K=self.K, C=self.C, nu=self.nu)
         if self.nu > 1.0:
-            raise DescriptionError(f"Fractional: nu = {self.nu} must be at most 1; above it the temperature would swing")
+            raise DescriptionError(f"Fractional: nu = {self.nu} must be at most 1, or the temperature would oscillate")
 
     def characteristic_time(self, power: float = 0.0) -> float:
         """Time at which the argument of the Mittag-Leffler function is -1."""
@@ -92,7 +92,7 @@ class Fractional(Weakening):
         grows with the square of the number of samples.
         """
         if ambient is not None:
-            raise DescriptionError("the fractional model knows only its reference temperature; leave ambient out")
+            raise DescriptionError("the fractional model supports only its reference temperature; omit ambient")
         times = time_axis(t)
         watts = signal("power", power, times.size)
         rise = 0.0 if start is None else float(np.asarray(start).item()) - self.reference

@@ -92,6 +92,6 @@ def largest_acceleration(
         np.append(np.zeros(n + k), -1.0), A_eq=equal, b_eq=np.append(-g, np.zeros(rows)), bounds=bounds, method="highs"
     )
     if found.status != 0:
-        raise DynidentError(f"the motors of robot '{mechanism.name}' cannot hold it in this pose, or nothing limits them")
+        raise DynidentError(f"the motors of robot '{mechanism.name}' cannot hold this pose, or have no limits; give limits")
     solved = np.asarray(found.x)
     return Acceleration(mechanism.name, name, d, float(solved[-1]), solved[:n], solved[n : n + k], limits)

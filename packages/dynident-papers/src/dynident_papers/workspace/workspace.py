@@ -108,7 +108,7 @@ def _indices(mechanism: Mechanism, positions: Array, frame: str, outputs: str, l
     T = T[:, :3] if outputs == "position" else T
     A = A / _motor_scale(mechanism, length)[:, None]
     if A.shape[1] == 0:
-        raise DynidentError(f"robot '{mechanism.name}' has no motors; name its actuators to know what drives it")
+        raise DynidentError(f"robot '{mechanism.name}' has no motors; declare its actuators")
     both = np.concatenate([T, A], axis=1)
     Q = np.linalg.qr(both)[0]
     low = [np.linalg.svd(part, compute_uv=False) for part in (Q[:, : T.shape[1]], Q[:, T.shape[1] :])]
@@ -311,8 +311,8 @@ def _held(mechanism: Mechanism, names: tuple[str, str], held: Mapping[str, float
         chosen = {name: number(f"held[{name!r}]", value) for name, value in held.items()}
     if len(chosen) != mechanism.dof - 2 or any(name not in known or name in names for name in chosen):
         raise DynidentError(
-            f"held names {', '.join(chosen) or 'nothing'}; robot '{mechanism.name}' has {mechanism.dof} freedoms, so give the "
-            f"places of {mechanism.dof - 2} coordinates beside {' and '.join(names)}"
+            f"held names {', '.join(chosen) or 'nothing'}; robot '{mechanism.name}' has {mechanism.dof} degrees of freedom, "
+            f"so give positions of {mechanism.dof - 2} coordinates besides {' and '.join(names)}"
         )
     return chosen
 
