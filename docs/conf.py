@@ -11,9 +11,13 @@ from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from sphinx.util.inspect import TypeAliasForwardRef
 
 import dynident
 
+TypeAliasForwardRef.__repr__ = lambda self: (
+    self.name
+)  # print "ndarray | None", not the class
 # The function dynident.identify hides the subpackage of the same name; the reference lists the subpackage.
 dynident.identify = importlib.import_module("dynident.identify")  # type: ignore[assignment]
 sys.path.insert(0, str(Path(__file__).parent))  # command_line.py

@@ -20,6 +20,7 @@ def main() -> Figure:
     other = machine.simulate(next(iter(proof_case("cft").motions.values()))).log
     error = fit.score(other).metrics.relative
     print(f"{fit.base.rank} parameters from {log.duration:.0f} s; error on another motion {100 * error:.2f} %")
+    print(cft.table_four(fit).summary())
     assert error < 0.01
 
     figure = new_figure(9.6, 3.4)

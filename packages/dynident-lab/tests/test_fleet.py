@@ -77,11 +77,11 @@ def test_evidence_of_a_robot_and_of_a_period_is_the_sum_of_its_logs(case, done):
     base = di.base_parameters(case.robot)
     paths = [row["log"] for row in case.rows if row["serial"] == "S02"]
     own = [di.Regression.from_log(case.robot, di.Log.read(path), base, cutoff=CUTOFF) for path in paths]
-    merged = done.evidence(case.robot, "S02")
+    merged = done.regression(case.robot, "S02")
     for group, a, b in zip(merged.groups, own[0].groups, own[1].groups, strict=True):
         expected = a.R.T @ a.R + b.R.T @ b.R
         np.testing.assert_allclose(group.R.T @ group.R, expected, atol=1e-11 * np.abs(expected).max())
-    january = done.evidence(case.robot, period="2026-01")
+    january = done.regression(case.robot, period="2026-01")
     assert january.rows == sum(record.rows for record in done.logs if record.date.startswith("2026-01"))
     assert len(january.sources) == 8
 

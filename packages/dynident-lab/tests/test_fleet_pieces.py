@@ -82,7 +82,7 @@ def test_a_long_log_is_many_tasks_and_gives_the_fit_of_the_whole(robot, log, tmp
     assert found.refused == ()
     assert ("pieces of long logs", 6000 // PIECE) in told
     whole = di.Regression.from_log(robot, di.Log.read(path), cutoff=CUTOFF)
-    pieces = found.evidence(robot, "A")
+    pieces = found.regression(robot, "A")
     agree(pieces, whole)
     assert len(pieces.sources) == 1
     np.testing.assert_allclose(di.WLS().fit(pieces).coef_, di.WLS().fit(whole).coef_, rtol=1e-7, atol=1e-9)
@@ -119,7 +119,7 @@ def test_the_band_of_long_logs_alone_is_chosen_by_their_beginnings(robot, log, t
         rows = [{"serial": "A", "log": str(tmp_path / "long.parquet")}]
         found = identify(robot, rows, tmp_path / "out", client=pool, piece=PIECE)
     assert found.refused == ()
-    (source,) = found.evidence(robot, "A").sources
+    (source,) = found.regression(robot, "A").sources
     (chosen,) = di.Regression.from_logs(robot, [log]).sources
     assert source["cutoff"] == chosen["cutoff"]
 

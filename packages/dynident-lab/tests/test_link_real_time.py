@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from warm_robots import balanced_machine
 
-from dynident_lab.link import Emulator, emulator
+from dynident_lab.link import Emulator, emulator, plant
 from dynident_lab.link.plant import settling_periods
 
 PERIOD = 0.004
@@ -102,3 +102,20 @@ def test_a_robot_that_never_stands_counts_as_resting_after_a_while(monkeypatch, 
     core._done = clock  # type: ignore[assignment]
     core._run()
     assert core.status[4] == moving
+
+
+@pytest.mark.skipif(not hasattr(plant.os, "SCHED_FIFO"), reason="this system has no such priorities")
+def test_without_the_right_to_run_before_others_a_thread_keeps_its_priority(monkeypatch) -> None:
+    asked = []
+
+    def refuse(*words: object) -> None:
+        asked.append(words)
+        raise PermissionError("not permitted")
+
+    monkeypatch.setattr(plant.os, "sched_getscheduler", lambda _: plant.os.SCHED_OTHER, raising=False)
+    monkeypatch.setattr(plant.os, "sched_setscheduler", refuse, raising=False)
+    plant.prefer_thread()
+    assert len(asked) == 1
+    monkeypatch.setattr(plant.os, "sched_getscheduler", lambda _: plant.os.SCHED_FIFO, raising=False)
+    plant.prefer_thread()  # a real-time process is not slowed down
+    assert len(asked) == 1

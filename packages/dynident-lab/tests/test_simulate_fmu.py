@@ -26,9 +26,9 @@ from dynident.errors import SimulationError, SimulationWarning
 from dynident.files import xml_text
 from dynident.friction import Coulomb, LuGre, Viscous
 from dynident.graph.printing import identifiers
-from dynident.simulate import Heating, VirtualRobot
+from dynident.simulate import VirtualRobot
 from dynident_lab.fmu import torque_driven, write_fmu
-from dynident_lab.thermal import FirstOrder
+from dynident_lab.thermal import FirstOrder, Heating
 
 DEMO = Path(__file__).resolve().parents[3] / "examples" / "demo" / "robot.urdf"
 CYCLE, CYCLES = 0.01, 30

@@ -16,9 +16,9 @@ from warm_robots import warm_arm6
 import dynident as di
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, LuGre, TemperatureDependent, Viscous
-from dynident.simulate import Heating, Run, VirtualRobot
+from dynident.simulate import Run, VirtualRobot
 from dynident.trajectory import Fourier, Trajectory, random_motion
-from dynident_lab.thermal import FirstOrder, SecondOrder, Thermal
+from dynident_lab.thermal import FirstOrder, Heating, SecondOrder, Thermal
 
 MODEL = FirstOrder(alpha=-0.01, beta=1.0, K=2.0, C=40.0)
 

@@ -12,31 +12,26 @@ import dynident as di
 from dynident_papers.cli.reproduce import _run
 from dynident_papers.reproduce import Reproduction, Row, Table, entries, entry_of, reproduce, reproduction, write_page
 from dynident_papers.reproduce import names as all_names
+from dynident_papers.reproduce.cft import fixed_offsets
+from dynident_papers.reproduce.er3a_campaign import at_full_duty
+from dynident_papers.reproduce.mast import QUICK, _sine, best_loop, torque_error
 from dynident_papers.reproduce.registry import KINDS
+from dynident_papers.robots import cft, mast
 
-CHEAP = (
-    *("cft-appendix-b", "cft-definiteness", "cft-ekf", "cft-jk", "cft-table-2", "cft-table-4", "cft-table-5", "cft-table-6"),
-    *("rrr-base-parameters", "rrr-operations", "rrr-table-1", "cft-log"),
-    *(
-        "mast-table-4-2",
-        "prr2-table-6-2",
-        "replalink-table-6-4",
-        "prs3-table-3",
-        "prs3-table-4",
-        "prs3-table-5",
-        "prs3-table-6",
-    ),
-    *(
-        "thermal-table-1",
-        "thermal-table-2",
-        "thermal-table-3",
-        "thermal-table-4",
-        "thermal-table-6",
-        "thermal-table-8",
-        "thermal-eq-100",
-    ),
-    *("five-bar-table-4-1", "dualv-table-1", "dualv-acceleration", "flexures-hinges", "flexures-table-1"),
-)
+NAMES = all_names()
+
+DEAR = {  # those that take long, beside what of their reasons is tried without them
+    "cft-excitation": lambda: fixed_offsets()[0] < 190.0 and fixed_offsets()[1] > -1e-3,
+    "mast-bode": lambda: round(best_loop()[1], 1) == 4.7 and 0.03 < best_loop()[0] < 0.05,
+    "mast-torques": lambda: round(100.0 * torque_error(*slow_sine()), -1) == 70.0,
+    "thermal-fig-22": at_full_duty,
+    **dict.fromkeys(("thermal-fig-37", "thermal-fig-38", "thermal-fig-40", "thermal-fig-42", "thermal-fig-43"), None),
+}
+
+
+def slow_sine() -> list[di.simulate.Run]:
+    """The z motion of 0.4 Hz of the machine with fitted and with catalogue data."""
+    return [mast.machine(parameters=name, **QUICK).simulate(_sine(0.4, 5e-3, 1.5)) for name in ("adjusted", "catalogue")]
 
 
 @cache
@@ -54,7 +49,7 @@ def values(name: str, table: int = 0) -> dict[str, Row]:
 def test_names_are_unique_and_sorted_as_people_count() -> None:
     names = all_names()
     assert len(set(names)) == len(names)
-    assert set(CHEAP) < set(names)
+    assert set(DEAR) < set(names)
     tables = [name for name in names if name.startswith("cft-table-") and "-0" not in name]
     assert [name for name in tables if not name.startswith("cft-table-0")] == [
         "cft-table-2",
@@ -113,8 +108,13 @@ def test_a_row_agrees_when_it_rounds_to_what_is_printed() -> None:
 
 def test_only_derived_numbers_count_as_agreement() -> None:
     def mine() -> Reproduction:
-        rows = (Row("a", 1.0, 1.0), Row("b", 1.0, 1.0, kind="round trip"), Row("c", 2.0, 1.0, kind="virtual"), Row("d", 1.0))
-        return Reproduction((Table("t", rows),))
+        rows = (
+            Row("a", 1.0, 1.0),
+            Row("b", 1.0, 1.0, kind="round trip"),
+            Row("c", 2.0, 1.0, "", "z", "virtual"),
+            Row("d", 1.0),
+        )
+        return Reproduction((Table("t", rows),), experiments={"z": lambda: True})
 
     found = reproduction("cft-table-00", "t", "[Rodriguez2002]")(mine)()
     assert found.agreeing == (1, 1)
@@ -123,17 +123,28 @@ def test_only_derived_numbers_count_as_agreement() -> None:
         reproduction("cft-table-000", "t", "[Rodriguez2002]", kind="guessed")
 
 
-@pytest.mark.parametrize("name", CHEAP)
-def test_a_derived_number_that_differs_has_a_reason_which_an_experiment_confirms(name: str) -> None:
-    found = made(name)
-    for row in found.rows:
-        assert row.published is None or row.kind in KINDS
-        assert row.agrees is not False or row.reason, row
-    for row in found.of_kind("derived"):
-        assert row.agrees or row.reason in found.experiments, row
+@pytest.mark.filterwarnings("ignore::dynident.errors.DynidentWarning")  # machines at their limits, as the documents have them
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in DEAR])
+def test_a_number_that_differs_has_a_reason_which_an_experiment_confirms(name: str) -> None:
+    found = made(name)  # refused where a number differs without such a reason
+    assert all(row.published is None or row.kind in KINDS for row in found.rows)
     for reason, experiment in found.experiments.items():
         assert experiment(), reason
     assert set(found.experiments) <= {row.reason for row in found.rows} | set(found.notes)
+
+
+@pytest.mark.parametrize("name", [name for name, tried in DEAR.items() if tried is not None])
+def test_reasons_of_reproductions_that_take_long_hold(name: str) -> None:
+    tried = DEAR[name]
+    assert tried is not None and tried()
+
+
+def test_a_number_that_differs_without_a_tested_reason_is_refused() -> None:
+    def mine() -> Reproduction:
+        return Reproduction((Table("t", (Row("a", 2.0, 1.0, "", "other motions", "virtual"),)),))
+
+    with pytest.raises(di.DynidentError, match="'a' differs; give its reason as an experiment"):
+        reproduction("cft-table-0000", "t", "[Rodriguez2002]")(mine)()
 
 
 def test_written_and_read_back(tmp_path: Path) -> None:
@@ -183,10 +194,11 @@ def test_condition_number_of_the_published_excitation() -> None:
 
 
 def test_appendix_b_and_table_2_differ_only_where_they_are_misprinted() -> None:
-    wrong = {row.name for row in made("cft-appendix-b").rows if row.agrees is False}
-    assert wrong == {"M_2,2", "M_3,3", "M_4,4"}
+    rows = made("cft-appendix-b").tables[0].rows
+    assert {row.name for row in rows if row.reason} == {f"M_{i},{i}, as printed" for i in (2, 3, 4)}
     assert all(row.ours < 1e-12 for row in made("cft-appendix-b").tables[1].rows)
-    assert {row.name for row in made("cft-table-2").rows if not row.agrees} == {"y_T"}
+    off = {row.name: abs(row.ours) for row in made("cft-table-2").tables[0].rows if "minus" in row.name}
+    assert {name for name, x in off.items() if x > 1e-12} == {"y_T, (59) minus chain"}
 
 
 def test_gains_and_encoders() -> None:
@@ -198,9 +210,8 @@ def test_friction_and_inertias_come_back() -> None:
     for i, table in enumerate(made("cft-ekf").tables):
         errors = {row.name: row.ours for row in table.rows if row.published is None}
         assert errors["error of the curve, m(q) and g(q) known"] < (2.5 if i == 0 else 0.2)
-    for row in made("cft-table-4").tables[0].rows:
-        deviation = float(row.reason.rsplit(" ", 1)[1])
-        assert abs(row.difference) < 4.0 * deviation
+    for row, deviation in zip(made("cft-table-4").tables[0].rows, made("cft-table-4").tables[1].rows, strict=True):
+        assert abs(row.difference) < 4.0 * deviation.ours
 
 
 def test_operations_and_base_parameters_of_the_rrr_robot() -> None:
@@ -212,12 +223,14 @@ def test_operations_and_base_parameters_of_the_rrr_robot() -> None:
     assert errors[0] < 1e-12 and errors[1] > 0.1
 
 
-def test_friction_at_the_joints_comes_from_a_log_of_the_motors() -> None:
+def test_all_numbers_of_table_4_come_from_one_log_of_the_motors() -> None:
     """The motors of the nuts drive a loop; the laws are those of the joints of the arm, both tanh terms of each."""
-    found = [row for row in made("cft-log").rows if row.published is not None]
-    assert len(found) == 12
-    assert all(abs(row.difference) < 0.005 for row in found)
-    assert made("cft-log").rows[-1].ours < 1.0  # held-out error [%]
+    table, spread, curves = made("cft-log").tables
+    assert [row.published for row in table.rows] == pytest.approx(cft.THETA.tolist())
+    assert len(spread.rows) >= 24  # slopes of one or two joints are held
+    errors = {row.name: row.ours for row in curves.rows}
+    assert all(x < 0.5 for name, x in errors.items() if "curve" in name)  # % of the height
+    assert errors["held-out error, another motion [%]".removesuffix(" [%]")] < 1.0
 
 
 def test_a_lost_scheduler_is_one_note(capsys: pytest.CaptureFixture[str]) -> None:

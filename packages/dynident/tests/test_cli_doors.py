@@ -82,7 +82,7 @@ def test_a_base_with_legs_is_said_to_be_held(folder, capsys):
         ("name its folder with --search (search=[...])", "name its folder with --search"),
         ("say which with schema={'time': ...}", "say which with the key 'time' of a --schema file"),
         ("give units={'time': 'ms'} (or 'us')", "give --unit time=ms (or 'us')"),
-        ("a higher cutoff= (it lasts", "a higher --cutoff (it lasts"),
+        ("a higher cutoff= (duration", "a higher --cutoff (duration"),
         ("give decimation=1", "give --decimation 1 (then"),
         ("use projection='gls'", "use --projection gls"),
         ("degrees taken for radians (position=deg)?", "degrees taken for radians (--unit position=deg)?"),

@@ -180,13 +180,13 @@ def test_a_fit_to_positions_claims_no_efforts(robot, machine, runs):
     fit = OutputError(loop=ClosedLoop(machine, runs[0].reference), outputs=("position",), iterations=1).fit(rows).result_
     text = fit.summary()
     assert "0.00%" not in text
-    assert "scale of the gains" in text
+    assert "scale with the gains" in text
     alone, judged = judge(fit), judge(fit, [score := fit.score(runs[1].log)])
     assert not named(alone)["efforts"].ok
     assert "no efforts were fitted" in named(alone)["efforts"].sentence
     assert named(judged)["efforts"].ok  # a log with efforts shows the scale
     assert np.isnan(score.coverage)
-    assert "fit is one to positions" in score.summary()
+    assert "fit used positions only" in score.summary()
     exact = fit.altered(covariance=1e-12 * fit.covariance)
     assert "<0.01%" in exact.summary()
     assert "0.00%" not in exact.summary()

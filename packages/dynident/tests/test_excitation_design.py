@@ -185,8 +185,8 @@ def test_payload_goal(robot):
     assert found.values()["d"] > found.values(found.start)["d"]
     base = base_parameters(loaded, removable=[name])
     bare = sample(Trajectory(FAMILY, np.random.default_rng(0).normal(size=(3, FAMILY.size)) * 0.4), 100.0)
-    evidence = Regression.from_motion(loaded, bare, np.zeros_like(bare.q), base, absent=[name])
-    found = design(loaded, {"default": BOX}, "d", 3.0, FAMILY, evidence=evidence, goal=[name], starts=1, workers=1, samples=40)
+    recorded = Regression.from_motion(loaded, bare, np.zeros_like(bare.q), base, absent=[name])
+    found = design(loaded, {"default": BOX}, "d", 3.0, FAMILY, recorded=recorded, goal=[name], starts=1, workers=1, samples=40)
     assert len(found.problem.objective.criterion.goal) == 10 and len(found.exact.names) == base.rank
     assert np.isfinite(found.deviations()).all() and found.values()["d"] > found.values(found.start)["d"]
 

@@ -106,7 +106,7 @@ def test_gains_go_from_command_to_command(tmp_path, capsys, monkeypatch) -> None
     assert abs(data["mass"] - 4.0) < 3.0 * data["mass_std"]
     assert run(["payload", str(ARM3), *runs, "full.csv", "--gains", "gains.json", "--heaviest", "3", "--strict"]) == 3
     assert "above the 3 kg that are plausible (--heaviest)" in " ".join(capsys.readouterr().out.split())
-    with pytest.raises(DynidentError, match="--gain-std and --gains do not go together"):
+    with pytest.raises(DynidentError, match="--gain-std and --gains exclude each other"):
         run(["payload", str(ARM3), *runs, "full.csv", "--gains", "gains.json", "--gain-std", "0.1"])
     with pytest.raises(DynidentError, match="--gains is for runs without and with the load"):
         run(["payload", str(ARM3), "--fit", "fit.json", "--loaded", "full.csv", "--gains", "gains.json"])

@@ -565,6 +565,21 @@ def test_bands_hold_95_percent_of_another_run_in_the_same_regime():
     assert np.mean(held) == pytest.approx(0.95, abs=0.015)
 
 
+def test_bands_hold_another_friction_at_half_the_speed():
+    """Errors of a model are correlated, and friction of colder gears is larger: here 1.3 times that of the training."""
+    robot = arm(RRR)
+    fast, rng = smooth(robot.dof, 3000, 1), np.random.default_rng(3)
+    slow = di.Motion(2.0 * fast.t, fast.q, 0.5 * fast.v, 0.25 * fast.a)
+
+    def error(motion, size):  # of a friction that the model does not have
+        return size * np.tanh(motion.v / 0.3) * np.cos(3.0 * motion.q) + 0.05 * rng.normal(size=motion.v.shape)
+
+    fit = MAP().fit(Regression.from_motion(wrong(robot), fast, inverse_dynamics(robot, fast) + error(fast, 1.0))).result_
+    prediction, white = fit.predict(slow), fit.altered(inflation=np.ones(robot.dof)).predict(slow)
+    off = np.abs(inverse_dynamics(robot, slow) + error(slow, 1.3) - prediction.effort)
+    assert np.mean(off <= 2.0 * prediction.std) > 0.9 > np.mean(off <= 2.0 * white.std)
+
+
 def test_a_simulation_without_noise_contradicts_nothing_and_alarms_nobody() -> None:
     robot = di.examples.arm6().robot
     curve = di.trajectory.random_motion(np.zeros(6), np.full(6, 0.6), 3, 8.0)

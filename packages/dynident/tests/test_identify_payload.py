@@ -340,7 +340,7 @@ def test_impossible_loads_are_told_apart_from_unseen_ones() -> None:
     far = Payload(from_com(0.002, [5.0, 0.0, 0.0], np.eye(3)), sure, frame="flange", reach=1.2)
     assert "centre of mass is 5 +-" in far.findings[0]
     unseen = Payload(np.full(10, np.nan), np.full((10, 10), np.nan))
-    assert "not seen" in unseen.findings[0]
+    assert "not determined" in unseen.findings[0]
 
 
 # ---- drive gains ---------------------------------------------------------------------------------------------------------
@@ -512,7 +512,7 @@ def test_the_command_knows_all_three_ways(tmp_path, capsys, monkeypatch) -> None
     assert run(["payload", demo, *ways["wrist"], "--link", tool]) == 0
     shown = capsys.readouterr().out
     assert all(word in shown for word in ("set_target_payload(", "F_x_Cload", "$LOAD"))
-    with pytest.raises(DynidentError, match="say how"):
+    with pytest.raises(DynidentError, match="no input is given"):
         run(["payload", demo, "--loaded", "full.csv"])
     with pytest.raises(DynidentError, match="--com is '1,2'; give three numbers"):
         run(["gains", demo, *ways["both"][:4], "--mass", "3", "--com", "1,2"])

@@ -119,9 +119,7 @@ def test_missing_effort_kind_of_a_ur_log_says_what_its_driver_publishes() -> Non
     table = {"time": np.arange(10.0) / 100.0} | {
         f"{what}_{j}": np.arange(10.0) for j in names for what in ("position", "effort")
     }
-    with pytest.raises(
-        di.DynidentError, match=r"one of: .*\. For joint_states of a Universal Robots driver it is motor_current"
-    ):
+    with pytest.raises(di.DynidentError, match=r"one of: .*\. Universal Robots drivers log motor_current"):
         di.Log.read(table)
     with pytest.raises(di.DynidentError) as other:
         di.Log.read({name.replace("shoulder_pan", "waist"): values for name, values in table.items()})

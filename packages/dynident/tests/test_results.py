@@ -97,7 +97,7 @@ def test_a_file_says_what_it_holds(tmp_path: Path) -> None:
         assert found.joints == FOLDS.joints
         np.testing.assert_array_equal(found.relative, FOLDS.relative)
         np.testing.assert_array_equal(found.rmse, FOLDS.rmse)
-    with pytest.raises(di.DynidentError, match=r"holds dynident\.validate\.CrossValidation"):
+    with pytest.raises(di.DynidentError, match=r"contains dynident\.validate\.CrossValidation"):
         Study.load(path)
 
 

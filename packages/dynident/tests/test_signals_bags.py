@@ -270,7 +270,7 @@ def test_what_is_no_bag(tmp_path):
     for name, words in (
         ("empty", "nor a bag"),
         ("packed", "zstd -d"),
-        ("noise.mcap", "does not begin as an MCAP"),
+        ("noise.mcap", "does not start like an MCAP"),
         ("noise.db3", "noise.db3"),
         ("noise.bag", "noise.bag"),
         ("absent.mcap", "No such file"),

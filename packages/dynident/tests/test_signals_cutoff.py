@@ -91,5 +91,5 @@ def test_degenerate_input():
 
 
 def test_records_that_show_no_spectrum_are_refused():
-    with pytest.raises(LogError, match="4 samples are too few to see a spectrum"):
+    with pytest.raises(LogError, match="4 samples are too few for a spectrum"):
         choose_cutoff(100.0, [np.zeros((4, 2))])

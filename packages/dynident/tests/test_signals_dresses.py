@@ -206,7 +206,7 @@ def test_notes_say_what_was_understood(tmp_path):
         "degrees as suffix": "deg times 0.0174",
         "unit row": "row of units",
         "savetxt": "behind '#'",
-        "UR RTDE": "is what was commanded",
+        "UR RTDE": "is commanded",
         "stamps in ns": "in ns",
         "unmarked ns": "in ns",
         "ros2 topic echo": "ros2 topic echo",
@@ -421,7 +421,7 @@ def changed(old: str, new: str, count: int = 1) -> bytes:
         (PLAIN.replace(b",", b";").replace(b"0.004;", b"0,004;"), "decimal comma and others a decimal point"),
         (changed("q2", "pos1"), "both look like the position of '1'"),
         (csv(["t", *numbered("q{}"), *numbered("tau{}"), *numbered("effort{}")], T, Q, TAU, TAU), "several kinds of effort"),
-        (csv(["t", *numbered("q{}"), *numbered("tau{}")], T * 1e-6, Q, TAU), "too fast for a robot"),
+        (csv(["t", *numbered("q{}"), *numbered("tau{}")], T * 1e-6, Q, TAU), "too coarse for a robot"),
         (csv(["t", "q1", "tau1", "episode_index"], T, T, T, np.floor(T * 5)), "4 episodes"),
     ],
 )
@@ -459,7 +459,7 @@ def test_episodes(tmp_path):
         np.testing.assert_array_equal(log.position[:, 0], np.arange(100.0, 200.0))
     with pytest.raises(LogError, match="episode is 7; the file has 0, 1"):
         Log.read(tmp_path / "a.csv", "joint_torque", episode=7)
-    with pytest.raises(LogError, match=r"2 episodes \(column 'episode_index': 0, 1\); say which, episode= \(--episode\)"):
+    with pytest.raises(LogError, match=r"2 episodes \(column 'episode_index': 0, 1\); choose one with episode= \(--episode\)"):
         Log.read(tmp_path / "a.csv", "joint_torque")
     runs = Log.read_episodes(tmp_path / "a.csv", "joint_torque")
     assert [(log.name, log.position[0, 0], len(log)) for log in runs] == [("a 0", 0.0, 100), ("a 1", 100.0, 100)]

@@ -145,6 +145,6 @@ def test_a_joint_beyond_its_limits_is_told() -> None:
     joints = tuple(replace(joint, limits=replace(joint.limits, lower=-0.5, upper=0.5)) for joint in robot.joints)
     machine = standard_machine(replace(robot, joints=joints).with_terms(()))
     swing = di.Motion([0.0, 1.0, 2.0], [[0.0] * 3, [0.8, 0.0, 0.0], [0.0] * 3], np.zeros((3, 3)), np.zeros((3, 3)))
-    with pytest.warns(SimulationWarning, match=r"joint 'joint_1' was outside its limits -0.5 to 0.5 \d+"):
+    with pytest.warns(SimulationWarning, match=r"joint 'joint_1' was outside its limits -0.5 to 0.5 for \d+"):
         far = machine.simulate(swing)
     assert len(far.notes) == 1

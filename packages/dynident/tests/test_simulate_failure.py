@@ -78,7 +78,7 @@ def test_a_model_is_blamed_where_its_mass_matrix_fails() -> None:
     with pytest.raises(SimulationError, match=r"mass matrix is not positive definite at t = 0\.[12]\d* s \(of joint 'q\d'"):
         machine.simulate(motion)
     machine, motion = impossible(limit - 0.1)
-    with pytest.raises(SimulationError, match=r"not positive definite at t = 0 s .* so accelerations have no meaning"):
+    with pytest.raises(SimulationError, match=r"not positive definite at t = 0 s .* so accelerations are undefined"):
         machine.simulate(motion)
 
 

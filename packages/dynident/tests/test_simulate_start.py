@@ -8,7 +8,6 @@ from small_robots import arm3, five_bar
 
 import dynident as di
 from dynident.errors import SimulationError
-from dynident.mechanics import close_motion
 from dynident.simulate.reference import start_state
 
 
@@ -35,23 +34,6 @@ def test_joint_starts_take_vectors_and_names() -> None:
     x, nu = start_state(arm(), {"q": {name: 0.7}}, FIRST)
     assert x.tolist() == [0.3, 0.7, -0.9]
     assert not nu.any()
-
-
-def test_all_tree_coordinates_may_be_given_if_they_close() -> None:
-    robot = five_bar("platform")
-    x0, nu0 = np.array([0.05, 0.95]), np.array([0.2, -0.1])
-    closed = close_motion(robot, di.Motion([0.0], x0, nu0, np.zeros(2)))
-    x, nu = start_state(robot, {"q": closed.q[0], "velocity": closed.v[0]}, (x0, nu0))
-    assert np.allclose(x, x0)
-    assert np.allclose(nu, nu0)
-    wrong = closed.q[0].copy()
-    wrong[2] += 0.2
-    with pytest.raises(SimulationError, match="the loops close with it at"):
-        start_state(robot, {"q": wrong}, (x0, nu0))
-    fast = closed.v[0].copy()
-    fast[3] += 1.0
-    with pytest.raises(SimulationError, match="the loops allow only"):
-        start_state(robot, {"q": closed.q[0], "velocity": fast}, (x0, nu0))
 
 
 def test_impossible_starts_are_refused_in_one_sentence(subtests: pytest.Subtests) -> None:

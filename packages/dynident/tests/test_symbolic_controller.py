@@ -177,7 +177,37 @@ def test_friction_can_be_smooth_or_left_out(tmp_path: Path) -> None:
     assert "friction(" not in ControllerCode(robot, friction=None).c_files["arm3.h"]
 
 
+def ball_wrist() -> di.Mechanism:
+    """Waist, shoulder and elbow with a spherical wrist."""
+    bodies = [di.Body("base"), *(small_robots.rod(name, 1.0, 0.4) for name in ("column", "upper", "fore", "hand"))]
+    joints = [
+        di.Joint("waist", "revolute", "base", "column", axis=(0, 0, 1)),
+        di.Joint("shoulder", "revolute", "column", "upper", axis=(0, 1, 0)),
+        di.Joint("elbow", "revolute", "upper", "fore", small_robots.at(0.4), axis=(0, 1, 0)),
+        di.Joint("wrist", "spherical", "fore", "hand", small_robots.at(0.4)),
+    ]
+    return di.Mechanism("ball wrist", bodies, joints)
+
+
+def ball_rod() -> di.Mechanism:
+    """Crank and rocker with skew axes; the coupler hangs on a ball of the tree, and a universal joint closes the loop."""
+    names, lengths = ("crank", "coupler", "rocker"), (0.3, 1.0, 0.6)
+    bodies = [di.Body("base"), *(small_robots.rod(name, 1.0, length) for name, length in zip(names, lengths, strict=True))]
+    joints = [
+        di.Joint("drive", "revolute", "base", "crank", axis=(0, 0, 1)),
+        di.Joint("ball", "spherical", "crank", "coupler", small_robots.at(0.3)),
+        di.Joint("swing", "revolute", "base", "rocker", small_robots.at(0.9), axis=(0, 1, 0)),
+    ]
+    cut = di.Loop(
+        "cross", "universal", "coupler", "rocker", small_robots.at(1.0), small_robots.at(0.6), axis=(0, 0, 1), axis2=(0, 1, 0)
+    )
+    motor = di.Actuator("drive", {"drive": 1.0})
+    home = {"drive": 1.2, "ball.ry": -0.6, "ball.rz": -1.4, "swing": -1.3}
+    return di.Mechanism("ball rod", bodies, joints, loops=[cut], actuators=[motor], home=home, independent=["drive"])
+
+
 KINEMATICS = [(small_robots.arm6, "link6"), (small_robots.five_bar, "platform"), (small_robots.platform, "platform")]
+KINEMATICS += [(ball_wrist, "hand"), (ball_rod, "rocker")]
 
 
 @needs_gcc
@@ -212,6 +242,11 @@ def test_inverse_kinematics_reaches_targets_and_leaves_unreachable_ones(make: An
     exec(built.code.numpy, space)
     found = space["inverse_kinematics"](targets[0], start=starts[0])
     np.testing.assert_allclose(found[0] if robot.loops else found, motion.q[0], rtol=1e-9, atol=1e-9)
+    pytest.importorskip("casadi")
+    exec(built.code.casadi, space := {})
+    q, *_, left = space["inverse_kinematics"](targets[0], start=starts[0].tolist())
+    np.testing.assert_allclose(np.array(q).ravel(), motion.q[0], rtol=1e-9, atol=1e-9)
+    assert float(left) < 1e-8
 
 
 def test_links_that_do_not_show_the_coordinates_are_refused() -> None:

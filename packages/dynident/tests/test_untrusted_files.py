@@ -201,7 +201,7 @@ def test_hdf5_never_leaves_its_file(tmp_path, make, ending):
     with h5py.File(path, "w") as file:
         file["t"], file["tau_1"] = np.arange(10.0), np.arange(10.0)
         make(file, h5py, tmp_path)
-    with pytest.raises(LogError, match="data in another file or dataset, which is never read; copy"):
+    with pytest.raises(LogError, match="data in another file or dataset, which is not read; copy"):
         Log.read(path, effort="joint_torque")
 
 

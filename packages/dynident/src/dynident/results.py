@@ -98,7 +98,7 @@ FORMER = {
     "simulate.Sizing simulate.StepMetrics simulate.Sweep simulate.TorqueSplit",
     "dynident_lab.testbench": "testbench",
     "dynident_lab.thermal": "friction.AdvancedSecondOrder friction.FirstOrder friction.SecondOrder friction.Thermal "
-    "friction.WarmFriction friction.Warming",
+    "friction.WarmFriction friction.Warming simulate.Heating",
     "dynident_papers.flexures": "mechanics.FlexureRequirements",
     "dynident_papers.friction": "friction.Dahl friction.GeneralisedMaxwellSlip",
     "dynident_papers.identify": "identify.Individual identify.JointReduction identify.Reduction identify.Statistics",

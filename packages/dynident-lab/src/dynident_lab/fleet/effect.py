@@ -1,6 +1,6 @@
 """Robots of one type as a random effect: mean, effect of temperature and load, and spread, from normal equations.
 
-    beta_r = mu + B x_r + u_r,  u_r ~ N(0, T),        evidence of robot r:  H_r beta_r = h_r + noise of covariance H_r
+    beta_r = mu + B x_r + u_r,  u_r ~ N(0, T),        regression of robot r:  H_r beta_r = h_r + noise of covariance H_r
 
 x_r are temperature and load where they are known. mu, B and T maximise the likelihood by expectation and maximisation, in
 the form of normal equations, so that a robot that shows some parameters only badly, or not at all, needs no special case.

@@ -161,7 +161,7 @@ class FleetResult(Result):
         assert isinstance(found, Fit)
         return found
 
-    def evidence(self, robot: Mechanism, serial: str | None = None, period: str = "") -> Regression:
+    def regression(self, robot: Mechanism, serial: str | None = None, period: str = "") -> Regression:
         """Return the merged regression data of a robot, of a type or of a period, from the stored factors."""
         if not self.folder:
             raise DynidentError("the factors are in files; give a folder to fleet.identify (output=)")

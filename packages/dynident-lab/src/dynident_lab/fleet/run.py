@@ -2,7 +2,7 @@
 
     logs --map--> factors (stored by content) --tree of merges--> one factor per robot --fit--> estimates --> answers
 
-Only names go to the workers, only factors and estimates come back; one process, this one, writes. Evidence is merged in the
+Only names go to the workers, only factors and estimates come back; only this process writes. Regression data are merged in the
 order of (robot, serial, date, path), so that the result does not depend on who computed what, or when.
 """
 
@@ -26,8 +26,8 @@ from dynident.signals import prepare
 from dynident_lab.fleet.alarms import check_rate
 from dynident_lab.fleet.catalog import LogEntry, entries_of
 from dynident_lab.fleet.engine import check_workers, connect, engine_failure, versions
-from dynident_lab.fleet.evidence import choose_bands, collect_evidence, count_once
 from dynident_lab.fleet.population import questions
+from dynident_lab.fleet.regressions import choose_bands, collect_regressions, count_once
 from dynident_lab.fleet.results import FleetResult, FleetType, RobotEstimate, file_name
 from dynident_lab.fleet.robots import fit_robots
 from dynident_lab.fleet.session import PERIODS, Progress, Session
@@ -129,7 +129,7 @@ def _everything(session: Session, entries: Sequence[LogEntry], false_alarms: flo
             session.refuse(entry, str(error))
     present = [entry for entry in entries if entry.log in signatures]
     bands = choose_bands(session, present)
-    collect_evidence(session, present, signatures)
+    collect_regressions(session, present, signatures)
     count_once(session, present)
     robots, failed = fit_robots(session, present)
     types = [name for name in session.jobs if any(entry.robot == name for entry in entries)]

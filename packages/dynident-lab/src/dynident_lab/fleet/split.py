@@ -80,7 +80,7 @@ def beginning(path: str, reading: Mapping[str, Any]) -> Log:
         return reader.log(0, min(BLOCK, reader.samples))  # type: ignore[no-any-return]
 
 
-def piece_evidence(
+def piece_regression(
     path: str,
     layout: Layout,
     number: int,
@@ -112,9 +112,9 @@ def piece_evidence(
     return one_source(replace(whole, groups=tuple(group.fewer(kept) for group in whole.groups)))
 
 
-def one_source(evidence: Regression) -> Regression:
+def one_source(regression: Regression) -> Regression:
     """Return regression data whose pieces of the same log are one source; notes of the first piece stand for all."""
-    return replace(evidence.joined(), notes=evidence.notes[:12])
+    return replace(regression.joined(), notes=regression.notes[:12])
 
 
 # ---- readers -------------------------------------------------------------------------------------------------------------

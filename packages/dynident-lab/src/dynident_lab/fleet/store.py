@@ -1,6 +1,6 @@
 """What was computed once: factors of every log by their content, in a folder that one process writes and everyone can read.
 
-``out/index.jsonl`` has one line per log: path, signature, sha256, key, rows, or why it cannot be used. The evidence of a log,
+``out/index.jsonl`` has one line per log: path, signature, sha256, key, rows, or why it cannot be used. The regression of a log,
 or of a piece of a long one, is ``out/factors/ab/abcd....npz``, named by the hash of all it depends on. ``out/types.json`` has
 what is chosen once for every type, its band and the models that tell a log of another robot: tomorrow's logs are put into
 yesterday's band.

@@ -28,7 +28,7 @@ from dynident.signals import Log
 from dynident.validate import Check, Verdict, judge
 from dynident_lab.fleet.engine import keep_freed_memory, refuse_other, worker_memory
 from dynident_lab.fleet.results import RobotEstimate, RobotPeriod
-from dynident_lab.fleet.split import Layout, beginning, layout_of, one_source, piece_evidence
+from dynident_lab.fleet.split import Layout, beginning, layout_of, one_source, piece_regression
 from dynident_lab.fleet.storage import local_copy, size_of
 
 STRETCHES = 4  # of a log whose regression data are kept separately: three logs of a robot have twelve
@@ -103,7 +103,7 @@ def choose_band(job: Job, paths: Sequence[str], long: bool = False) -> dict[str,
     return {"cutoff": max(float(s["cutoff"]) for s in sources), "band": max(float(s["bandwidth"]) for s in sources)}
 
 
-def log_evidence(job: Job, path: str) -> dict[str, Any]:
+def log_regression(job: Job, path: str) -> dict[str, Any]:
     """Return the factors of one log as bytes, with its hash and counts."""
     started, base = time.perf_counter(), job.base()
     _check_memory(path)
@@ -111,10 +111,10 @@ def log_evidence(job: Job, path: str) -> dict[str, Any]:
         warnings.simplefilter("ignore", DynidentWarning)  # they are in the notes
         log = read(path, job.reading)
         options = options_at(job.options, log.rate)
-        evidence = compressed_log(match(job.robot, log), log, base, "gls", (), options, STRETCHES)
-        content = evidence.to_bytes()
+        regression = compressed_log(match(job.robot, log), log, base, "gls", (), options, STRETCHES)
+        content = regression.to_bytes()
     content_sum = hashlib.sha256(log.checksum().encode()).hexdigest()
-    return _receipt(evidence, content, content_sum, len(log), started)
+    return _receipt(regression, content, content_sum, len(log), started)
 
 
 def _check_memory(path: str) -> None:
@@ -134,25 +134,25 @@ def log_layout(job: Job, path: str) -> Layout:
         return layout_of(path, job.robot, job.reading, job.options, job.piece)
 
 
-def part_evidence(job: Job, path: str, layout: Layout, number: int) -> dict[str, Any]:
+def part_regression(job: Job, path: str, layout: Layout, number: int) -> dict[str, Any]:
     """Return the factors of one piece of a long log as bytes."""
     started, base = time.perf_counter(), job.base()
     with one_core(), warnings.catch_warnings():
         warnings.simplefilter("ignore", DynidentWarning)
-        evidence = piece_evidence(path, layout, number, job.robot, base, job.reading, job.options)
-        content = evidence.to_bytes()
+        regression = piece_regression(path, layout, number, job.robot, base, job.reading, job.options)
+        content = regression.to_bytes()
     first, last = layout.tasks[number]
-    return _receipt(evidence, content, layout.content, (last - first) * layout.factor, started)
+    return _receipt(regression, content, layout.content, (last - first) * layout.factor, started)
 
 
-def _receipt(evidence: Regression, content: bytes, content_sum: str, samples: int, started: float) -> dict[str, Any]:
+def _receipt(regression: Regression, content: bytes, content_sum: str, samples: int, started: float) -> dict[str, Any]:
     return {
         "factors": content,
         "sha256": content_sum,
-        "rows": evidence.rows,
+        "rows": regression.rows,
         "samples": samples,
         "seconds": time.perf_counter() - started,
-        "notes": [note.sentence for note in evidence.notes],
+        "notes": [note.sentence for note in regression.notes],
     }
 
 
@@ -190,12 +190,12 @@ def robot_estimate(
     base = job.base()
     with one_core(), warnings.catch_warnings():
         warnings.simplefilter("ignore", DynidentWarning)
-        evidence = [Regression.from_bytes(part, job.robot, base) for part in factors]
+        regression = [Regression.from_bytes(part, job.robot, base) for part in factors]
         kept, refused = [], list[tuple[str, str]]()
-        errors = [foreign(own, references) for own in evidence]
+        errors = [foreign(own, references) for own in regression]
         alike = sum(error <= OFTEN * usual for error in errors) >= SIBLINGS
         most = max(ODD if alike else REFUTED, OFTEN * usual) if math.isfinite(usual) else math.inf
-        for about, own, error in zip(logs, evidence, errors, strict=True):
+        for about, own, error in zip(logs, regression, errors, strict=True):
             if error > most:
                 refused.append((about["path"], _not_of_it(serial, error, usual)))
             else:
@@ -234,10 +234,10 @@ def robot_estimate(
     return estimate, text, refused
 
 
-def foreign(evidence: Regression, references: Sequence[Array]) -> float:
+def foreign(regression: Regression, references: Sequence[Array]) -> float:
     """Return the middle relative error of a log under the models of other logs of its type."""
-    size = sum(group.effort_square for group in evidence.groups)
-    errors = [math.sqrt(sum(group.residual(beta) for group in evidence.groups) / size) for beta in references if size > 0.0]
+    size = sum(group.effort_square for group in regression.groups)
+    errors = [math.sqrt(sum(group.residual(beta) for group in regression.groups) / size) for beta in references if size > 0.0]
     return float(np.median(errors)) if errors else 0.0
 
 
@@ -253,11 +253,11 @@ def _not_of_it(serial: str, error: float, usual: float) -> str:
     )
 
 
-def normal_equations(evidence: Regression, weights: Array) -> tuple[Array, Array]:
+def normal_equations(regression: Regression, weights: Array) -> tuple[Array, Array]:
     """Return sum_g w_g W_g^T W_g (b, b) and sum_g w_g W_g^T tau_g (b,)."""
-    b = evidence.base.rank
+    b = regression.base.rank
     information, score = np.zeros((b, b)), np.zeros(b)
-    for group, weight in zip(evidence.groups, weights, strict=True):
+    for group, weight in zip(regression.groups, weights, strict=True):
         W, y = group.R[:, :-1], group.R[:, -1]
         information[np.ix_(group.columns, group.columns)] += weight * W.T @ W
         score[group.columns] += weight * W.T @ y

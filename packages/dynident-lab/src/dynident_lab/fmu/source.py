@@ -33,9 +33,9 @@ from dynident.simulate.machine import Machine
 from dynident.simulate.reference import Columns, columns_of
 from dynident.simulate.run import THERMAL_CYCLE, rhythm, thinning
 from dynident.simulate.step import Step, follow_branch
-from dynident.simulate.thermal import Heat
 from dynident.simulate.tick import Tick
 from dynident_lab.thermal import ThermalModel
+from dynident_lab.thermal.heat import Heat
 
 ORDER = 2  # states of a thermal model, at most
 ARRAYS = ("a", "s", "p", "w", "m", "table", "noise", "push", "record")

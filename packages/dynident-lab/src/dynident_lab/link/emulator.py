@@ -31,6 +31,7 @@ from dynident_lab.link.plant import (
     Plant,
     PlantProcess,
     facts_of,
+    finite,
     joint_limits,
     prefer_thread,
     settling_periods,
@@ -134,7 +135,7 @@ class Emulator:
         facts = facts_of(self.plant, self.home)
         with self.lock:
             now = {"buffer": self.setpoints.capacity, "client": self.client, "setpoint": self.setpoints.q.tolist()}
-            largest = [float(x) if math.isfinite(x) else None for x in self.limits.acceleration]
+            largest = [finite(x) for x in self.limits.acceleration]
             return {**facts, **now, "speed": self.speed, "acceleration": largest}
 
     @property

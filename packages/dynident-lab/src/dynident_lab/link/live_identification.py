@@ -195,9 +195,9 @@ def identify_live(
     loaded = payload is not None
     robot = mechanism.with_payload(payload, body=body, name=PAYLOAD, separate=True) if payload is not None else mechanism
     base = base_parameters(robot, removable=(PAYLOAD,) if loaded else ())
-    evidence = _unloaded_data(robot, base, unloaded)
+    data = _unloaded_data(robot, base, unloaded)
     options = {"family": Fourier(1.0 / duration, HARMONICS), "goal": (PAYLOAD,) if loaded else (), **search}
-    noise = None if evidence is None else MAP().fit(evidence).result_.sigma
+    noise = None if data is None else MAP().fit(data).result_.sigma
     updates: list[LiveUpdate] = []
     piece: Design | None = None
     check: Motion | None = None
@@ -205,7 +205,7 @@ def identify_live(
     while True:
         number = len(updates) + 1
         if piece is None or adapt:
-            known: dict[str, Any] = {"base": base} if evidence is None else {"evidence": evidence, "noise": noise}
+            known: dict[str, Any] = {"base": base} if data is None else {"recorded": data, "noise": noise}
             if piece is not None:  # change the piece before, so that the robot stays near the pose in which it waits
                 known |= {"start": piece.optimum.x, "starts": 1}
             piece = design(robot, limits, **{**options, **known})
@@ -215,9 +215,9 @@ def identify_live(
         home = plan.home
         log = run(number, plan)
         time += _moved(log)
-        new = _data(robot, base, log.stages()[STAGE][0], evidence)
-        evidence = new if evidence is None else evidence + new
-        fit = MAP().fit(evidence).result_
+        new = _data(robot, base, log.stages()[STAGE][0], data)
+        data = new if data is None else data + new
+        fit = MAP().fit(data).result_
         noise = fit.sigma
         load = payload_of(fit, heaviest=payload) if loaded else None
         updates.append(LiveUpdate(number, time, fit, _band(fit, check), load))
@@ -244,11 +244,11 @@ def _data(robot: Mechanism, base: BaseParameters, log: Log, before: Regression |
 
 def _unloaded_data(robot: Mechanism, base: BaseParameters, logs: Sequence[Log]) -> Regression | None:
     """Return the regression data of recordings without the payload; None where there are none."""
-    evidence: Regression | None = None
+    data: Regression | None = None
     for log in logs:
-        new = _data(robot, base, log, evidence, absent=(PAYLOAD,))
-        evidence = new if evidence is None else evidence + new
-    return evidence
+        new = _data(robot, base, log, data, absent=(PAYLOAD,))
+        data = new if data is None else data + new
+    return data
 
 
 def _moved(log: CampaignLog) -> float:

@@ -293,11 +293,6 @@ class LynxServer(Server[LynxTask]):
         del port
         return LynxTask(self.emulator, self._key, lambda: self._claim(client))
 
-    def _claim(self, client: Client[LynxTask]) -> bool:
-        if self._owner is None:
-            self._own(client)
-        return self._owner is client
-
     def _greet(self, client: Client[LynxTask]) -> None:
         if self._owner is None:
             self._send(client, [client.task.hello()])

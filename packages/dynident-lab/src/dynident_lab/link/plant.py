@@ -211,9 +211,9 @@ def facts_of(plant: Plant, home: Array) -> dict[str, Any]:
         "title": robot.name or robot.mechanism.name,
         "coordinates": list(robot.mechanism.coordinate_names),
         "channels": list(plant.channels),
-        "lower": [_number(x) for x in lower],
-        "upper": [_number(x) for x in upper],
-        "velocity": [_number(x) for x in velocity_limits(robot)],
+        "lower": [finite(x) for x in lower],
+        "upper": [finite(x) for x in upper],
+        "velocity": [finite(x) for x in velocity_limits(robot)],
         "effort_kind": robot.sensors.effort,
         "position_side": robot.sensors.side,
         "gain": [drive.motor.torque_constant for drive in robot.drives] if currents else None,
@@ -227,7 +227,8 @@ def facts_of(plant: Plant, home: Array) -> dict[str, Any]:
     return facts
 
 
-def _number(x: float) -> float | None:
+def finite(x: float) -> float | None:
+    """Return a number as it is sent: None for an infinite one."""
     return float(x) if math.isfinite(x) else None
 
 

@@ -13,13 +13,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dynident.arrays import Array
 from dynident.checks import numbers, per_actuator
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters
-from dynident.identify.regression.factor import RowGroup, Solution, solve, triangle
+from dynident.identify.regression.factor import RowGroup, solve, triangle
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import Rows
 from dynident.mechanics.functions import Motion
@@ -83,27 +82,12 @@ class RLS:
         since = 0.0 if math.isnan(self.last_) else (motion.t[-1] - self.last_) / self.memory
         rows = np.concatenate([W, np.where(known, y, 0.0)[:, None]], axis=1).transpose(2, 0, 1) * fade[:, :, None]
         flat = rows.reshape(-1, W.shape[1] + 1)
-        self.R_, self.twice_ = _folded(self.R_, self.twice_, flat, np.repeat(np.exp(-0.5 * ages), self.sigma_.size), since)
+        faded = flat[:, :-1] * np.repeat(np.exp(-0.5 * ages), self.sigma_.size)[:, None]  # once more
+        self.R_ = triangle(np.vstack([math.exp(-0.5 * since) * self.R_, flat]))
+        self.twice_ = triangle(np.vstack([math.exp(-since) * self.twice_, faded]))
         self.last_ = float(motion.t[-1])
-        solution = _solved(self.base_, self.R_, np.ones(self.base_.rank, dtype=bool), self.tolerance)
-        self.coef_, self.covariance_, self.condition_ = solution.beta, _covariance(solution, self.twice_), solution.condition
+        group = RowGroup("all", np.arange(self.base_.rank), self.R_, self.R_.shape[0])
+        solution = solve(Regression(self.base_, (group,)), np.ones(1), np.ones(self.base_.rank, dtype=bool), self.tolerance)
+        spread = solution.covariance() @ self.twice_.T
+        self.coef_, self.covariance_, self.condition_ = solution.beta, spread @ spread.T, solution.condition
         return self
-
-
-def _folded(R: Array, twice: Array, rows: Array, fade: Array, since: float) -> tuple[Array, Array]:
-    """Return both triangles, `since` times the memory older, with rows that have faded, and rows that have faded twice."""
-    older = triangle(np.vstack([math.exp(-0.5 * since) * R, rows]))
-    return older, triangle(np.vstack([math.exp(-since) * twice, rows[:, :-1] * fade[:, None]]))
-
-
-def _solved(base: BaseParameters, R: Array, active: NDArray[np.bool_], tolerance: float) -> Solution:
-    """Return the estimate that a triangle of all rows stands for."""
-    group = RowGroup("all", np.arange(base.rank), R, R.shape[0])
-    return solve(Regression(base, (group,)), np.ones(1), active, tolerance)
-
-
-def _covariance(solution: Solution, twice: Array) -> Array:
-    """Return P (sum lambda^2(k-i) w^T w) P of the solved parameters."""
-    P = solution.covariance()
-    spread = P @ twice.T
-    return np.asarray(spread @ spread.T)

@@ -26,7 +26,8 @@ from dynident_lab.link import rtde_messages as x
 from dynident_lab.link.controller import Samples
 from dynident_lab.link.emulator import Emulator
 from dynident_lab.link.setpoints import Point
-from dynident_lab.link.sockets import Client, Cutter, Server, allowed_peers, open_sockets
+from dynident_lab.link.simple_messages import Framer
+from dynident_lab.link.sockets import Client, Server, allowed_peers, open_sockets
 
 AHEAD = 3  # chunks of setpoints that are wanted
 SOFTWARE = {500: (5, 23, 0, 0), 125: (3, 15, 8, 0)}  # versions of controllers by rate
@@ -45,14 +46,6 @@ class RtdeTask:
     outputs: x.Recipe | None = None
     inputs: x.Recipe | None = None
     text: bytes = b""
-
-
-class _Bytes:
-    """The stream of a program: text as it comes."""
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Return the bytes themselves."""
-        return [data]
 
 
 class RtdeProgram:
@@ -204,8 +197,8 @@ class RtdeServer(Server[RtdeTask]):
         super().__init__(emulator, ports, peers=allowed, clock=clock)
 
     # ------------------------------------------------------------------ connections
-    def _framer(self, port: socket.socket) -> Cutter:
-        return _Bytes() if port is self._scripts else x.framer()
+    def _framer(self, port: socket.socket) -> Framer | None:
+        return None if port is self._scripts else x.framer()
 
     def _task(self, port: socket.socket, client: Client[RtdeTask]) -> RtdeTask:
         del port, client

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.errors import LinkError
 from dynident.mechanics import Motion
+from dynident.trajectory.curves import hermite
 
 START_TOLERANCE = 2e-3  # how far the first point may be from where the robot is asked to be [rad, m]
 SLACK = 1e-4  # relative, of limits: points arrive as float32
@@ -299,35 +300,24 @@ def sampled(motion: Motion, first: int, last: int, tick: float) -> Motion:
 
 
 def through(t: Array, q: Array, v: Array, a: Array, at: Array) -> tuple[Array, Array, Array]:
-    """Return q, v, a of the curve through points at increasing times that they cover."""
+    """Return q, v, a of the Hermite quintics through points at increasing times that they cover; cubics where a is NaN."""
     left = _left(t, at)
-    c = _quintics(t, q, v, a)[:, left]
-    u = (at - t[left])[:, None]
-    return (
-        c[0] + u * (c[1] + u * (c[2] + u * (c[3] + u * (c[4] + u * c[5])))),
-        c[1] + u * (2 * c[2] + u * (3 * c[3] + u * (4 * c[4] + u * (5 * c[5])))),
-        2 * c[2] + u * (6 * c[3] + u * (12 * c[4] + u * (20 * c[5]))),
+    h = np.diff(t)[left, None]
+    way, v0, v1 = (q[left + 1] - q[left]), h * v[left], h * v[left + 1]
+    a0, a1 = h * h * a[left], h * h * a[left + 1]
+    cubic = np.isnan(a0) | np.isnan(a1)
+    a0 = np.where(cubic, 6.0 * way - 4.0 * v0 - 2.0 * v1, a0)
+    a1 = np.where(cubic, 2.0 * v0 + 4.0 * v1 - 6.0 * way, a1)
+    u = (at - t[left]) / h[:, 0]
+    value, rate, second = (
+        sum(w[:, None] * x for w, x in zip(hermite(u, order).T[1:], (v0, a0, way, v1, a1), strict=True)) for order in range(3)
     )
+    return q[left] + value, rate / h, second / h**2
 
 
 def _left(t: Array, at: Array) -> NDArray[np.int64]:
     """Return the number of the point before each time, the last but one at most."""
     return np.clip(np.searchsorted(t, at + NEAR, side="right") - 1, 0, t.size - 2)
-
-
-def _quintics(t: Array, q: Array, v: Array, a: Array) -> Array:
-    """Return the coefficients (6, spans, n) of the Hermite quintics through points; without accelerations they are cubics."""
-    h = np.diff(t)[:, None]
-    d, v0, v1, a0, a1 = np.diff(q, axis=0), v[:-1], v[1:], a[:-1], a[1:]
-    cubic = np.isnan(a0) | np.isnan(a1)
-    a0 = np.where(cubic, (6 * d / h - 4 * v0 - 2 * v1) / h, a0)
-    a1 = np.where(cubic, (2 * v0 + 4 * v1 - 6 * d / h) / h, a1)
-    h2 = h * h
-    h3 = h2 * h
-    c3 = (20 * d - (8 * v1 + 12 * v0) * h - (3 * a0 - a1) * h2) / (2 * h3)
-    c4 = (-30 * d + (14 * v1 + 16 * v0) * h + (3 * a0 - 2 * a1) * h2) / (2 * h3 * h)
-    c5 = (12 * d - 6 * (v1 + v0) * h + (a1 - a0) * h2) / (2 * h3 * h2)
-    return np.array([q[:-1], v0, a0 / 2, c3, c4, c5])
 
 
 def _rates(count: int) -> Array:

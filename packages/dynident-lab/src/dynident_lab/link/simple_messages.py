@@ -3,7 +3,8 @@
     LENGTH | MSG_TYPE COMM_TYPE REPLY_CODE | data          LENGTH = bytes after itself, everything is 4 bytes
 
 Ten joint slots always; unused ones are zero [Pagani2022, Appendix A]. Types from 9000 on are ours
-(`docs/reference/protocols.md`): the standard has no message for torques, temperatures, names and limits. Their numbers are 8 bytes wide: nothing is rounded.
+(`docs/reference/protocols.md`): the standard has no message for torques, temperatures, names and limits. Their numbers are
+8 bytes wide: nothing is rounded.
 
 A motion is the messages of its points: 0, 1, 2, ... of a streamer, -1, 1, 2, ..., -3 of a downloader.
 """

@@ -379,13 +379,10 @@ class SimpleServer(Server[Task]):
 
     def _claim(self, client: Client[Task]) -> bool:
         """Give the robot to a client unless another one has it; over UDP, unless that one has spoken just now."""
-        owner = self._owner
-        if owner is not None:
-            if self.transport == "tcp" or self.emulator.setpoints.moving or self.clock() - owner.heard <= TAKEOVER:
-                return False
-            owner.task.owner = False
-        self._own(client)
-        return True
+        owner, free = self._owner, self.transport == "udp" and not self.emulator.setpoints.moving
+        if owner is not None and free and self.clock() - owner.heard > TAKEOVER:
+            owner.task.owner, self._owner = False, None
+        return super()._claim(client)
 
     # ------------------------------------------------------------------ UDP
     def _datagrams(self, port: socket.socket) -> None:

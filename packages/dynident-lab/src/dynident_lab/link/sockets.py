@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from dynident.errors import LinkError
 from dynident_lab.link.controller import UnreachableError
@@ -203,20 +203,13 @@ class Connection:
         return bool(self._waiting)
 
 
-class Cutter(Protocol):
-    """Cuts a byte stream into messages."""
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Return the messages that are complete now; `LinkError` when the stream cannot be one of messages."""
-
-
 @dataclass(eq=False)
 class Client(Generic[TaskT]):
     """One client of one port."""
 
     port: socket.socket
     key: tuple[int, Address]  # handle of its socket, which is that of the port for UDP, and its address
-    framer: Cutter
+    framer: Framer | None  # None where a stream has no messages
     heard: float  # when its last message came [s, host]
     wire: Connection | None = None  # None for UDP
     spoke: bool = False  # it has sent a whole message
@@ -330,7 +323,7 @@ class Server(ABC, Generic[TaskT]):
     def _handle(self, client: Client[TaskT], frame: bytes) -> None:
         """Answer one frame of a client, as its framer returns it."""
 
-    def _framer(self, port: socket.socket) -> Cutter:
+    def _framer(self, port: socket.socket) -> Framer | None:
         """Return what cuts the stream of a new client of a port."""
         del port
         return Framer(self.order)
@@ -389,7 +382,7 @@ class Server(ABC, Generic[TaskT]):
             self._drop(client)
             return
         try:
-            frames = client.framer.feed(data)
+            frames = [data] if client.framer is None else client.framer.feed(data)
         except LinkError as error:  # nothing after it can be read
             self.ignore("stream that is not a sequence of messages", client.name, str(error))
             self._drop(client)
@@ -414,6 +407,12 @@ class Server(ABC, Generic[TaskT]):
             return
         if wire.behind != behind:
             self._selector.modify(wire.sock, selectors.EVENT_READ | (selectors.EVENT_WRITE if wire.behind else 0), client)
+
+    def _claim(self, client: Client[TaskT]) -> bool:
+        """Give the robot to a client unless another one has it."""
+        if self._owner is None:
+            self._own(client)
+        return self._owner is client
 
     def _own(self, client: Client[TaskT]) -> None:
         """Give the robot to a client; it has no watchdog until it asks for one."""

@@ -1,5 +1,6 @@
 from .complete import complete_plan as complete_plan
 from .complete import complete_test as complete_test
+from .heat import Heating as Heating
 from .models import AdvancedSecondOrder as AdvancedSecondOrder
 from .models import FirstOrder as FirstOrder
 from .models import SecondOrder as SecondOrder

@@ -119,6 +119,12 @@ class ThermalModel(Weakening, ABC):
         """State after a step of held inputs: exact, for expressions, numbers or arrays."""
         return exact_step(*cls.equations(p, W, ambient, zone, losses), y, dt)
 
+    def heating(self) -> Any:
+        """Return how friction alone heats this model, for ``VirtualRobot(thermal={joint: model})``."""
+        from dynident_lab.thermal.heat import Heating  # noqa: PLC0415 - it imports this module
+
+        return Heating(self)
+
     def temperature(self, state: Any, ambient: ArrayLike) -> Any:
         """Temperature of the friction surfaces, for states (..., n)."""
         return self.read([state[..., i] for i in range(self.order)], ambient)
@@ -488,6 +494,12 @@ class Thermal:
 
     friction: Friction  # Law with its numbers at the reference temperature
     model: Weakening  # Thermal model of the joint
+
+    def heating(self) -> Any:
+        """Return how the friction heats its model, for ``VirtualRobot(thermal={joint: law})``."""
+        from dynident_lab.thermal.heat import Heating  # noqa: PLC0415 - it imports this module
+
+        return Heating(self.model)  # type: ignore[arg-type] # refuses models that are not of finite order
 
     def __call__(self, state: State) -> Array:
         """Friction at known temperatures."""

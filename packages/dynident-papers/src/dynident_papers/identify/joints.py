@@ -1,8 +1,8 @@
 """Least squares joint by joint: each from its own torque alone, or the last joint first [Pagani2022, eqs. 60-61].
 
-    Y_j pi_j = tau_j        what the joints after j have shown is known:  A beta_new = tau_j - B beta_known
+    Y_j pi_j = tau_j        parameters of later joints are known:  A beta_new = tau_j - B beta_known
 
-Torques of one joint do not disturb another's parameters, at the price of the evidence that the joints before it would add.
+Torques of one joint do not affect the parameters of another, but the information of the joints before it is not used.
 """
 
 from __future__ import annotations

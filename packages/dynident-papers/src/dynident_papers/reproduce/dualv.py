@@ -61,7 +61,7 @@ def _log(motion: object, seed: int, mass: float | None = None, noise: float = NO
 
 @cache
 def _evidence(case: str, mass: float, noise: float = NOISE, ideal: bool = False) -> di.Regression:
-    """Return the evidence of four motions without and with the payload (49), columns in the symmetric order (43)."""
+    """Return the regression data of four motions without and with the payload (49), columns in the symmetric order (43)."""
     motions = [random_motion(np.zeros(3), dualv.BOX, seed, duration=1.0, harmonics=4) for seed in range(4)]
     empty = [_log(motion, 10 + i, None, noise, ideal) for i, motion in enumerate(motions)]
     full = [_log(motion, 20 + i, mass, noise, ideal) for i, motion in enumerate(motions)]

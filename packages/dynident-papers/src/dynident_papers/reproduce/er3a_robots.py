@@ -15,9 +15,10 @@ from dynident.arrays import Array
 from dynident.figures import BLUE, CURVES, INK, ORANGE, finish, label, new_figure, one_axes
 from dynident.friction import Polynomial, TemperatureDependent
 from dynident.signals import Log
-from dynident.simulate import Heating, VirtualRobot
+from dynident.simulate import VirtualRobot
 from dynident_lab.campaigns import read_cycles
 from dynident_lab.testbench import Estimate, FrictionHistory, Repeatability, fit_warmup, friction_study, repeatability
+from dynident_lab.thermal import Heating
 from dynident_papers.reproduce.er3a_campaign import CYCLES, VIRTUAL, campaign, fits, plan, study
 from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident_papers.robots import er3a_c60

@@ -138,8 +138,11 @@ def _cft_reference(plan: Plan) -> di.Motion | Plan:
 
 
 def _cft_table(fit: di.Fit) -> str:
-    """Return the 32 numbers of the report's Table 4 beside those printed."""
-    return robots.cft.table_four(fit).summary()
+    """Return the 32 numbers of the report's Table 4 beside those printed, or what they need."""
+    try:
+        return robots.cft.table_four(fit).summary()
+    except DynidentError as error:  # another friction law was chosen
+        return str(error)
 
 
 cft_published = replace(_robot("cft", added_inertia=0.0), mechanism=partial(_chain, "cft"))

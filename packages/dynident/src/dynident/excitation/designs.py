@@ -292,7 +292,7 @@ def design(
     samples: int | None = None,
     scale: str | Sequence[float] | None = None,
     noise: ArrayLike | None = None,
-    evidence: Regression | None = None,
+    recorded: Regression | None = None,
     goal: Sequence[str] = (),
     base: BaseParameters | None = None,
     projection: Projection = "gls",
@@ -324,11 +324,11 @@ def design(
         Scaling of the regressor's columns for the criterion; "relative" uses the prior parameters, see `relative_sizes`.
     noise : array_like (rows,), optional
         Standard deviation of each equation's effort; all 1 when omitted.
-    evidence : Regression, optional
+    recorded : Regression, optional
         Data recorded already: the motion completes them.
     goal : sequence of str
-        Bodies whose parameters matter (a payload with parameters of its own). With `evidence` of runs without it the others
-        are estimated too, without evidence they count as known.
+        Bodies whose parameters matter (a payload with parameters of its own). With `recorded` runs without it the others
+        are estimated too; otherwise they count as known.
     base, projection
         Base parameters, found when omitted; equations of a robot with loops.
     start, starts, seed
@@ -347,8 +347,8 @@ def design(
     motion_family(chosen, "family")
     if base is not None:
         require(base, BaseParameters, "base")
-    if evidence is not None:
-        require(evidence, Regression, "evidence")
+    if recorded is not None:
+        require(recorded, Regression, "recorded")
     if isinstance(goal, str) or not isinstance(goal, Sequence) or not all(isinstance(name, str) for name in goal):
         raise DynidentError(f"goal is {shown(goal)}; give the names of bodies")
     fits(chosen.duration, positive("rate", rate), mechanism.dof, "a motion")
@@ -356,19 +356,19 @@ def design(
         fits(whole("samples", samples, least=1), 1.0, mechanism.dof, "a motion")
     check_frequencies(chosen, whole_limits.bandwidth, rate)
     if base is None:
-        base = evidence.base if evidence is not None else base_parameters(mechanism, removable=tuple(goal))
+        base = recorded.base if recorded is not None else base_parameters(mechanism, removable=tuple(goal))
     wanted = set(columns_of(mechanism, goal)) if goal else set()
     use = [i for i, c in enumerate(base.columns) if int(c) in wanted]
     if goal and not use:
         raise DynidentError(f"none of the base parameters belongs to {', '.join(goal)}; add it with separate=True")
-    if goal and evidence is None:  # one run cannot tell a payload from its link: the rest of the robot counts as known
+    if goal and recorded is None:  # one run cannot tell a payload from its link: the rest of the robot counts as known
         base = replace(base, columns=base.columns[use], regrouping=base.regrouping[use], seen=base.seen[:, use])
         use = []
     finite = whole_limits.velocity[np.isfinite(whole_limits.velocity)]
     eps = SMOOTH * float(np.min(finite)) if finite.size else SMOOTH
     exact = RobotEquations(base, 0.0, projection)
     sizes = np.ones(exact.seen.shape[0]) if noise is None else per_coordinate(noise, exact.seen.shape[0], "noise")
-    prior = None if evidence is None else prior_factor(evidence, sizes)
+    prior = None if recorded is None else prior_factor(recorded, sizes)
     count = samples or max(64, int(np.ceil(LEAST * chosen.highest * chosen.duration)))
     t = np.arange(count) / count * chosen.duration
     if isinstance(scale, str) and scale == "relative":

@@ -365,13 +365,13 @@ def _slower(limits: MotionLimits, speed: float) -> MotionLimits:
 
 def _known(mechanism: Mechanism, logs: Sequence[Log], base: BaseParameters | None, payload: bool) -> dict[str, Any]:
     """Return the information of recorded logs and their noise, to which the new motion adds; they were without the payload."""
-    evidence: Regression | None = None
+    data: Regression | None = None
     for log in logs:
-        known = base if evidence is None else evidence.base
+        known = base if data is None else data.base
         found = Regression.from_log(mechanism, log, known, absent=(PAYLOAD,) if payload else ())
-        evidence = found if evidence is None else evidence + found
-    assert evidence is not None, "called with at least one log"
-    return {"evidence": evidence, "base": evidence.base, "noise": WLS().fit(evidence).result_.sigma}
+        data = found if data is None else data + found
+    assert data is not None, "called with at least one log"
+    return {"recorded": data, "base": data.base, "noise": WLS().fit(data).result_.sigma}
 
 
 def _first(path: Path) -> Any:

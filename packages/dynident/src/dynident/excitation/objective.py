@@ -523,12 +523,12 @@ def information(equations: RobotEquations, motion: Motion, noise: Array, prior: 
         return factor(_Rows(equations, equations.positions(motion.q), motion.v, motion.a), noise, prior)
 
 
-def prior_factor(evidence: Regression, noise: ArrayLike) -> Array:
+def prior_factor(recorded: Regression, noise: ArrayLike) -> Array:
     """Return the factor of recorded data, for a design that completes it (sequential design)."""
-    sizes = per_coordinate(noise, len(evidence.groups), "noise")
+    sizes = per_coordinate(noise, len(recorded.groups), "noise")
     parts = []
-    for group, size in zip(evidence.groups, sizes, strict=True):
-        part = np.zeros((group.R.shape[0], evidence.base.rank))
+    for group, size in zip(recorded.groups, sizes, strict=True):
+        part = np.zeros((group.R.shape[0], recorded.base.rank))
         part[:, group.columns] = group.R[:, :-1] * np.sqrt(group.independence) / size
         parts.append(part)
     return triangle(np.vstack(parts))

@@ -208,13 +208,9 @@ def _calls(package: str, names: Mapping[str, str], order: str) -> dict[str, str]
     return calls | {"sinc": "_sinc({0})", "dsinc": "_dsinc({0})"}
 
 
-def _number(package: str) -> Callable[[float], str]:
-    def text(value: float) -> str:
-        if math.isfinite(value):
-            return repr(float(value))
-        return f"{package}.nan" if math.isnan(value) else f"{package}.inf" if value > 0.0 else f"-{package}.inf"
-
-    return text
+def _number(value: float) -> str:
+    """Return a number as Python; CasADi has no names for infinity and not a number."""
+    return repr(float(value)) if math.isfinite(value) else f"float('{value}')"
 
 
 def _helpers(package: str, names: Mapping[str, str]) -> dict[str, str]:
@@ -261,7 +257,7 @@ def numpy_function(
     """
     inputs = (*function.inputs, *function.shared)
     known = labels if labels is not None else _labels(function)
-    dialect = Dialect(lambda name: known[name][0], _number("np"), _calls("np", _NUMPY, "np.where({0}, 1.0, 0.0)"))
+    dialect = Dialect(lambda name: known[name][0], _number, _calls("np", _NUMPY, "np.where({0}, 1.0, 0.0)"))
     taken = [*function.arrays, *(label for label, _ in known.values())]
     statements, texts = schedule(function.entries, dialect, local_name(taken))
     lines = [f"def {function.name}({', '.join(inputs)}):"]
@@ -309,7 +305,7 @@ def casadi_function(function: Function, shapes: Mapping[str, tuple[int, ...]] | 
     `shapes` are those of outputs that are matrices, not columns. Entries that are None are zero.
     """
     inputs = {**function.inputs, **function.shared}
-    dialect = Dialect(str, _number("ca"), _calls("ca", _CASADI, "({0})"))
+    dialect = Dialect(str, _number, _calls("ca", _CASADI, "({0})"))
     statements, texts = schedule(function.entries, dialect, local_name(function.arrays))
     lines = [f"def _{function.name}():"]
     lines += [f'    {array} = ca.SX.sym("{array}", {size})' for array, size in inputs.items()]

@@ -18,14 +18,14 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
-from dynident.graph.algebra import NodeRows, Vector, back, cross, dot, eliminate, matrix, plus, scale, times, vector
+from dynident.graph.algebra import NodeRows, Vector, back, cross, dot, eliminate, matrix, plus, scale, times, vector, where
 from dynident.graph.expression import Function, Graph, Node, derivative_matrix, forward, total
 from dynident.graph.printing import numpy_callable
 from dynident.mechanism.elements import Coupling
 from dynident.mechanism.loops import LoopArrays, LoopEquations
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Inertia, moved, tensor
-from dynident.mechanism.tree import NODE_DOF, Geometry, Pose, TreeState, Twist, compose, numeric_geometry, spin
+from dynident.mechanism.tree import FREE, NODE_DOF, SPHERICAL, Geometry, Pose, TreeState, Twist, compose, numeric_geometry, spin
 
 
 def body_wrench(phi: Inertia, w: Vector, al: Vector, ac: Vector) -> Twist:
@@ -192,6 +192,39 @@ def energies(x: TreeState, bodies: Sequence[Inertia | None]) -> tuple[Node, Node
         place = plus(scale(p, phi[0]), times(R, (phi[1], phi[2], phi[3])))
         potential = potential - dot(x.gravity, place)
     return kinetic, potential
+
+
+def ball_joints(mechanism: Mechanism) -> list[tuple[bool, int]]:
+    """Return whether it is free, and the first position of every spherical and free joint; of all joints if there are loops."""
+    arrays, names = mechanism.tree.arrays, mechanism.tree.coordinates
+    found = []
+    for kind, d in zip(arrays.kind, arrays.dof, strict=True):
+        if int(kind) in (SPHERICAL, FREE):
+            first = int(d) if mechanism.loops else mechanism.coordinate_names.index(names[int(d)])
+            found.append((int(kind) == FREE, first))
+    return found
+
+
+def position_rates(mechanism: Mechanism, q: Sequence[Node], rates: Sequence[Node]) -> list[Node]:
+    """Return the rates of positions from velocities; those of spherical and free joints are quasi-velocities.
+
+    dr/dt = Jr(r)^-1 w with Jr^-1 = 1 + [r]x / 2 + (1/t^2 - cot(t/2) / (2 t)) [r]x^2, t = |r|, and dp/dt = exp([r]x) v.
+    """
+    out = list(rates)
+    for free, first in ball_joints(mechanism):
+        turn = first + 3 if free else first
+        r, w = (q[turn], q[turn + 1], q[turn + 2]), (out[turn], out[turn + 1], out[turn + 2])
+        square = dot(r, r)
+        f, g = square.graph.call("sinc", square), square.graph.cosc(square)
+        near = square < 1e-4
+        e = where(near, 1.0 / 12.0 + square / 720.0, (1.0 - 0.5 * f / g) / where(near, 1.0, square))
+        once = cross(r, w)
+        out[turn : turn + 3] = plus(w, plus(scale(once, 0.5), scale(cross(r, once), e)))
+        if free:
+            x = (out[first], out[first + 1], out[first + 2])
+            once = cross(r, x)
+            out[first : first + 3] = plus(x, plus(scale(once, f), scale(cross(r, once), g)))
+    return out
 
 
 class MovingTree:

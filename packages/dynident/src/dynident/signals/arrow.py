@@ -45,7 +45,7 @@ def open_parquet(source: Any, room: int, **options: Any) -> Any:
         schema = file.schema_arrow
     sizes = [size for field in schema for size in _sizes(field.type)]
     if len(sizes) != file.metadata.num_columns:
-        raise LogError(f"it has {file.metadata.num_columns} columns but types of {len(sizes)}; write it again")
+        raise LogError(f"it has {file.metadata.num_columns} columns but {len(sizes)} types; write it again")
     values = packed = 0
     texts = set[str]()
     for columns in _column_chunks(stream):
@@ -224,7 +224,7 @@ def table_columns(table: Any) -> Content:
         else:
             left.append(f"{name} ({kind})")
     if left:
-        content.notes.append(f"columns without numbers left out: {', '.join(left[:8])}{' ...' if len(left) > 8 else ''}")
+        content.notes.append(f"non-numeric columns ignored: {', '.join(left[:8])}{' ...' if len(left) > 8 else ''}")
     text = (table.schema.metadata or {}).get(b"dynident_log")
     content.metadata = None if text is None else own_metadata(text.decode("utf-8", "replace"))
     return content

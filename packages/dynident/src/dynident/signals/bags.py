@@ -178,7 +178,7 @@ class Walk:
         count = int.from_bytes(self.raw[self.place : self.place + 4], "little" if self.order == "<" else "big")
         self.place += 4
         if count > len(self.raw) or self.place > len(self.raw):
-            raise LogError(f"a message of {len(self.raw)} bytes says that it has an array of {count}; the bag is damaged")
+            raise LogError(f"a message of {len(self.raw)} bytes declares an array of {count}; the bag is damaged")
         return count
 
     def string(self) -> str:
@@ -428,7 +428,7 @@ def _mcap(file: Path, own: dict[str, str], notes: list[str]) -> Iterator[tuple[K
     room, unpacked = max(ROOM, GROWTH * file.stat().st_size), 0
     with file.open("rb") as stream:
         if stream.read(8) != b"\x89MCAP0\r\n":
-            raise LogError("it does not begin as an MCAP file does")
+            raise LogError("it does not start like an MCAP file")
         while True:
             head = stream.read(9)
             code, length = struct.unpack("<BQ", head) if len(head) == 9 else (Opcode.FOOTER, 0)
@@ -502,7 +502,7 @@ def _sqlite(file: Path, notes: list[str]) -> Iterator[tuple[Kind, int, bytes]]:
                 yield kinds[key], time, data
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter for names and messages that are no text
         if "malformed" not in str(error):
-            raise LogError(f"the file is damaged or no rosbag2 database ({error})") from error
+            raise LogError(f"the file is damaged or not a rosbag2 database ({error})") from error
         notes.append(f"'{file.name}' is damaged ({error}); the messages before that are used")
     finally:
         base.close()
@@ -550,7 +550,7 @@ def _files(path: Path) -> list[Path]:
     files = [p for p in entries if p.suffix.lower() in (".mcap", ".db3", ".bag") and p.is_file()]
     if not files:
         if any(p.name == "journal.jsonl" for p in entries):
-            raise LogError("it holds recordings of a campaign but no campaign.json, which says what they are; copy it there")
+            raise LogError("it contains recordings of a campaign but no campaign.json; copy that file there")
         packed = [p.name for p in entries if p.suffix == ".zstd"]
         hint = f"unpack {packed[0]} with zstd -d first" if packed else "a bag has files that end in .mcap, .db3 or .bag"
         raise LogError(f"the folder holds neither a campaign (campaign.json) nor a bag; {hint}")
@@ -723,7 +723,7 @@ class Clock:
             return None
         out = int(np.sum(clock < first)) + (clock.size - stop if final else 0)
         if out:
-            notes.append(f"{out} messages at the ends, where not all topics have some, are left out")
+            notes.append(f"{out} messages at the ends are ignored because not all topics have messages there")
         at = clock[start:stop]
         columns = {"header.stamp": at, **streams[0].columns([part[start:stop] for part in streams[0].parts])}
         for other in streams[1:]:
@@ -761,7 +761,7 @@ class Clock:
             return
         if final or self.waited > PATIENCE:
             said = ", ".join(dict.fromkeys(s.topic.kind.topic for s in streams))
-            raise LogError(f"the topics {said} do not overlap in time; take one of them")
+            raise LogError(f"the topics {said} do not overlap in time; choose one of them")
         notes.clear()
         self._keep_rest(streams)
 
@@ -798,7 +798,7 @@ def _in_order(topic: Topic, names: tuple[str, ...], stream: Stream, notes: list[
     if not np.all(times[1:] > times[:-1]):
         order = np.argsort(times, kind="stable")
         keep = order[np.concatenate([[True], np.diff(times[order]) > 0])]
-        repeated = f"; {times.size - keep.size} repeated messages left out" if keep.size < times.size else ""
+        repeated = f"; {times.size - keep.size} repeated messages ignored" if keep.size < times.size else ""
         times, parts = times[keep], [part[keep] for part in parts]
     for part in parts:
         part.flags.writeable = False  # a log keeps what nobody can change as it is

@@ -137,7 +137,7 @@ def find_channels(
     joints, keys = _rename(keys, wanted)
     left = [j for role in REQUIRED for j in maps[role] if j not in keys]
     if left and wanted is None:
-        notes.append(f"left out because position or effort is missing: {', '.join(dict.fromkeys(left))}")
+        notes.append(f"ignored because position or effort is missing: {', '.join(dict.fromkeys(left))}")
     found = Found(joints, {}, {}, {}, notes)
     for role, channels in maps.items():
         if channels and all(k in channels for k in keys):
@@ -184,7 +184,7 @@ def _with_unmeasured(position: Channels, effort: Channels, wanted: list[str] | N
     without = [key for key, c in position.items() if key not in known and _moves(c.values) and (not wanted or key in wanted)]
     if not known or not without or 2 * len(without) >= len(position):
         return effort
-    notes.append(f"no effort of {', '.join(without)}: the position is used, the joint's own equation is not")
+    notes.append(f"no effort of {', '.join(without)}: its position is used, but the joint has no equation")
     return known | {key: Channel(np.zeros_like(position[key].values), None, position[key].column) for key in without}
 
 
@@ -294,7 +294,7 @@ def _automatic(
             raise LogError(f"several kinds of {role} columns found ({listed}); choose in schema={{'{role}': ...}}")
         if chosen[0].endswith(AS_COMMANDED):
             first = next(iter(families[chosen[0]].values())).column
-            notes.append(f"effort: '{first}', ... is what was commanded; the file has no measured effort of this kind")
+            notes.append(f"effort: '{first}', ... is commanded; the file has no measured effort of this kind")
         return families[chosen[0]]
     if role == "position" and not families:
         # J1, J2, ... with nothing else that could be positions.

@@ -31,7 +31,7 @@ def without_repeats(
         same &= np.all((values[1:] == values[:-1]) | np.isnan(values[1:]) & np.isnan(values[:-1]), axis=1)
     kept = np.concatenate([[True], ~same])
     if same.any():
-        notes.append(f"{int(same.sum())} rows that repeat the one before, time and all, left out")
+        notes.append(f"{int(same.sum())} duplicate rows removed")
         clock, arrays = clock[kept], {role: values[kept] for role, values in arrays.items()}
     coarse = np.flatnonzero(np.diff(clock) == 0.0)
     if coarse.size and np.all(np.diff(clock) >= 0.0):
@@ -135,7 +135,7 @@ def aligned(log: Log, delay: ArrayLike) -> Log:
         raise LogError(f"delay is {late.tolist()} s; give seconds, less than the log has ({log.duration:.4g} s)")
     effort = np.stack([np.interp(log.t + d, log.t, y) for d, y in zip(late, log.effort.T, strict=True)], axis=1)
     covered = np.flatnonzero((log.t + min(late.min(), 0.0) >= log.t[0]) & (log.t + max(late.max(), 0.0) <= log.t[-1]))
-    told = f"efforts are taken {', '.join(f'{d:g}' for d in np.unique(late))} s later"
+    told = f"efforts are shifted by {', '.join(f'{d:g}' for d in np.unique(late))} s"
     notes = log.provenance.get("conversions")
     provenance = {**log.provenance, "conversions": [*(notes if isinstance(notes, list) else []), told]}
     return replace(log, effort=effort, provenance=provenance).rows(int(covered[0]), int(covered[-1]) + 1)

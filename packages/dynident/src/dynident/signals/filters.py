@@ -149,7 +149,7 @@ def checked_inputs(t: ArrayLike, q: ArrayLike, uniform: bool = True) -> tuple[Ar
     if not step > 0.0:
         raise LogError("times do not increase; sort them first")
     if uniform and (strays := stray(clock)) > UNIFORM:
-        raise LogError(f"times stray from a uniform clock by {strays:.3g} steps; resample first (prepare does it)")
+        raise LogError(f"times deviate from a uniform clock by {strays:.3g} steps; resample first (prepare does it)")
     return clock, values, step
 
 
@@ -167,8 +167,8 @@ def check_cutoff(cutoff: float, rate: float, samples: int) -> float:
         raise LogError(f"cut-off frequency {cutoff:g} Hz is not below the Nyquist frequency {rate / 2:g} Hz; lower it")
     if cutoff * samples < SHORTEST * rate:  # filters reach over some periods of the cut-off: this bounds their memory
         raise LogError(
-            f"a period of the cut-off frequency {cutoff:g} Hz is {rate / (cutoff * samples):.3g} times as long as the record "
-            f"({samples} samples at {rate:g} Hz); check the unit of the clock, or raise the cut-off"
+            f"one period of the cut-off {cutoff:g} Hz is {rate / (cutoff * samples):.3g} times the record ({samples} "
+            f"samples at {rate:g} Hz); check the unit of the clock, or raise the cut-off"
         )
     return float(cutoff)
 
@@ -507,9 +507,9 @@ def choose_cutoff(rate: float, records: list[Array]) -> Cutoff:
     inside = min(max(frequency / RATIO, min(fast, frequency / EDGE)), frequency)
     noise = _noise_share(f, pooled, float(together[index]), valley, inside)
     explanation = (
-        f"cut-off {frequency:.4g} Hz, {reasons[frequency]}: {POWER:.1%} of the acceleration power of the motion lies below "
-        f"{fast:.4g} Hz, the acceleration density has its valley between motion and noise at {valley:.4g} Hz, noise would "
-        f"add {BIAS:.0%} at {limit:.4g} Hz; {int(moving.sum())} of {moving.size} channels move"
+        f"cut-off {frequency:.4g} Hz, {reasons[frequency]}: {POWER:.1%} of the acceleration power is below {fast:.4g} Hz, "
+        f"motion and noise meet at {valley:.4g} Hz, noise adds {BIAS:.0%} at {limit:.4g} Hz; {int(moving.sum())} of "
+        f"{moving.size} channels move"
     )
     lowest = min(frequency, RATIO * max(most, 0.4 * ROWS * rate / samples))
     highest = min(max(frequency, SLOW * slow), top)
@@ -566,8 +566,8 @@ def _from_positions(rate: float, bands: Array) -> Cutoff:
     slow = float(np.max(bands)) if np.any(moving) else top
     frequency = min(SLOW * slow, top)
     text = (
-        f"cut-off {frequency:.4g} Hz, {SLOW:g} times the {slow:.3g} Hz band of the positions: no channel has accelerations "
-        "above its noise, so inertias cannot be seen in this log"
+        f"cut-off {frequency:.4g} Hz, {SLOW:g} times the {slow:.3g} Hz band of the positions: accelerations are below the "
+        "noise, so inertias cannot be identified"
     )
     return Cutoff(frequency, frequency / RATIO, slow, frequency, moving, text, frequency, frequency)
 

@@ -81,7 +81,7 @@ def _array_of(name: str, values: list[Any]) -> Any:
         if any(isinstance(v, list | tuple | np.ndarray) for v in values):
             raise LogError(f"column '{name}' has lists of unequal length or without numbers; give one list length") from None
         if any(isinstance(v, int | float) and v is not None for v in values):
-            raise LogError(f"column '{name}' mixes numbers with other things; numbers are needed") from None
+            raise LogError(f"column '{name}' mixes numbers with other values; give numbers only") from None
         return np.array([str(v) for v in values])
 
 
@@ -212,7 +212,7 @@ def _hdf5_items(file: Any, h5py: Any, follow: bool) -> Iterator[tuple[str, Any]]
 
 
 def _outside(place: str) -> LogError:
-    return LogError(f"'{place[:60]}' has its data in another file or dataset, which is never read; copy them into this one")
+    return LogError(f"'{place[:60]}' has its data in another file or dataset, which is not read; copy them into this file")
 
 
 def _read_parquet(data: bytes, room: int) -> Content:

@@ -298,8 +298,7 @@ class Log(Tabular):
         """Return the gain that makes torques of the efforts, None where they are torques; raise where it is not known."""
         if self.effort_kind == "none":
             raise LogError(
-                f"log '{self.name}' has no effort; its positions can be fitted by OutputError on "
-                "Regression.without_effort(robot, log)"
+                f"log '{self.name}' has no effort; fit its positions with OutputError and Regression.without_effort(robot, log)"
             )
         if self.gain is None and self.effort_kind in ("motor_current", "voltage"):
             unit = "Nm/A" if self.effort_kind == "motor_current" else "Nm/V"

@@ -75,7 +75,7 @@ def read_matlab(data: bytes, room: int) -> dict[str, Any]:
             found = scipy.io.loadmat(io.BytesIO(data), simplify_cells=True)
         return {name: value for name, value in found.items() if not name.startswith("__")}
     if len(data) < 128 or data[126:128] not in (b"IM", b"MI"):
-        raise LogError("it does not begin as a MATLAB file does; is it really one?")
+        raise LogError("it does not start like a MATLAB file; check its type")
     order = "<" if data[126:128] == b"IM" else ">"
     result: dict[str, Any] = {}
     for kind, body in _elements(memoryview(data)[128:], order):
@@ -169,10 +169,10 @@ def _matrix(body: memoryview, order: str, depth: int) -> tuple[str, Any]:
         return name, None
     values = _numbers(*next(parts, _NOTHING), order)
     if values.size != count or count < 0:
-        raise LogError(f"'{name}' says that it is {shape} but has {values.size} numbers; the file is damaged")
+        raise LogError(f"'{name}' declares shape {shape} but has {values.size} numbers; the file is damaged")
     if flags & _COMPLEX:
         imaginary = _numbers(*next(parts, _NOTHING), order)
         if imaginary.size != count:
-            raise LogError(f"'{name}' says that it is complex but has {imaginary.size} imaginary parts; the file is damaged")
+            raise LogError(f"'{name}' is declared complex but has {imaginary.size} imaginary parts; the file is damaged")
         values = values + 1j * imaginary
     return name, np.squeeze(values.reshape(shape, order="F"))

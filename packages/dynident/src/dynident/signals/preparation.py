@@ -226,8 +226,8 @@ class Preparation:
         spoiled = 0 if options.method == "fourier" else math.ceil(SPOILED * self.rate / chosen.frequency)
         if samples - 2 * spoiled < 4 * HALF:
             raise LogError(
-                f"log '{log.name}' has {samples} samples and the filter at {chosen.frequency:.4g} Hz spoils {spoiled} at each "
-                f"end; record longer or give a higher cutoff= (it lasts {log.duration:.3g} s: is that right?)"
+                f"log '{log.name}' has {samples} samples, but the filter at {chosen.frequency:.4g} Hz removes {spoiled} at "
+                f"each end; record longer or give a higher cutoff= (duration {log.duration:.3g} s)"
             )
         self.kept, count = slice(spoiled, samples - spoiled), samples - 2 * spoiled
         if between is not None:
@@ -252,9 +252,8 @@ class Preparation:
         )
         if chosen.noise > BIASED:
             text = (
-                f"log '{log.name}': noise makes {chosen.noise:.0%} of the accelerations below {chosen.band:.3g} Hz, so that "
-                f"inertias come out too small by about {chosen.noise / (1.0 + chosen.noise):.0%}; move faster, or use an "
-                "estimator that allows for noise in the positions"
+                f"log '{log.name}': noise is {chosen.noise:.0%} of the accelerations below {chosen.band:.3g} Hz, so "
+                f"inertias are too small by about {chosen.noise / (1.0 + chosen.noise):.0%}; move faster, or use IV or TLS"
             )
             notes.append(text)
             warn(text, SignalWarning)
@@ -347,7 +346,7 @@ class Preparation:
         self.still = narrow | (noisy & (variance < SMALL**2 * np.max(variance)))
         if np.any(self.still):
             names = ", ".join(joint for joint, held in zip(log.joints, self.still, strict=True) if held)
-            notes.append(f"stands still, its position changes by no more than rounding and noise: {names}")
+            notes.append(f"stationary, position changes within rounding and noise: {names}")
 
     def _look_at_rests(self, notes: list[str]) -> None:
         """Find out how long joints rest, and take every `step`-th of the states that are kept."""
@@ -430,7 +429,7 @@ def common_cutoff(pieces: Sequence[Segment]) -> Cutoff:
     records = [q for q in records if q.shape[0] >= FEWEST_SAMPLES]
     if not records:
         name = pieces[0].whole.name
-        raise LogError(f"log '{name}': too few samples to see a spectrum ({FEWEST_SAMPLES} are needed); give cutoff=")
+        raise LogError(f"log '{name}': too few samples for a spectrum ({FEWEST_SAMPLES} are needed); give cutoff=")
     return choose_cutoff(rate, records)
 
 
@@ -439,7 +438,7 @@ def _moving(v: Array, standstill: float, joints: tuple[str, ...], notes: list[st
     slow = np.abs(v) < standstill * np.sqrt(np.mean(v**2, axis=0))
     shares = ", ".join(f"{joint} {100 * share:.1f} %" for joint, share in zip(joints, slow.mean(axis=0), strict=True))
     notes.append(
-        f"slower than {standstill:g} of the RMS speed, where friction is not known, and left out: {shares} of the time"
+        f"excluded because slower than {standstill:g} of the RMS speed, where friction is undetermined: {shares} of the time"
     )
     return np.asarray(~slow)
 
@@ -472,14 +471,16 @@ def _one_clock(piece: Segment, resample: float | str, notes: list[str]) -> tuple
 def _on_clock(piece: Segment, resample: float | str, notes: list[str]) -> tuple[Log, bool]:
     name = piece.whole.name
     if not piece.ranges:
-        raise LogError(f"log '{name}' has no stretch where all positions and efforts are finite; check the channels")
+        raise LogError(f"log '{name}' has no segment with finite positions and efforts; check the channels")
     if len(piece.ranges) > 1 or len(piece) < piece.whole.t.size:
         notes.append(
-            f"gaps or long missing stretches cut the log into {len(piece.ranges)} pieces; the longest, samples "
-            f"{piece.start}:{piece.stop}, is used (split_at_gaps gives the others)"
+            f"gaps split the log into {len(piece.ranges)} pieces; the longest, samples {piece.start}:{piece.stop}, is used "
+            "(split_at_gaps returns the others)"
         )
         if len(piece) < 4 * HALF:
-            raise LogError(f"log '{name}': the longest stretch without gaps has {len(piece)} samples, too few")
+            raise LogError(
+                f"log '{name}': the longest segment without gaps has {len(piece)} samples, which is too few; record longer"
+            )
     log, filled = piece.filled
     if filled:
         notes.append(f"{filled} missing values interpolated (runs up to {LONGEST_HOLE:g} s)")
@@ -494,13 +495,13 @@ def _on_clock(piece: Segment, resample: float | str, notes: list[str]) -> tuple[
     noise, ratio = stamps_are_noise(log)
     if noise:
         notes.append(
-            f"the stamps stray by up to {strays:.3g} steps, but the positions are {ratio:.3g} times smoother taken as uniform "
-            f"samples: the sampling is uniform, the stamps are noise and are replaced by {log.rate:.6g} Hz"
+            f"time stamps deviate by up to {strays:.3g} steps, but uniform samples make positions {ratio:.3g} times "
+            f"smoother: the stamps are replaced by {log.rate:.6g} Hz"
         )
         return replace(log, t=np.linspace(log.t[0], log.t[-1], log.t.size)), False
     notes.append(
-        f"irregular clock (up to {strays:.3g} steps off): resampled to {log.rate:.6g} Hz by its stamps, which make the "
-        f"positions {1 / ratio:.3g} times smoother"
+        f"irregular clock (up to {strays:.3g} steps off): resampled to {log.rate:.6g} Hz by its time stamps, with which "
+        f"positions are {1 / ratio:.3g} times smoother"
     )
     return to_uniform(log, log.rate), True
 
@@ -543,21 +544,21 @@ def _decimator(
     lower = "a longer log or a higher band=" if decimation == "auto" else "a longer log or a lower decimation="
     if factor > samples:
         raise LogError(
-            f"log '{name}': {samples} samples between the spoiled ends cannot be decimated by {factor:.4g}; give {lower}"
+            f"log '{name}': {samples} samples without filter transients cannot be decimated by {factor:.4g}; give {lower}"
         )
     decimator = Decimator(factor, rate)
     if decimator.length(samples) < FEW_ROWS:
         decimator = Decimator(factor, rate, SHORT)
     if decimator.length(samples) < 1:
         raise LogError(
-            f"log '{name}': one row in the band up to {decimator.cutoff:.3g} Hz is a mean over "
-            f"{decimator.taps.size / rate:.3g} s, but {samples / rate:.3g} s are left between the spoiled ends; give {lower}"
+            f"log '{name}': one row in the band up to {decimator.cutoff:.3g} Hz averages over "
+            f"{decimator.taps.size / rate:.3g} s, but only {samples / rate:.3g} s remain without filter transients; give "
+            f"{lower}"
         )
     short = f" (the band alone would allow {wanted}, but at least {FEWEST_ROWS} rows are kept)" if factor < wanted else ""
     notes.append(
         f"decimation by {factor}{short}: regressor columns and efforts pass the same low-pass of {decimator.cutoff:.4g} Hz; "
-        f"what is fitted and judged on decimated rows is the band 0 to {decimator.cutoff:.4g} Hz, "
-        f"{decimator.length(samples)} rows per channel"
+        f"rows cover the band 0 to {decimator.cutoff:.4g} Hz, {decimator.length(samples)} rows per channel"
     )
     return decimator
 

@@ -279,8 +279,8 @@ def without_outliers(log: Log) -> tuple[Log, list[Finding]]:
     touched = [channel for channel, count in zip(channels, counts, strict=True) if count]
     share = float(np.mean(every.any(axis=1)))
     text = (
-        f"{int(every.any(axis=1).sum())} of {log.t.size} samples are outliers ({int(rows.sum())} of them whole rows), most in "
-        f"{channels[int(np.argmax(counts))]}; they are left out. Is a number such as 0 or -999 logged for missing values?"
+        f"{int(every.any(axis=1).sum())} of {log.t.size} samples are outliers ({int(rows.sum())} whole rows), most in "
+        f"{channels[int(np.argmax(counts))]}, and are excluded; check if 0 or -999 marks missing values"
     )
     position, effort = (np.where(marked, np.nan, getattr(log, name)) for name, marked in bad.items())
     found = Finding("outliers", ",".join(touched), "warning", text, share)
@@ -376,8 +376,8 @@ def _lost_rows(piece: Segment, still: Mask) -> list[Finding]:
         if times:
             what, how = ("lost", "two steps at once") if lost else ("doubled", "no step")
             text = (
-                f"all joints make {how} in {times:.0f} of {known} samples that show it: about {times / known:.1%} of the "
-                f"rows look {what} and the stamps rewritten; use the stamps of the controller"
+                f"all joints make {how} in {times:.0f} of {known} samples: about {times / known:.1%} of the rows seem "
+                f"{what} and restamped; use the time stamps of the controller"
             )
             severity = "error" if times >= HARMFUL * known else "warning"
             findings.append(Finding("lost_rows", "time", severity, text, times / known))
@@ -401,14 +401,14 @@ def _clock(log: Log) -> list[Finding]:
     inside = step[step <= GAP * median]
     jitter = float(np.max(np.abs(inside / median - 1.0))) if inside.size else 0.0
     if jitter > UNIFORM:
-        text = f"steps differ from their median {median:.4g} s by up to {jitter:.1%}; prepare decides how to resample"
+        text = f"time steps differ from their median {median:.4g} s by up to {jitter:.1%}; prepare resamples if necessary"
         findings.append(Finding("irregular_clock", "time", "info", text, jitter))
     if gaps.size:
         longest = float(step.max())
         lost = float(np.sum(step[gaps] / median - 1.0))
         text = (
             f"{gaps.size} gaps, the longest {longest:.4g} s after sample {int(np.argmax(step))}, about {lost:.0f} samples "
-            "missing; short ones are interpolated, long ones cut the log into pieces"
+            "missing; short gaps are interpolated, long ones split the log"
         )
         findings.append(Finding("gap", "time", "warning", text, longest))
     return findings
@@ -436,7 +436,7 @@ def _constant(channel: Channel) -> list[Finding]:
     joint, moves, shortest = channel.joint, channel.moves, max(5, int(np.ceil(STUCK * channel.rate)))
     if channel.still:
         span = float(np.ptp(channel.position))
-        text = f"stays within {span:.2g}: the joint does not move or its sensor is dead, its parameters cannot be identified"
+        text = f"stays within {span:.2g}: the joint does not move or its sensor is dead, so its parameters cannot be identified"
         return [Finding("still", f"position:{joint}", "info", text, span)]
     findings = _frozen_position(channel.position, joint, shortest)
     if moves.sum() < shortest:
@@ -445,7 +445,7 @@ def _constant(channel: Channel) -> list[Finding]:
         x = values[moves]
         value, share = _mode(x)
         if share > DEAD:
-            text = f"is exactly {value:g} on {share:.0%} of the samples where the joint moves; leave the channel out"
+            text = f"is exactly {value:g} on {share:.0%} of the samples where the joint moves; exclude the channel"
             findings.append(Finding("dead", f"{name}:{joint}", "error", text, share))
             continue
         start, length = _longest_run(values)
@@ -455,7 +455,7 @@ def _constant(channel: Channel) -> list[Finding]:
         jumps = steps[start + length - 1 : start + length].sum() > 1.5 * np.min(steps[steps > 0.0], initial=np.inf)
         inside = jumps and moves[start : start + length].mean() > 0.5
         if inside and length >= shortest and length > 20.0 * usual and values.min() < values[start] < values.max():
-            text = f"keeps {values[start]:g} for {length} samples from sample {start} on while the joint moves"
+            text = f"is constant at {values[start]:g} for {length} samples from sample {start} while the joint moves"
             findings.append(Finding("stuck", f"{name}:{joint}", "warning", text, length / channel.rate))
     return findings
 
@@ -475,8 +475,8 @@ def _held(channel: Channel) -> list[Finding]:
         alike = float(np.mean(np.abs(runs - usual) <= 1.0 + 0.1 * usual))
         if usual >= 3.0 and alike > ALIKE and np.median(steps) > 5.0 * steps.min():
             text = (
-                f"takes a new value in every {usual:.0f}th sample only, at {channel.rate / usual:.3g} Hz, and is late by half "
-                f"of that; keep every {usual:.0f}th row of the log, or log it faster"
+                f"changes only every {usual:.0f}th sample ({channel.rate / usual:.3g} Hz), which delays it by half of that; "
+                f"keep every {usual:.0f}th row, or log it faster"
             )
             findings.append(Finding("held", f"{name}:{channel.joint}", "error", text, usual))
     return findings
@@ -493,7 +493,7 @@ def _frozen_position(q: Array, joint: str, shortest: int) -> list[Finding]:
     jump = float(steps[stop - 1])
     if jump <= 3.0 * usual or jump == 0.0:
         return []
-    text = f"keeps {q[start]:g} for {length} samples from sample {start} on and then jumps by {jump:.3g}"
+    text = f"is constant at {q[start]:g} for {length} samples from sample {start} and then jumps by {jump:.3g}"
     return [Finding("stuck", f"position:{joint}", "error", text, float(length))]
 
 

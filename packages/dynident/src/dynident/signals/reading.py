@@ -53,8 +53,8 @@ from dynident.signals.tables import (
 )
 
 UR_EFFORT = (  # [UniversalRobots2026]
-    "For joint_states of a Universal Robots driver it is motor_current [A]; on PolyScope 5.23, 10.11 or newer, where the "
-    "driver's use_currents_as_efforts is false, it is joint_torque [N m]"
+    "Universal Robots drivers log motor_current [A], or joint_torque [N m] on PolyScope 5.23, 10.11 or newer if "
+    "use_currents_as_efforts is false"
 )
 
 VALUES = ("value", "values", "val", "reading")
@@ -213,8 +213,8 @@ def one_episode(
     names = _listed(words.known)
     if wanted is None and len(words.known) > 1:
         raise LogError(
-            f"it holds {len(words.known)} episodes (column '{column}': {names}); say which, episode= (--episode), or take all "
-            "of them with Log.read_episodes in Python"
+            f"it contains {len(words.known)} episodes (column '{column}': {names}); choose one with episode= (--episode), "
+            "or read all with Log.read_episodes"
         )
     if wanted is None:
         return dict(columns), dict(texts)
@@ -554,8 +554,8 @@ def _from_column(name: str, raw: Any, rate: float | None, unit: object, written:
         )
     if 0.0 < median < FASTEST_STEP:
         raise LogError(
-            f"time column '{name}' advances by {median:g} s per sample, too fast for a robot's log; "
-            "give its unit, units={'time': 's'} (or 'ms', 'us', 'ns'), or a factor to s"
+            f"time column '{name}' advances by {median:g} s per sample, too coarse for a robot log; give its unit, "
+            f"units={'time': 's'} (or 'ms', 'us', 'ns')"
         )
     if rate is not None and median > 0 and abs(rate * median - 1.0) > 0.05:
         raise LogError(f"rate is {rate:g} Hz but time column '{name}' runs at {1 / median:g} Hz; leave out one of them")

@@ -104,7 +104,7 @@ def _factor(quantity: str, unit: object, effort_kind: str | None, per_unit: obje
     base, _, derivative = name.partition("/")
     if base in _COUNT_NAMES and quantity in ("position", "reference", "velocity", "acceleration"):
         if per_unit is None:
-            told = f"unit of {quantity} is '{unit}', but nothing says how many make a rad (or m)"
+            told = f"unit of {quantity} is '{unit}', but the number per rad (or m) is unknown"
             raise LogError(f"{told}; give counts_per_unit=1303.8 for an encoder with 8192 counts per turn")
         if not isinstance(per_unit, int | float) or not math.isfinite(per_unit) or abs(per_unit) < 1e-300:
             raise LogError(f"counts_per_unit={per_unit} is not a number of counts; it must be finite and not zero")

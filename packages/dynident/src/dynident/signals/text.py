@@ -104,7 +104,7 @@ def _decimal_comma(body: bytes, delimiter: str) -> bool:
         return False
     if re.search(rb"(?<![\d.:])\d+\.\d+(?![\d.:])", body):  # dates and times of day have points too
         row = body.count(b"\n", 0, comma.start()) + 1
-        raise LogError(f"data row {row} has a decimal comma and others a decimal point; write all numbers in one way")
+        raise LogError(f"data row {row} has a decimal comma and others a decimal point; use one format")
     return True
 
 
@@ -126,7 +126,7 @@ def plain_text(data: bytes, room: int, notes: list[str]) -> bytes:
             data = data.decode("cp1252").encode()
         except UnicodeDecodeError:
             raise LogError(f"byte {error.start} is not UTF-8 text; save it as UTF-8") from error
-        notes.append("letters read as Windows-1252, since they are not UTF-8")
+        notes.append("text decoded as Windows-1252 because it is not UTF-8")
     lines = data.count(b"\n")
     if lines * 32 > room:
         raise LogError(f"its {lines} lines need more than the {room >> 20} MB that a file of this size may take")
@@ -236,7 +236,7 @@ def even_ends(body: bytes, names: list[str], delimiter: str, whole: bool, notes:
     short = len(last) < len(names)
     broken = not whole and len(last) == len(names) and _cut_number(last[-1]) and all(not _cut_number(c) for c in last[:-1])
     if start and (short or broken):
-        notes.append("the last row is cut short and was left out")
+        notes.append("the last row is incomplete and ignored")
         body = body[: start - 1]
     return body + b"\n", names
 
@@ -256,8 +256,8 @@ def _parse(body: bytes, names: list[str], delimiter: str, comma: bool, room: int
     def refuse(row: Any) -> str:
         place = "" if row.number is None else f" {row.number}"
         wrong.append(
-            f"data row{place} ({row.text[:40]!r}) has {row.actual_columns} cells but there are {row.expected_columns} columns; "
-            "is it cut short?"
+            f"data row{place} ({row.text[:40]!r}) has {row.actual_columns} cells but there are {row.expected_columns} "
+            "columns; correct or remove it"
         )
         return "error"
 
@@ -334,7 +334,7 @@ def _interpret(columns: dict[str, Any], content: Content) -> None:
         raise LogError(f"there are no numbers in it; data row 1, column '{texts[0] if texts else ''}' is {cell[:40]!r}")
     texts = [name for name in texts if name not in content.texts]
     if texts:
-        content.notes.append(f"text columns left out: {', '.join(texts[:8])}{' ...' if len(texts) > 8 else ''}")
+        content.notes.append(f"text columns ignored: {', '.join(texts[:8])}{' ...' if len(texts) > 8 else ''}")
 
 
 def _is_echo(cells: list[str]) -> bool:
@@ -421,7 +421,7 @@ def parse_plainly(body: bytes, names: list[str], delimiter: str, comma: bool, ro
     known |= dict.fromkeys(("false", "False", "FALSE"), 0.0)
     for i, row in enumerate(rows()):
         if len(row) != len(names):
-            raise LogError(f"data row {i + 1} has {len(row)} cells but there are {len(names)} columns; is it cut short?")
+            raise LogError(f"data row {i + 1} has {len(row)} cells but there are {len(names)} columns; correct or remove it")
         for k, cell in enumerate(row):
             if cell not in known and not NUMBER.fullmatch(cell):
                 texts.add(k)
@@ -616,7 +616,7 @@ def _add_list(name: str, entry: list[Any], content: Content) -> None:
     try:
         content.columns[name] = np.array([[np.nan] if x is None else x for x in entry], dtype=np.float64)
     except (TypeError, ValueError):
-        content.notes.append(f"'{printable(name, 60)}' left out: it is not a list of numbers, or its rows are not equally long")
+        content.notes.append(f"'{printable(name, 60)}' ignored: it is not a list of numbers, or its rows differ in length")
 
 
 def _add_texts(name: str, cells: list[str], content: Content) -> None:

@@ -10,4 +10,3 @@ from .robot import standard_controller as standard_controller
 from .robot import standard_machine as standard_machine
 from .robot import with_noise as with_noise
 from .stability import small_motions as small_motions
-from .thermal import Heating as Heating

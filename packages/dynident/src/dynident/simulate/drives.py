@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from dynident.drive.drive import accelerations, gear_share, resistive_current, shaft_torque, winding_rate
 from dynident.friction.terms import TERMS
-from dynident.graph.algebra import NodeRows, along, both, clip, cross, dot, equal, maximum, minimum, plus, scale, where
+from dynident.graph.algebra import NodeRows, along, both, clip, dot, equal, maximum, minimum, where
 from dynident.graph.expression import Graph, Node
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import lumped_symbols
-from dynident.mechanics.newton_euler import inverse_dynamics
+from dynident.mechanics.newton_euler import inverse_dynamics, position_rates
 from dynident.simulate.friction import Given, Owner, Side, force_of, starts
 from dynident.simulate.layout import INDUCTIVE, RESISTIVE, Layout, Moving, Numbers, State, each
 
@@ -109,25 +109,8 @@ class Drives:
         return [along(row, self.eq.tree_v) for row in self.layout.rows]
 
     def coordinate_rates(self, rates: Sequence[Node]) -> list[Node]:
-        """Return the rates of positions from velocities; those of balls and free bodies are quasi-velocities.
-
-        dr/dt = Jr(r)^-1 w with Jr^-1 = 1 + [r]x / 2 + (1/t^2 - cot(t/2) / (2 t)) [r]x^2, t = |r|, and dp/dt = exp([r]x) v.
-        """
-        out, q, graph = list(rates), self.y.q, self.graph
-        for free, first in self.layout.balls:
-            turn = first + 3 if free else first
-            r, w = (q[turn], q[turn + 1], q[turn + 2]), (out[turn], out[turn + 1], out[turn + 2])
-            square = dot(r, r)
-            f, g = graph.call("sinc", square), graph.cosc(square)
-            near = square < 1e-4
-            e = where(near, 1.0 / 12.0 + square / 720.0, (1.0 - 0.5 * f / g) / where(near, 1.0, square))
-            once = cross(r, w)
-            out[turn : turn + 3] = plus(w, plus(scale(once, 0.5), scale(cross(r, once), e)))
-            if free:
-                x = (out[first], out[first + 1], out[first + 2])
-                once = cross(r, x)
-                out[first : first + 3] = plus(x, plus(scale(once, f), scale(cross(r, once), g)))
-        return out
+        """Return the rates of positions from velocities."""
+        return position_rates(self.layout.mechanism, self.y.q, rates)
 
     @property
     def position_rates(self) -> list[Node]:

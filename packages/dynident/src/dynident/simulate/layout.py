@@ -19,9 +19,8 @@ from dynident.graph.expression import Function, Graph, Node
 from dynident.graph.routine import Place, Routine
 from dynident.mechanics.actuation import coupling_rows
 from dynident.mechanics.functions import geometry_key
-from dynident.mechanics.newton_euler import positions_of
+from dynident.mechanics.newton_euler import ball_joints, positions_of
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.tree import FREE, SPHERICAL
 from dynident.simulate.friction import Owner, asks_load, jumps, starts, states_of
 
 T = TypeVar("T")
@@ -361,13 +360,7 @@ class Layout:
     @cached_property
     def balls(self) -> list[tuple[bool, int]]:
         """Whether it is free, and the first coordinate of every ball and free joint in the state."""
-        arrays, names = self.mechanism.tree.arrays, self.mechanism.tree.coordinates
-        found = []
-        for kind, d in zip(arrays.kind, arrays.dof, strict=True):
-            if int(kind) in (SPHERICAL, FREE):
-                first = int(d) if self.mechanism.loops else self.mechanism.coordinate_names.index(names[int(d)])
-                found.append((int(kind) == FREE, first))
-        return found
+        return ball_joints(self.mechanism)
 
     def on_shaft(self, owner: Owner) -> bool:
         """Return whether an owner is a rotor in front of an elastic shaft, which moves on its own."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,11 +27,11 @@ from dynident.results import Result, stored
 from dynident.signals.log import MINIMUM_SAMPLES, Log
 from dynident.simulate.analysis import TrackingError, plot_tracking, tool_of, tracking_error
 from dynident.simulate.layout import Signals
-from dynident.simulate.thermal import Heat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from dynident.simulate.friction import Owner
     from dynident.simulate.robot import VirtualRobot
 
 
@@ -92,6 +92,48 @@ class Truth:
         return write_atomic(path, buffer.getvalue())
 
 
+class Heat(Protocol):
+    """Temperatures of joints and drives during a run, and what they do to the friction (`dynident_lab.thermal`)."""
+
+    @property
+    def temperature(self) -> Array:
+        """Temperature behind every actuator, (k,) [degree Celsius]."""
+
+    def zones(self) -> dict[str, Array]:
+        """Return the temperatures of all zones of all thermal models, by joint or actuator."""
+
+    def scales(self, owners: Sequence[Owner]) -> tuple[Array, Array]:
+        """Return friction ratio and temperature of every owner of friction."""
+
+    def add(self, joint_power: Array, drive_power: Array, current: Array) -> None:
+        """Note friction powers (N, n_tree), (N, k) [W] and currents (N, k) [A] of some more samples."""
+
+    def advance(self, dt: float) -> None:
+        """Let the mean powers of dt seconds heat the robot."""
+
+    def rested(self, duration: float) -> Heat:
+        """Return a copy after some time [s] without losses."""
+
+    def memory(self) -> dict[str, Any]:
+        """Return everything as plain data, from which `remember` goes on."""
+
+    def remember(self, memory: Mapping[str, Any]) -> None:
+        """Go on from what `memory` returned."""
+
+
+class Heating(Protocol):
+    """Thermal model of a joint or drive, such as those of `dynident_lab.thermal`."""
+
+    def heating(self) -> Any:
+        """Return an object whose ``begin(robot)`` is the `Heat` of all thermal models of a robot at the start of a run."""
+
+
+def heat_of(robot: VirtualRobot) -> Heat | None:
+    """Return the temperatures of a robot at the start; None without thermal models."""
+    found: Heat | None = next(iter(robot.thermal.values())).heating().begin(robot) if robot.thermal else None
+    return found
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class End:
     """Everything at the end of a run; ``simulate(..., start=run.end)`` goes on as if it had not ended."""
@@ -136,7 +178,7 @@ class End:
             raise SimulationError(f"the state of the machine cannot be read ({error}); start the run again") from error
         if min(shape, default=0) < 0 or np.prod(shape) != values.size:
             raise SimulationError(f"the state of the machine is damaged (its tail is not {shape}); start the run again")
-        heat = None if warm is None else Heat(robot)
+        heat = None if warm is None else heat_of(robot)
         if heat is not None:
             heat.remember(warm)
         given["state"] = {name: np.asarray(values) for name, values in given["state"].items()}

@@ -41,7 +41,7 @@ from dynident.graph.expression import Function
 from dynident.mechanics.actuation import coupling_rows
 from dynident.mechanics.closure import close_positions, close_rates
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Motion, at_rest, cached, declared, entering, geometry_key, node_values, tree_motion
+from dynident.mechanics.functions import Motion, cached, declared, entering, geometry_key, node_values
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import load
 from dynident.simulate.layout import Field, Layout, Record, placed
@@ -370,8 +370,6 @@ def _task_part(model: Mechanism, space: Any, first: int) -> ModelColumns:
 
 Start = Mapping[str, Any]
 
-CLOSED = 1e-6  # largest contradiction [rad or m, and per second] between coordinates given twice
-
 
 def start_state(mechanism: Mechanism, start: Start | None, first: tuple[Array, Array]) -> tuple[Array, Array]:
     """Return positions and velocities at the start, after checking that the robot can be there."""
@@ -384,68 +382,43 @@ def start_state(mechanism: Mechanism, start: Start | None, first: tuple[Array, A
         raise SimulationError(f"start is a {type(start).__name__}; give a mapping such as {{'q': [...]}}, or None")
     if "q" not in start or set(start) - {"q", "velocity"}:
         raise SimulationError(f"start has the keys {', '.join(map(str, start)) or '(none)'}; give q, and velocity if it moves")
-    names, tree = mechanism.coordinate_names, mechanism.tree.coordinates
-    n, m = len(names), len(tree)
-    meaning = f"one for each of {', '.join(names)}" + (f", or for each of {', '.join(tree)}" if m > n else "")
-    given = start["q"]
-    own = [tree.index(name) for name in names]
+    names, given = mechanism.coordinate_names, start["q"]
     if isinstance(given, Mapping):
         strange = [str(name) for name in given if name not in names]
         if strange:
             raise SimulationError(f"start: q names {', '.join(strange)}; coordinates are {', '.join(names)}")
         given = [given.get(name, value) for name, value in zip(names, first[0], strict=True)]
-    q = _vector(given, (n, m), "q", meaning)
-    x = q if q.size == n else q[own]
-    full = _reachable(mechanism, x, "start: q", q if q.size > n else None)
-    if q.size > n:
-        far = int(np.argmax(np.abs(q - full)))
-        if abs(q[far] - full[far]) > CLOSED:
-            raise SimulationError(
-                f"start: joint '{tree[far]}' is at {q[far]:.6g}, but the loops close with it at {full[far]:.6g}; give "
-                f"{', '.join(names)} alone"
-            )
-    v = _vector(start.get("velocity", np.zeros(n)), (n, m), "velocity", meaning)
-    nu = v if v.size == n else v[own]
-    if v.size > n:
-        allowed = tree_motion(mechanism, at_rest(mechanism, x, nu)).v[0]
-        gap = np.abs(v - allowed)
-        j = int(np.argmax(gap))
-        if gap[j] > CLOSED * (1.0 + np.abs(allowed).max()):
-            raise SimulationError(
-                f"start: velocity of '{tree[j]}' is {v[j]:.6g}, but the loops allow only {allowed[j]:.6g} with the others; "
-                f"give the velocities of {', '.join(names)} alone"
-            )
+    x = _vector(given, "q", names)
+    if mechanism.loops:
+        _reachable(mechanism, x, "start: q")
+    v = _vector(start.get("velocity", np.zeros(len(names))), "velocity", names)
     _within_limits(mechanism, x)
-    return np.array(x), np.array(nu)
+    return x, v
 
 
-def _vector(values: ArrayLike, shapes: tuple[int, ...], what: str, meaning: str) -> Array:
-    """Return a finite vector of one of the allowed lengths."""
+def _vector(values: ArrayLike, what: str, names: Sequence[str]) -> Array:
+    """Return a finite vector with one number for each coordinate."""
     array = np.atleast_1d(numbers(values, f"start: {what}"))
-    if array.ndim != 1 or array.size not in shapes:
-        wanted = " or ".join(str(n) for n in sorted(set(shapes)))
-        raise SimulationError(f"start: {what} has shape {array.shape}; give {wanted} numbers, {meaning}")
+    if array.shape != (len(names),):
+        raise SimulationError(
+            f"start: {what} has shape {array.shape}; give {len(names)} numbers, one for each of {', '.join(names)}"
+        )
     if not np.isfinite(array).all():
         raise SimulationError(f"start: {what} is {array.tolist()}; every number must be finite")
-    return array
+    return np.array(array)
 
 
-def _reachable(mechanism: Mechanism, x: Array, what: str, near: Array | None = None) -> Array:
-    """Return all tree coordinates at x, or say that the loops cannot close there."""
-    if not mechanism.loops:
-        return np.array(tree_motion(mechanism, at_rest(mechanism, x)).q[0])
-    where = ", ".join(f"{name} = {value:.6g}" for name, value in zip(mechanism.coordinate_names, x, strict=True))
+def _reachable(mechanism: Mechanism, x: Array, what: str) -> None:
+    """Say that the loops of a robot cannot close at x."""
     try:
-        full = close_positions(mechanism, x[None], near)
+        full = close_positions(mechanism, x[None])
         close_rates(mechanism, full, np.zeros((1, x.size)), np.zeros((1, x.size)))
     except DynidentError as error:
-        if near is not None:  # far from closed: say by how much the joints are off the home branch
-            return _reachable(mechanism, x, what)
+        where = ", ".join(f"{name} = {value:.6g}" for name, value in zip(mechanism.coordinate_names, x, strict=True))
         raise SimulationError(
             f"{what} ({where}): the loops of robot '{mechanism.name}' cannot close there, or only through a singularity; "
             "choose a position nearer to home"
         ) from error
-    return np.array(full[0])
 
 
 def _within_limits(mechanism: Mechanism, x: Array) -> None:

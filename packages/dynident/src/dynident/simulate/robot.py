@@ -34,10 +34,9 @@ from dynident.mechanism.force import Force
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Frozen
 from dynident.simulate.machine import COMPILED, remembered
-from dynident.simulate.record import End, Run, Sensors, check_channels, check_voltage, notify
+from dynident.simulate.record import End, Heating, Run, Sensors, check_channels, check_voltage, notify
 from dynident.simulate.reference import Disturbance, Reference, Start, reference_of
 from dynident.simulate.run import THERMAL_CYCLE, Runner
-from dynident.simulate.thermal import Heating, ThermalLaw, ThermalModel, heating_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +71,7 @@ class VirtualRobot(Frozen):
     friction: Mapping[str, Law] = field(default_factory=dict)
     #: Thermal models by tree coordinate or actuator; they scale the friction found under that name, except for laws that
     #: look at the temperature themselves. A `Thermal` brings its friction law along.
-    thermal: Mapping[str, ThermalModel | ThermalLaw | Heating] = field(default_factory=dict)
+    thermal: Mapping[str, Heating] = field(default_factory=dict)
     sensors: Sensors = field(default_factory=Sensors)  #: How the log is recorded
     step: float = 1.25e-4  #: Step of the plant [s]; all cycle times are whole multiples of it
     name: str = ""  #: Name in logs and reports; the mechanism's when empty
@@ -108,9 +107,14 @@ class VirtualRobot(Frozen):
         for name, value in self.thermal.items():
             if name not in tree and name not in motors:
                 raise SimulationError(f"thermal names '{name}'; joints are {', '.join(tree)} and actuators {', '.join(motors)}")
-            heat[name] = heating_of(value, name)
-            if isinstance(value, ThermalLaw):
-                self._bring_law(name, value.friction, laws, drives)
+            if not hasattr(value, "heating"):
+                kind = type(value).__name__
+                raise SimulationError(
+                    f"thermal['{name}'] is a {kind}; give a thermal model such as SecondOrder, a Thermal or a Heating"
+                )
+            heat[name] = value.heating()
+            if (law := getattr(value, "friction", None)) is not None:
+                self._bring_law(name, law, laws, drives)
         for name, law in laws.items():
             if name not in tree:
                 raise SimulationError(f"friction names '{name}'; joints are {', '.join(tree)}")

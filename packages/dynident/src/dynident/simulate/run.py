@@ -17,10 +17,9 @@ from dynident.mechanics.functions import Motion
 from dynident.signals.log import MINIMUM_SAMPLES
 from dynident.simulate.layout import FINE
 from dynident.simulate.machine import COMPILED, Machine, check_step, fed_with_voltage, loops_of, whole_steps
-from dynident.simulate.record import NOTICEABLE, End, Noise, Run, Truth, energies, means, notes_of, record
+from dynident.simulate.record import NOTICEABLE, End, Noise, Run, Truth, energies, heat_of, means, notes_of, record
 from dynident.simulate.reference import Disturbance, Reference, Start, start_state, table_of, wrench_tables
 from dynident.simulate.stability import limit_cycle, loop_gain, reason
-from dynident.simulate.thermal import Heat
 
 if TYPE_CHECKING:
     from dynident.simulate.robot import VirtualRobot
@@ -177,8 +176,8 @@ class Runner:
         if self.before is not None:
             self.noise.go_on(self.before.noise)
         self.heat = copy.deepcopy(self.before.heat) if self.before is not None else None
-        if self.heat is None and robot.thermal:
-            self.heat = Heat(robot)
+        if self.heat is None:
+            self.heat = heat_of(robot)
         self._read_tables()
 
     def _samples(self) -> int:

@@ -481,17 +481,18 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
         for label, step in self._targets.items():
             texts.append(numpy_function(replace(step, name=f"{label}_step")))
         text = "\n\n".join(texts)
-        return self._module("NumPy", "import numpy as np", [*numpy_helpers(text), text], _NUMPY_CLOSE) + self._numpy_targets()
+        module = self._module("NumPy", "import numpy as np", [*numpy_helpers(text), text], _NUMPY_CLOSE)
+        return module + self._python_targets(controller_ik.NUMPY)
 
-    def _numpy_targets(self) -> str:
-        """Return inverse kinematics of the NumPy module."""
+    def _python_targets(self, template: str) -> str:
+        """Return inverse kinematics of the NumPy or CasADi module."""
         loops, texts = bool(self.robot.loops), []
         for label, step in self._targets.items():
             given = {"suffix": label.removeprefix("inverse_kinematics"), "target": list(step.inputs)[1], "link": self.frame}
             start = "HOME" if loops else repr((0.0,) * self.robot.dof)
             result = "q[PLACES], q" if loops else "q"
             more = {"start": start, "result": result, "steps": controller_ik.STEPS, "reached": controller_ik.REACHED}
-            texts.append(controller_ik.NUMPY.format(**given, **more))
+            texts.append(template.format(**given, **more, fixed=controller_ik.FIXED))
         return "".join(texts)
 
     @property
@@ -500,8 +501,11 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
         texts = [casadi_function(replace(self._newton, name="newton"))] if self.robot.loops else []
         for call in self.calls:
             texts.append(casadi_function(replace(call.code, name=f"{call.name}_at"), shapes=self._shapes(call)))
+        for label, step in self._targets.items():
+            texts.append(casadi_function(replace(step, name=f"{label}_step")))
         text = "\n\n".join(texts)
-        return self._module("CasADi", "import casadi as ca", [*casadi_helpers(text), text], _CASADI_CLOSE)
+        module = self._module("CasADi", "import casadi as ca", [*casadi_helpers(text), text], _CASADI_CLOSE)
+        return module + self._python_targets(controller_ik.CASADI)
 
     def _shapes(self, call: Call) -> dict[str, tuple[int, ...]]:
         return {"M": (self.robot.dof, self.robot.dof)} if call.result == "M" else {}
@@ -603,7 +607,7 @@ def write_model(
     Functions of the independent coordinates: ``inverse_dynamics(q, v, a)`` without friction, ``friction(q, v)``,
     ``gravity(q)``, ``mass_matrix(q)``, ``forward_dynamics(q, v, tau)``, and of the motors: ``motor_torques(q, f)`` and
     ``feedforward(q, v, a)``, of minimum norm where there are more motors than degrees of freedom. Loops are closed from the
-    last closed pose. With a `frame` there are ``forward_kinematics(q)`` and ``inverse_kinematics(T)`` (C and NumPy).
+    last closed pose. With a `frame` there are ``forward_kinematics(q)`` and ``inverse_kinematics(T)``.
 
     Parameters
     ----------

@@ -15,10 +15,11 @@ from dynident.graph.expression import Function, Node
 from dynident.mechanics.actuation import least_norm, least_squares
 from dynident.mechanics.dynamics import jacobian
 from dynident.mechanics.inverse_kinematics_damped import robot_size
-from dynident.mechanics.newton_euler import MovingTree
+from dynident.mechanics.newton_euler import MovingTree, position_rates
 from dynident.mechanism.mechanism import Mechanism
 
 STEPS = 30  # at most
+FIXED = 8  # steps of CasADi, which cannot stop early
 LONGEST = 0.2  # step [rad or m]: short ones keep to the branch
 REACHED = 1e-8  # error [m, rad] before the last step, which squares it
 POSES = 20  # at which the rank of the Jacobian is looked at
@@ -31,9 +32,6 @@ def pose_entries(x: MovingTree, link: str) -> list[Node]:
 
 def reachable_targets(robot: Mechanism, link: str) -> list[str]:
     """Return which targets determine the coordinates, or can be reached by all of them: "pose", "position" or both."""
-    odd = [joint.name for joint in robot.joints if joint.kind in ("spherical", "free")]
-    if odd:
-        raise DescriptionError(f"inverse kinematics as code is for joints of one coordinate; joint '{odd[0]}' has more")
     home = robot.closure.home[robot.closure.independent] if robot.loops else np.zeros(robot.dof)
     way = 0.01 if robot.loops else 1.0
     q = home + np.random.default_rng(0).uniform(-way, way, (POSES, robot.dof))
@@ -87,7 +85,7 @@ def target_step(x: MovingTree, link: str, target: str, name: str) -> Function:
     for move in moves:
         way = maximum(way, absolute(move))
     share = LONGEST / maximum(way, LONGEST)
-    following = [q + share * move for q, move in zip(x.x, moves, strict=True)]
+    following = [q + share * move for q, move in zip(x.x, position_rates(x.mechanism, x.x, moves), strict=True)]
     inputs = {"q": len(x.x), **({"T": 12} if target == "pose" else {"p": 3})}
     return Function(name, inputs, {"next": following, "report": [ok, way, size]})
 
@@ -155,4 +153,14 @@ def inverse_kinematics{suffix}({target}, start={start}):
         if max(report[1], report[2]) <= {reached!r}:
             return {result}
     raise ValueError("the target is not reached from the start")
+'''
+
+CASADI = '''
+
+def inverse_kinematics{suffix}({target}, start={start}, steps={fixed}):
+    """Return coordinates at a target of link {link} after a number of steps, and the error that was left before the last."""
+    q = ca.vertcat(*start) if isinstance(start, (list, tuple)) else start
+    for _ in range(steps):
+        q, report = inverse_kinematics{suffix}_step(q, {target})
+    return {result}, report[2]
 '''

@@ -56,8 +56,8 @@ FEEDS = 5.0  # deviations by which the power of friction must be negative
 
 # What to do when a check fails, by its name.
 NEXT = {
-    "held_out_error": "check units, signs and gains of the efforts, and that log and description are of the same robot; if "
-    "the residual is large near standstill, choose another friction law (--friction auto)",
+    "held_out_error": "check units, signs and gains of the efforts, and that log and description match; for large residuals "
+    "near standstill use --friction auto",
     "gains": "compare gain, unit and sign of the efforts with those of the training log; friction may also have changed with "
     "temperature or wear",
     "generalisation": "record a richer motion (dynident excite designs one) and fit both logs together",
@@ -288,7 +288,7 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
             "coverage",
             coverage,
             COVERAGE_LIMIT,
-            f"{np.floor(1000 * coverage) / 10:.1f} % of the held-out measurements{less} lie within two standard deviations "
+            f"{np.floor(1000 * coverage) / 10:.1f} % of held-out measurements{less} within two standard deviations "
             f"(limit {100 * COVERAGE_LIMIT:.0f} %, expected 95 %)",
             least=True,
         )
@@ -335,7 +335,7 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
                 "leverage",
                 left_open,
                 OPEN_LIMIT,
-                f"parameter uncertainty contributes {100 * left_open:.2g} % of the held-out effort (limit "
+                f"parameter uncertainty is {100 * left_open:.2g} % of the held-out effort (limit "
                 f"{100 * OPEN_LIMIT:.0f} %), up to {leverage:.1f} times that of the training ({where})",
             )
         )

@@ -39,7 +39,7 @@ SMALL, LARGE = 0.5, 2.0  # bias, in standard deviations, that can be ignored; th
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresBias(Result):
-    """What speaks for and against least squares on some evidence."""
+    """What speaks for and against least squares on some regression data."""
 
     names: tuple[str, ...]  # Base parameters
     bias: Array  # Bias of WLS that noise of the positions explains, and standard deviation of WLS under coloured noise
@@ -76,12 +76,12 @@ class LeastSquaresBias(Result):
 
 
 def least_squares_bias(regression: Regression, instruments: IV | None = None) -> LeastSquaresBias:
-    """Say whether least squares can be trusted on some evidence.
+    """Say whether least squares can be trusted on some regression data.
 
     Parameters
     ----------
     regression : Regression
-        Evidence with its rows.
+        Regression data with its rows.
     instruments : IV, optional
         Instruments to compare with; the logs' reference when omitted, none where there is none.
 

@@ -53,7 +53,7 @@ class Loop(Protocol):
 
 
 def check_loop(loop: Loop | None, evidence: Regression, name: str) -> Loop:
-    """Return the loop if it fits the evidence."""
+    """Return the loop if it fits the regression data."""
     if loop is None or not callable(getattr(loop, "motion", None)):
         raise IdentificationError(
             f"{name} simulates the closed loop; give {name}(loop=dynident.simulate.ClosedLoop(machine, references))"
@@ -142,7 +142,7 @@ class DIDIM(LeastSquares):
                 model, parts, share = _toward(evidence, loop, model, model_of(evidence.base, beta, known))
         if share < 1.0:
             warn(
-                "DIDIM: the estimate cannot be simulated, so the last step was shortened to {100 * share:.2g} %; use "
+                f"DIDIM: the estimate cannot be simulated, so the last step was shortened to {100 * share:.2g} %; use "
                 "recovery='physical' for consistent bodies",
                 DynidentWarning,
             )
@@ -163,7 +163,7 @@ class DIDIM(LeastSquares):
 
 
 def _along(evidence: Regression, loop: Loop, model: Mechanism) -> tuple[Stretch, ...]:
-    """Return the evidence with the rows of a model's simulated motion."""
+    """Return the regression data with the rows of a model's simulated motion."""
     return tuple(
         replace(part, W=tuple(rows_along(evidence, part, filtered_motion(loop.motion(model, k, part.motion.t), part))))
         for k, part in enumerate(evidence.stretches)

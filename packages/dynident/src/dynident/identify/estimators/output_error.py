@@ -438,7 +438,7 @@ def contradiction(
 
 
 def _witness(evidence: Regression, loop: Loop, active: NDArray[np.bool_]) -> Fit | None:
-    """Return what instrumental variables, the references of the loop, say of the same evidence; None where they are silent."""
+    """Return the estimate of instrumental variables (references of the loop) from the same data; None if they cannot decide."""
     if not any(np.any(y) for part in evidence.stretches for y in part.y):
         return None  # a log without efforts has no inverse dynamics
     estimator = IV(instruments=lambda i, _: loop.reference(i))

@@ -95,23 +95,8 @@ class Choice(Result):
 def compare_models(candidates: Mapping[str, Candidate], count: int, blocks: int = 5, speed: ArrayLike | None = None) -> Choice:
     """Compare models by held-out error over blocks of time, and over the fastest and the slowest stretches.
 
-    Parameters
-    ----------
-    candidates : mapping of str to callable
-        ``fit(rows)`` with rows (N,) of bool fits those rows and returns the errors of all N rows and the number of
-        parameters. NaN marks rows without an error.
-    count : int
-        Number N of rows, in the order of time.
-    blocks : int
-        Number of blocks; each is held out once.
-    speed : array_like (N,), optional
-        Speed at the rows, zero at rest and NaN where it does not count: the stretches with the highest ones are held out
-        together, and those with the lowest, so that extrapolation is tested too.
-
-    Returns
-    -------
-    Choice
-        All models, and the one to take.
+    A candidate ``fit(rows)`` fits some of `count` rows, (N,) of bool in the order of time, and returns the errors of all and
+    its number of parameters. Each of `blocks` is held out once; `speed` (N,) is zero at rest and NaN where it does not count.
     """
     if not candidates:
         raise IdentificationError("the list of models is empty; give at least one")

@@ -570,13 +570,13 @@ def friction_data(
 
 
 def _recordings(evidence: Regression, logs: Sequence[Log]) -> tuple[Recording, ...]:
-    """Return logs prepared as those of the evidence were."""
+    """Return logs prepared as those of the regression data were."""
     robot, rows = evidence.mechanism, Rows(evidence.mechanism, evidence.projection)
     # The same stretches as well: inflation and belief of the fit with laws are then those of the fit without.
     stretches = -(-max(len(group.counts) for group in evidence.groups) // len(logs))
     recordings = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SignalWarning)  # what is wrong with the logs was said with the evidence
+        warnings.simplefilter("ignore", SignalWarning)  # what is wrong with the logs was said with the regression data
         for log, source in zip(logs, evidence.sources, strict=True):
             band = {"cutoff": source["cutoff"], "band": source["bandwidth"]}
             prepared = prepared_for(rows, match(robot, log).log, {**evidence.options, **band})

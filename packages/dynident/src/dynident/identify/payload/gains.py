@@ -7,7 +7,7 @@ so c_j = 1/k_j multiplies the model and not the measurement. About (beta, c) the
 
     y_j + c_j W_j beta = [c_j W_j,  W_j beta + W_lj beta_l] (beta, c_j),
 
-rows of the same evidence, whose stretches of time tell how dependent residuals are and how estimates scatter.
+rows of the same data, whose stretches of time tell how dependent residuals are and how estimates scatter.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class DriveGains(Result):
 
 
 def estimate_gains(
-    evidence: Regression,
+    data: Regression,
     mass: float,
     com: ArrayLike | None = None,
     inertia: ArrayLike | None = None,
@@ -101,7 +101,7 @@ def estimate_gains(
 
     Parameters
     ----------
-    evidence : Regression
+    data : Regression
         Of `payload_regression`, efforts by nominal gains; a tree robot with one motor per joint.
     mass : float
         Mass of the load [kg].
@@ -117,10 +117,10 @@ def estimate_gains(
     DriveGains
         Factors with their uncertainty.
     """
-    require(evidence, Regression, "evidence")
+    require(data, Regression, "data")
     if not 1e-6 <= mass <= 1e6:
         raise IdentificationError(f"mass is {mass:g}; give the mass of the load, between 1e-6 and 1e6 kg")
-    robot, base = evidence.mechanism, evidence.base
+    robot, base = data.mechanism, data.base
     _one_motor_each(robot)
     if com is None and inertia is not None:
         raise IdentificationError("inertia of the load is given without its centre of mass; give com= too, or neither")
@@ -138,35 +138,35 @@ def estimate_gains(
         raise IdentificationError(
             f"the mass of '{name}' is seen only together with its centre of mass or inertia; give com= and inertia= too"
         )
-    n, size = len(evidence.groups), arm.size + len(evidence.groups)
+    n, size = len(data.groups), arm.size + len(data.groups)
     x, sigma = np.append(np.zeros(arm.size), np.ones(n)), np.ones(n)
-    x[: arm.size] = _solve(_linear(evidence, arm, load, x), size, sigma)[1][: arm.size]
+    x[: arm.size] = _solve(_linear(data, arm, load, x), size, sigma)[1][: arm.size]
     for _ in range(PASSES):
-        groups = _linear(evidence, arm, load, x)
+        groups = _linear(data, arm, load, x)
         root, new = _solve(groups, size, sigma)
         change = new - x
         x[: arm.size] = new[: arm.size]
         x[arm.size :] *= np.exp(np.clip(change[arm.size :] / x[arm.size :], -0.5, 0.5))  # gains stay positive
-        before, sigma = sigma, _residuals(_linear(evidence, arm, load, x), x, size)
+        before, sigma = sigma, _residuals(_linear(data, arm, load, x), x, size)
         if np.allclose(before, sigma, rtol=1e-6) and np.max(np.abs(change[arm.size :])) < CLOSE:
             break
-    groups = _linear(evidence, arm, load, x)
+    groups = _linear(data, arm, load, x)
     covariance = (root @ root.T) * inflation(groups, x, sigma)[0]
     covariance = at_least_jackknife(covariance, least_squares_left_out(groups, size, sigma, np.arange(size)))
     values, inverse = load.copy(), x[arm.size :]
     values[arm] = x[: arm.size]
     spread = covariance[arm.size :, arm.size :] / np.outer(inverse**2, inverse**2)  # of k = 1 / inverse
-    return DriveGains(tuple(group.name for group in evidence.groups), 1.0 / inverse, spread, values, sigma)
+    return DriveGains(tuple(group.name for group in data.groups), 1.0 / inverse, spread, values, sigma)
 
 
-def _linear(evidence: Regression, arm: NDArray[np.int64], load: Array, x: Array) -> list[RowGroup]:
-    """Return the evidence about (beta, c) near a value of them, with the same stretches of time."""
-    place = np.full(evidence.base.rank, -1)
+def _linear(data: Regression, arm: NDArray[np.int64], load: Array, x: Array) -> list[RowGroup]:
+    """Return the data about (beta, c) near a value of them, with the same stretches of time."""
+    place = np.full(data.base.rank, -1)
     place[arm] = np.arange(arm.size)
     beta = load.copy()
     beta[arm] = x[: arm.size]
     result = []
-    for j, group in enumerate(evidence.groups):
+    for j, group in enumerate(data.groups):
         k, c = group.columns.size, x[arm.size + j]
         own = np.flatnonzero(place[group.columns] >= 0)
         T = np.zeros((k + 1, own.size + 2))  # from the columns of [W, y]
@@ -211,7 +211,7 @@ def _one_motor_each(robot: Mechanism) -> None:
         )
 
 
-def with_gain_uncertainty(estimator: Any, evidence: Regression, std: float | Mapping[str, float] | DriveGains) -> Fit:
+def with_gain_uncertainty(estimator: Any, data: Regression, std: float | Mapping[str, float] | DriveGains) -> Fit:
     """Return the fit of a tree robot whose drive gains are uncertain.
 
         cov = cov_noise + D S D^T,       D: derivatives of the estimate by the logarithms of the gains, S: their covariance
@@ -220,19 +220,19 @@ def with_gain_uncertainty(estimator: Any, evidence: Regression, std: float | Map
     ----------
     estimator : estimator
         Such as `WLS()`.
-    evidence : Regression
+    data : Regression
         What to fit.
     std : float, mapping or DriveGains
         Relative deviation of the gains, such as 0.05: one for all, or by joint (0 where not named). `DriveGains` bring their
         covariance, for logs corrected by them.
     """
-    require(evidence, Regression, "evidence")
-    names = [group.name for group in evidence.groups]
+    require(data, Regression, "data")
+    names = [group.name for group in data.groups]
     S, text = _relative(std, names)
-    fit: Fit = estimator.fit(evidence).result_
+    fit: Fit = estimator.fit(data).result_
     D = np.zeros((fit.values.size, len(names)))
     for j in np.flatnonzero(np.diag(S)):
-        sides = [_refit(estimator, evidence, int(j), 1.0 + way * STEP) for way in (1.0, -1.0)]
+        sides = [_refit(estimator, data, int(j), 1.0 + way * STEP) for way in (1.0, -1.0)]
         D[:, j] = (sides[0] - sides[1]) / (2.0 * STEP)
     said = note("gain_deviation", f"deviations of the drive gains are in the covariance: {text}")
     return fit.altered(covariance=fit.covariance + D @ S @ D.T).noted(said)
@@ -258,15 +258,15 @@ def _relative(std: float | Mapping[str, float] | DriveGains, names: list[str]) -
     return S, ", ".join(f"{name} {100 * x:.3g} %" for name, x in given.items() if x > 0.0)
 
 
-def _refit(estimator: Any, evidence: Regression, j: int, factor: float) -> Array:
+def _refit(estimator: Any, data: Regression, j: int, factor: float) -> Array:
     """Return the base parameters with the efforts of one joint scaled."""
     groups = []
-    for i, group in enumerate(evidence.groups):
+    for i, group in enumerate(data.groups):
         scale = np.ones(group.R.shape[1])
         scale[-1] = factor if i == j else 1.0
         products = group.products * scale[:, None] * scale
         groups.append(
             RowGroup(group.name, group.columns, group.R * scale, group.count, group.independence, products, group.counts)
         )
-    values: Array = estimator.fit(replace(evidence, groups=tuple(groups))).result_.values
+    values: Array = estimator.fit(replace(data, groups=tuple(groups))).result_.values
     return values

@@ -1,4 +1,4 @@
-"""Triangular factors: the whole evidence of many samples about one row group, in one small matrix.
+"""Triangular factors: the regression data of one row group, compressed from many samples to one small matrix.
 
 For the rows [W, tau] of a joint (or of a projected equation) the factor is the R of their QR decomposition,
 
@@ -91,7 +91,7 @@ def triangle(rows: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class RowGroup:
-    """Evidence of one row group: a joint of a tree robot, or a projected row."""
+    """Regression data of one row group: a joint of a tree robot, or a projected row."""
 
     name: str
     columns: NDArray[np.int64]  # (k,) base parameters that this row sees at all
@@ -120,7 +120,7 @@ class RowGroup:
         return float(self.R[:, -1] @ self.R[:, -1])
 
     def merge(self, other: RowGroup) -> RowGroup:
-        """Return the evidence of both."""
+        """Return the regression data of both."""
         R = triangle(np.vstack([self.R, other.R]))
         count = self.count + other.count
         independence = (self.count * self.independence + other.count * other.independence) / max(count, 1)
@@ -133,7 +133,7 @@ class RowGroup:
         return (*self.phases, *(max(self.phases) + 1 + each for each in phases))
 
     def padded(self, before: int, after: int) -> RowGroup:
-        """Return the same evidence with empty stretches around it, where other joints have some."""
+        """Return the same regression data with empty segments where other joints have data."""
         size = self.R.shape[1]
         products = np.concatenate([np.zeros((before, size, size)), self.products, np.zeros((after, size, size))])
         ends = tuple(range(before + after))
@@ -142,7 +142,7 @@ class RowGroup:
         return replace(self, products=products, counts=(*(0,) * before, *self.counts, *(0,) * after), phases=phases)
 
     def fewer(self, most: int = MOST_BLOCKS) -> RowGroup:
-        """Return the same evidence with neighbouring stretches merged until there are at most `most`."""
+        """Return the same regression data with neighbouring stretches merged until there are at most `most`."""
         K = len(self.counts)
         if most >= K:
             return self

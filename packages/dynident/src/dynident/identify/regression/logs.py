@@ -470,7 +470,7 @@ def long_pieces(logs: Sequence[Log]) -> tuple[list[Log], list[Finding]]:
 
 
 def same_band(sources: tuple[Mapping[str, Any], ...], rate: float) -> dict[str, Any]:
-    """Return the options of `prepare` that put another log into the band in which the evidence was taken."""
+    """Return the options of `prepare` that put another log into the band in which the regression data was taken."""
     if not sources:
         return {}
     cutoff = max(float(s["cutoff"]) for s in sources)
@@ -655,7 +655,7 @@ def _in_one_band(
         whole = reduce(add, parts)
         if isinstance(stretches, tuple):  # those of all logs are the same ones
             whole = replace(whole, groups=_together(whole.groups, parts))
-        # The band is a matter of the evidence, not an option of the user: other logs are put into it by `same_band`.
+        # The band is a matter of the regression data, not an option of the user: other logs are put into it by `same_band`.
         return replace(whole, options={k: v for k, v in options.items() if k != "like"})
 
     if options.get("cutoff", "auto") != "auto" or "like" in options:
@@ -787,7 +787,7 @@ def _difference(one: tuple[Array, Array], other: tuple[Array, Array], data: Regr
 
 
 def _together(groups: Sequence[RowGroup], parts: Sequence[Regression]) -> tuple[RowGroup, ...]:
-    """Return the evidence of all logs, whose stretches with the same number are one."""
+    """Return the regression data of all logs, whose stretches with the same number are one."""
     result = []
     for group in groups:
         own = [each for part in parts for each in part.groups if each.name == group.name]
@@ -805,7 +805,7 @@ def _regression_of_stream(
     absent: Sequence[str],
     options: Mapping[str, Any],
 ) -> Regression:
-    """Return the evidence of a stream, piece by piece in the band of the first one."""
+    """Return the regression data of a stream, piece by piece in the band of the first one."""
     whole: Regression | None = None
     rate = 0.0
     for piece in logs:

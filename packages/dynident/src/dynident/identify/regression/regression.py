@@ -1,4 +1,4 @@
-"""`Regression`: the compressed evidence of logs about the base parameters of a robot."""
+"""`Regression`: compressed regression data of logs for the base parameters of a robot."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Stretch:
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """Evidence: one triangular factor of [W_base, tau] per row group.
+    """Regression data: one triangular factor of [W_base, tau] per row group.
 
     Everything that least squares needs, whatever the weights, without the samples. Merging logs is adding Regressions.
 
@@ -81,7 +81,7 @@ class Regression:
 
     base: BaseParameters  #: Base parameters (and the robot) that the columns stand for
     groups: tuple[RowGroup, ...]  #: One per joint that has usable efforts
-    #: Where the evidence comes from: name, sha256, first and last time, number of rows
+    #: Sources of the regression data: name, sha256, first and last time, number of rows
     sources: tuple[Mapping[str, Any], ...] = ()
     #: Options of `dynident.signals.prepare` that were used, to score other logs alike
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -224,7 +224,7 @@ class Regression:
         return cls(base, groups)
 
     def joined(self) -> Regression:
-        """Return the evidence with pieces of a log, which have the same checksum, as one source: times and samples of all."""
+        """Return a copy in which pieces of one log (same checksum) are one source."""
         found: dict[str, Mapping[str, Any]] = {}
         for source in self.sources:
             key = str(source["sha256"])
@@ -232,7 +232,7 @@ class Regression:
         return replace(self, sources=tuple(found.values()))
 
     def __add__(self, other: Regression) -> Regression:
-        """Return the evidence of both; they must belong to the same robot."""
+        """Return the regression data of both; they must belong to the same robot."""
         require(other, Regression, "the regression data to add")
 
         return merged(self, other)
@@ -277,7 +277,7 @@ class Regression:
         ]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the evidence to an .npz file (a few hundred kilobytes, whatever the number of samples)."""
+        """Write the regression data to an .npz file (a few hundred kilobytes, whatever the number of samples)."""
         return write_atomic(path, self.to_bytes())
 
     @classmethod
@@ -286,12 +286,12 @@ class Regression:
         return load_regression(path, mechanism)
 
     def to_bytes(self) -> bytes:
-        """Return the evidence as the bytes of the .npz file that `save` writes, to be sent to another machine."""
+        """Return the regression data as the bytes of the .npz file that `save` writes, to be sent to another machine."""
         return packed(self)
 
     @classmethod
     def from_bytes(cls, content: bytes, mechanism: Mechanism, base: BaseParameters | None = None) -> Regression:
-        """Return the evidence of `to_bytes`."""
+        """Return the regression data of `to_bytes`."""
         return load_regression(content, mechanism, base)
 
 
@@ -338,7 +338,7 @@ def same_robot(base: BaseParameters, mechanism: Mechanism) -> bool:
 
 
 def merged(one: Regression, other: Regression) -> Regression:
-    """Return the evidence of both; `one + other` is the public way."""
+    """Return the regression data of both; `one + other` is the public way."""
     if one.mechanism.parameters.names != other.mechanism.parameters.names:
         raise IdentificationError(
             f"data of robot '{one.mechanism.name}' and of '{other.mechanism.name}' cannot be merged: parameters differ"
@@ -481,7 +481,7 @@ MOST = 1 << 30  # bytes that the arrays of a file may fill; a robot of a hundred
 
 
 def packed(regression: Regression) -> bytes:
-    """Return evidence as the bytes of its file; `Regression.to_bytes` is the public way."""
+    """Return regression data as the bytes of its file; `Regression.to_bytes` is the public way."""
     arrays: dict[str, Any] = {"columns": regression.base.columns, "fingerprint": regression.base.fingerprint()}
     for i, group in enumerate(regression.groups):
         arrays[f"R{i}"], arrays[f"columns{i}"], arrays[f"products{i}"] = group.R, group.columns, group.products

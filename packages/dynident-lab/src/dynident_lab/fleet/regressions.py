@@ -1,4 +1,4 @@
-"""Evidence of every log: one band per type, then a map over the logs; long ones are a map over their pieces and a tree."""
+"""Regression data of every log: one band per type, then a map over the logs; long logs are mapped piece by piece and merged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynident_lab.fleet.session import Session
 from dynident_lab.fleet.split import SPLIT, Layout
 from dynident_lab.fleet.storage import StorageError, fingerprint, size_of
 from dynident_lab.fleet.store import task_of
-from dynident_lab.fleet.tasks import BAND_LOGS, Job, choose_band, log_evidence, log_layout, merge, part_evidence
+from dynident_lab.fleet.tasks import BAND_LOGS, Job, choose_band, log_layout, log_regression, merge, part_regression
 
 TOGETHER = 16  # factors that one task merges; a power of two keeps the tree the same
 BYTES = 96  # of a sample in a file at least, from which a file is asked how many samples it has: q and tau of six joints
@@ -54,7 +54,7 @@ def _band(session: Session, job: Job, logs: Sequence[str]) -> dict[str, float] |
     return found
 
 
-def collect_evidence(session: Session, entries: Sequence[LogEntry], signatures: Mapping[str, str]) -> None:
+def collect_regressions(session: Session, entries: Sequence[LogEntry], signatures: Mapping[str, str]) -> None:
     """Compute the factors of all logs that the store does not have."""
     new = []
     for entry in entries:
@@ -70,7 +70,7 @@ def collect_evidence(session: Session, entries: Sequence[LogEntry], signatures: 
             session.count(entry, record)
     short = [(entry, job, task) for entry, job, task in new if not _long(job, entry.log)]
     # Closed at once when a run is cancelled: the client is still there to cancel what is under way.
-    with closing(completed(session.client, log_evidence, ((job, entry.log) for entry, job, _ in short))) as tasks:
+    with closing(completed(session.client, log_regression, ((job, entry.log) for entry, job, _ in short))) as tasks:
         for done, (number, future) in enumerate(tasks):
             entry, _, task = short[number]
             receipt = _receipt(session, entry, future, signatures[entry.log], task)
@@ -130,7 +130,7 @@ def _long_logs(session: Session, new: Sequence[tuple[LogEntry, Job, str]], signa
         for log, number in missing:
             yield new[log][1], new[log][0].log, layouts[log], number
 
-    with closing(completed(session.client, part_evidence, work())) as tasks:
+    with closing(completed(session.client, part_regression, work())) as tasks:
         for done, (k, part) in enumerate(tasks):
             log, number = missing[k]
             entry, _, task = new[log]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,42 +19,12 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import gain
 from dynident.errors import SimulationError
-from dynident.friction.law import Friction
 from dynident.results import stored
 from dynident.simulate.friction import COLDEST, Owner
+from dynident_lab.thermal.models import ThermalModel
 
 if TYPE_CHECKING:
     from dynident.simulate.robot import VirtualRobot
-
-
-@runtime_checkable
-class ThermalModel(Protocol):
-    """A thermal model of finite order, such as `FirstOrder` or `SecondOrder`."""
-
-    def simulate(self, t: ArrayLike, power: ArrayLike, start: ArrayLike | None = ..., ambient: ArrayLike | None = ...) -> Any:
-        """Return a result with the states over time, `state` (N, n), for cold friction power [W]."""
-
-    def advance(self, state: ArrayLike, power: float, dt: float, ambient: float | None = ..., *, losses: float = ...) -> Array:
-        """Return the state (n,) after dt [s] of constant power and electric losses [W]."""
-
-    def temperature(self, state: Any, ambient: Array) -> Any:
-        """Return the temperature of the friction surfaces [degree Celsius]."""
-
-    def ratio(self, temperature: ArrayLike) -> Array:
-        """Return friction over that at the reference temperature."""
-
-
-@runtime_checkable
-class ThermalLaw(Protocol):
-    """A friction law with the thermal model that scales it, such as `Thermal`."""
-
-    @property
-    def friction(self) -> Friction:
-        """Law with its numbers at the reference temperature."""
-
-    @property
-    def model(self) -> Any:
-        """Thermal model of the joint."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,18 +46,14 @@ class Heating:
             raise SimulationError(f"heating: copper = {self.copper} must be a share between 0 and 1; give one number")
         object.__setattr__(self, "copper", share)
 
+    def heating(self) -> Heating:
+        """Return itself: what `VirtualRobot` asks of a thermal model."""
+        return self
 
-def heating_of(value: object, name: str) -> Heating:
-    """Return what a user gave as the thermal model of a joint or drive."""
-    if isinstance(value, Heating):
-        return value
-    if isinstance(value, ThermalLaw) and isinstance(value.model, ThermalModel):
-        return Heating(value.model)
-    if isinstance(value, ThermalModel):
-        return Heating(value)
-    raise SimulationError(
-        f"thermal['{name}'] is a {type(value).__name__}; give a thermal model such as SecondOrder, a Thermal or a Heating"
-    )
+    @staticmethod
+    def begin(robot: VirtualRobot) -> Heat:
+        """Return the temperatures of all joints and drives at the start of a run."""
+        return Heat(robot)
 
 
 class Heat:
