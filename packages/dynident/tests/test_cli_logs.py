@@ -87,7 +87,7 @@ def test_an_episode_is_an_option(validate):
     out, err = validate("both.npz", "--episode", "1")
     assert out.replace("'both'", "'other'") == expected and "episode 1: " in err
     _, err = validate("both.npz", code=1)
-    assert "it holds 2 episodes (column 'episode_index': 0, 1); say which, --episode" in err
+    assert "it contains 2 episodes (column 'episode_index': 0, 1); choose one with --episode" in err
 
 
 def test_a_joint_that_is_not_in_the_log_can_stand_elsewhere(folder):
