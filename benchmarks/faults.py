@@ -97,9 +97,10 @@ def judged(outcome: Outcome, healthy: Outcome, causes: tuple[str, ...], named: t
     same = outcome.own.shape == healthy.own.shape
     if outcome.true.shape == healthy.own.shape and np.all(outcome.true <= HARMLESS * healthy.own + ABSOLUTE):
         return "harmless"
-    explained = same and np.all(outcome.own <= EXPLAINED * healthy.own + ABSOLUTE)
     alike = outcome.flexible.shape == healthy.flexible.shape
-    explained |= alike and np.all(outcome.flexible <= EXPLAINED * healthy.flexible + ABSOLUTE)
+    explained = (same and np.all(outcome.own <= EXPLAINED * healthy.own + ABSOLUTE)) or (
+        alike and np.all(outcome.flexible <= EXPLAINED * healthy.flexible + ABSOLUTE)
+    )
     return "undetectable" if not causes or explained else "SILENT"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks.fault_kinds import KINDS, Subject
+from benchmarks.population import population
 from identify_cases import RRR, arm, simulated_log, smooth
 
 import dynident as di
@@ -38,7 +39,7 @@ def found(subject: Subject, **options) -> di.Verdict:
         *("effort 48 ms late", "clock 10 % slow", "clock twice too fast", "5 % of rows lost, stamps rewritten"),
         *("efforts refreshed at a tenth of the rate", "zero off by pi", "two zeros off", "positions in turns"),
         *("wrong axis", "axis turned", "joint fixed in the description", "joint coupled in the description"),
-        *("lengths in millimetres", "mounted on a wall", "position turned"),
+        *("lengths in millimetres", "mounted on a wall", "position turned", "efforts without sign", "efforts of another run"),
     ],
 )
 def test_the_cause_of_a_fault_comes_first(name):
@@ -59,11 +60,12 @@ def test_the_cause_of_a_fault_comes_first(name):
     [
         lambda log: log,
         lambda log: log.rows(0, 1500),
+        lambda log: log.rows(1000, 1240),
         lambda log: replace(log, position=np.round(log.position * 4096 / (2 * np.pi)) * 2 * np.pi / 4096),
         lambda log: replace(log, t=log.t + 0.1 / log.rate * np.random.default_rng(1).uniform(-1.0, 1.0, log.t.size)),
         lambda log: replace(log, effort=log.effort + 0.1 * np.random.default_rng(1).normal(size=log.effort.shape)),
     ],
-    ids=["as recorded", "short", "coarse encoder", "jitter", "noise"],
+    ids=["as recorded", "short", "1.2 s", "coarse encoder", "jitter", "noise"],
 )
 def test_healthy_logs_are_not_accused(change):
     subject = healthy()
@@ -145,3 +147,27 @@ def test_the_documentation_lists_every_code():
     page = PAGE.read_text(encoding="utf-8")
     assert [code for code in FAULTS if f"| `{code}` |" not in page] == []
     assert all(set(kind.causes) - {"check efforts", "unit_suspect"} <= set(FAULTS) for kind in KINDS.values())
+
+
+def test_a_link_of_another_length_is_named_with_its_number():
+    case = list(population(4, 11, ("rrr", "elbow 4", "six axes")))[3]
+    subject = Subject("elbow", case.described, [case.train], [case.like], case.true)
+    spoiled = KINDS["a link 30 % longer"].apply(subject, 0, np.random.default_rng(0))
+    first = di.inspect(spoiled.train[0], spoiled.robot).findings[0]
+    assert first.kind == "lengths", first
+    assert first.value == pytest.approx(1.0 / 1.3, rel=0.02)
+
+
+def test_one_gain_of_all_motors_and_heavier_bodies_give_the_same_efforts():
+    """No log can tell them apart, so that the message names both and accuses nothing."""
+    robot = arm(RRR)
+    log = simulated_log(robot, 15.0, 0, noise=0.02)
+    heavier = robot.with_parameters(robot.parameters.replace(2.0 * np.asarray(robot.parameters.values)))
+    motion = smooth(robot.dof, 200)
+    np.testing.assert_allclose(
+        2.0 * di.inverse_dynamics(robot, motion), di.inverse_dynamics(heavier, motion), rtol=1e-12, atol=1e-9
+    )
+    inspected = di.inspect(replace(log, effort=2.0 * np.asarray(log.effort)), robot)
+    masses = next(finding for finding in inspected.findings if finding.kind == "masses")
+    assert inspected.usable
+    assert "masses" in masses.sentence and "gain" in masses.sentence

@@ -204,7 +204,7 @@ def test_bodies_that_are_described_too_light_accuse_no_joint():
     fit = MAP().fit(Regression.from_logs(described, [case.train])).result_
     assert doubts_of(fit) == ()
     (masses,) = (finding for finding in inspect_fit(fit)[0].findings if finding.kind == "masses")
-    assert "efforts are a multiple of what the description needs: joint_" in masses.sentence
+    assert "times what the description needs (joint_1" in masses.sentence
     assert "its masses look too small (is a tool or payload missing?)" in masses.sentence
     assert masses in with_findings(fit).notes
 

@@ -582,6 +582,7 @@ class Tiles:
             part = self.given.part(begin, self.inputs[last - 1].stop)
             into = self.compiled.over(part.motion, part.effort, begin, part.signals)
             yield [partial(self._rows, k, begin, part.motion, into) for k in range(first, last)]
+            del part, into  # before the next one is made
             first = last
 
     def _rows(self, number: int, begin: int, motion: Motion, into: Callable[[Array], Writer], work: Workspace) -> Array:
@@ -648,6 +649,7 @@ def accumulate(
             for own in stretches.parts(outputs[t]) if stretches and outputs else [(0, 0, width)]:
                 add(*own)
             count += width
+        work[worker].enter(None)
         return count
 
     def reflections(worker: int, share: list[tuple[int, Tile]]) -> None:
@@ -684,8 +686,12 @@ def _shared(tiles: Sequence[Tile] | Tiles, workers: int) -> Iterator[list[list[t
     first = 0
     for part in tiles.parts() if isinstance(tiles, Tiles) else [tiles]:
         numbered = list(enumerate(part, first))
-        yield [numbered[i::workers] for i in range(workers)]
         first += len(part)
+        shares = [numbered[i::workers] for i in range(workers)]
+        del part, numbered
+        yield shares
+        for own in shares:
+            own.clear()
 
 
 def _related_triangle(products: Array, kept: NDArray[np.int64], T: Array) -> Array | None:

@@ -113,22 +113,22 @@ def odd_gains(
         found.append(fault("gear", "effort", said, slope[gears[0]]))
     rest = [i for i in off if i not in gears]
     typical = float(np.median(slope[seen])) if np.any(seen) else 1.0
-    if len(rest) > 1 and len(off) == int(seen.sum()) and all(_same(slope[i], typical) for i in rest):
-        said = f"all efforts are {typical:.3g} times what the description needs; check their unit or gain, and its masses"
-        found.append(fault("gain", "effort", said, typical))
-    elif rest := [i for i in rest if not 1.0 / ALONE < slope[i] / (usual if several else 1.0) < ALONE]:
-        listed = ", ".join(f"{names[i]} {slope[i]:.3g}" for i in rest)
+    common = len(rest) > 1 and len(off) == int(seen.sum()) and all(_same(slope[i], typical) for i in rest)
+    alone = [i for i in rest if not 1.0 / ALONE < slope[i] / (usual if several else 1.0) < ALONE]
+    factor = typical if common else usual
+    if alone and not common:
+        listed = ", ".join(f"{names[i]} {slope[i]:.3g}" for i in alone)
         said = f"efforts are a constant times what the description needs: {listed}; check unit, gain and payload"
-        found.append(fault("gain", ",".join(f"effort:{names[i]}" for i in rest), said, slope[rest[0]]))
-    elif several and not gears and not 1.0 / GAIN < usual < GAIN:
+        found.append(fault("gain", ",".join(f"effort:{names[i]}" for i in alone), said, slope[alone[0]]))
+    elif (common or (several and not gears)) and not 1.0 / GAIN < factor < GAIN:
         listed = ", ".join(f"{names[i]} {slope[i]:.3g}" for i in np.flatnonzero(known))
-        masses = "small (is a tool or payload missing?)" if usual > 1.0 else "large"
-        if 1.0 / ALONE < usual < ALONE:  # an error of the description, which the fit corrects
-            said = f"efforts are a multiple of what the description needs: {listed}; its masses look too {masses}"
-            found.append(Finding("masses", "description", "info", said, usual))
+        said = f"all efforts are {factor:.3g} times what the description needs ({listed})"
+        if 1.0 / ALONE < factor < ALONE:  # an error of the description, which the fit corrects
+            masses = "small (is a tool or payload missing?)" if factor > 1.0 else "large"
+            said = f"{said}; its masses look too {masses}, or the efforts have one wrong gain"
+            found.append(Finding("masses", "description", "info", said, factor))
         else:
-            said = f"efforts are a multiple of what the description needs: {listed}; check unit and gain"
-            found.append(fault("gain", "effort", said, usual))
+            found.append(fault("gain", "effort", f"{said}; check their unit or gain, and its masses", factor))
     return found
 
 

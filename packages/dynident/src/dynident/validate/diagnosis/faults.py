@@ -436,6 +436,9 @@ def _of_motion(data: Data, names: Sequence[str], angles: Sequence[int], doubted:
     def misfit(change: Change) -> float:
         return change.mend(data).misfit(step)
 
+    def of_family(family: Callable[[float], Change]) -> Callable[[float], float]:
+        return lambda x: misfit(family(x))
+
     def scaled(i: int) -> Callable[[float], Change]:
         return lambda factor: _gear(names[i], i, n, factor)
 
@@ -448,11 +451,7 @@ def _of_motion(data: Data, names: Sequence[str], angles: Sequence[int], doubted:
             if misfit(change) < start - LITTLE:
                 found.append((change.mend(data).misfit(), change))
     for family, tried, least in families:
-
-        def changed(factor: float, family: Callable[[float], Change] = family) -> float:
-            return misfit(family(factor))
-
-        best, value = nearest(changed, tried)
+        best, value = nearest(of_family(family), tried)
         if best < start - LITTLE and not 1.0 / least < value < least:
             found.append((family(value).mend(data).misfit(), family(value)))
     if doubted:
@@ -483,7 +482,7 @@ def _gear(name: str, joint: int, n: int, factor: float) -> Change:
         "are those of the motor before a gear"
     )
     scale = np.where(np.arange(n) == joint, factor, 1.0)
-    found = fault("unit", f"position:{name}", said, 1.0 / factor)
+    found = fault("gear", f"position:{name}", said, 1.0 / factor)
     return Change(found, _rescaled(scale), numbers=1)
 
 

@@ -290,8 +290,8 @@ def _complete(finding: Finding) -> Finding:
 def suspicions(inspections: Sequence[Inspection], severity: str = "error") -> tuple[Finding, ...]:
     """Return the faults that spoil a fit of these logs: the same but for numbers once, with the logs unless these are all.
 
-    A fault of clock, gravity or axis is in every log. A log with fewer rows than parameters hardly contradicts itself but by
-    chance. Such faults count only if logs of half of the time agree.
+    A fault of clock, gravity, axis, length or gear is in every log. A log with fewer rows than parameters hardly contradicts
+    itself but by chance. Such faults count only if logs of half of the time agree.
     """
     faults: dict[str, Finding] = {}
     where: dict[str, list[Inspection]] = {}
@@ -318,7 +318,7 @@ def suspicions(inspections: Sequence[Inspection], severity: str = "error") -> tu
     )
 
 
-WIRED = ("clock", "gravity", "axis", "drift")
+WIRED = ("clock", "gravity", "axis", "lengths", "gear", "drift")
 #: Codes of the findings that a verdict tells, and what they mean. Errors refute a fit unless they are accepted.
 FAULTS = {
     "clock": "the time stamps run too fast or too slow",
@@ -346,6 +346,7 @@ FAULTS = {
     "lengths": "lengths of the description are others, or have another unit",
     "limits": "positions are outside the described limits",
     "contradiction": "the motion does not explain the efforts",
+    "description": "the bodies that explain the efforts are far from the described ones",
     "misfit": "the error is many times the noise of the log",
 }
 

@@ -13,8 +13,11 @@ from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.left_out import weighted
 from dynident.validate.diagnosis.sample import Sample, fault
 
-NEAR = 0.93  # of the effort that all but one in a hundred samples keep: there a limit is looked for
-MANY, BELOW = 0.03, 0.8  # of the samples there, at least; more than between `BELOW` and there
+NEAR, BELOW = (
+    0.97,
+    0.91,
+)  # of the effort that all but one in a hundred samples keep: samples above the one gather at a limit, ...
+MANY, HEAP = 0.03, 2.0  # ... which are so many, and more than those between the two by this factor (1.3 for a sine)
 EXCESS = 3.0  # rms residuals of the other samples, by which the model asks for more, ...
 EXPLAINED = 0.2  # of the effort that the model may leave of the other samples, ...
 ALWAYS = 0.9  # ... in this part of the samples at the limit
@@ -33,7 +36,8 @@ def clipped(sample: Sample) -> list[Finding]:
         top = float(np.percentile(np.abs(y), 99.0))
         cut = np.abs(y) > NEAR * top
         below = (np.abs(y) > BELOW * top) & ~cut
-        if top == 0.0 or not MANY < cut.mean() < 0.5 or cut.sum() < below.sum():
+        unknowns = np.count_nonzero(np.any(W[i], axis=1))
+        if top == 0.0 or cut.mean() < MANY or cut.sum() < HEAP * below.sum() or np.sum(~cut) < 2 * unknowns:
             continue
         kept = np.ones_like(sample.effort)
         kept[cut, i] = 0.0
