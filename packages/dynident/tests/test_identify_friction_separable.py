@@ -88,6 +88,26 @@ def test_any_shape_parameter_can_be_held() -> None:
     assert found["tanh2.beta"] == pytest.approx(alone.parameters["tanh2.beta"], rel=1e-2)
 
 
+def test_slopes_of_equal_terms_do_not_coincide() -> None:
+    """A tanh and its derivative by the slope are the limit of two equal terms, in which their heights grow without bound."""
+    motion = smooth(1, 4000, seed=2, rate=200.0)
+    robot = di.Mechanism.from_dh([(0.0, 0, 0, 0)], gravity=(0, 0, 0)).with_terms(("ia",))
+    v, a = motion.v[:, 0], motion.a[:, 0]
+
+    def friction(v):
+        return 2.0 * np.tanh(10.0 * v) + 15.0 * v / np.cosh(10.0 * v) ** 2
+
+    tau = 0.4 * a + friction(v) + 1e-4 * np.random.default_rng(0).normal(size=v.size)
+    fit = fit_friction(robot, Recording(motion, tau[:, None]), Viscous() + Tanh() + Tanh())
+    found = fit.model.friction["joint_1"]
+    slopes = sorted(found.parameters[f"{name}.beta"] for name in ("tanh", "tanh2"))
+    assert slopes[1] / slopes[0] >= 1.1 * (1.0 - 1e-9)
+    assert abs(found.parameters["tanh.fc"]) < 50.0
+    grid = np.linspace(-1.0, 1.0, 201)
+    assert np.abs(found(grid) - friction(grid)).max() < 0.01 * friction(grid).max()
+    assert any(each.kind == "shape_undetermined" for each in fit.notes)
+
+
 def test_table_4_1_from_noisy_positions_through_the_default_pipeline() -> None:
     t, q, v, a = multiprofile()
     rng = np.random.default_rng(1)

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from itertools import count
+from itertools import count, pairwise
 from operator import add
 from typing import TYPE_CHECKING, Any, overload
 
@@ -82,6 +82,7 @@ UNSURE = 0.5  # relative standard deviation from which a shape parameter is not 
 SETTLED = 0.02  # change of a shape parameter, in standard deviations, below which its column need not be taken again
 ROUNDS = 4
 LOAD_ROUNDS = 2  # fits with the load of the fit before; what is left of an error is the share of friction in the load cubed
+RATIO = 1.1  # least ratio of the slopes of equal terms: about the mean, the curve changes by a thousandth at most
 UNDETERMINED = "not determined by these data; fixed at the lowest error"
 ROWS = 1024
 DOTS = 4000  # samples in a figure, at most about
@@ -374,10 +375,15 @@ def _find_shapes(assembly: Assembly, how: Search, data: FrictionData | None) -> 
     }
     bounds = shape_bounds(laws, assembly.speeds(), list(robot.friction))
     found = search(problem, bounds, how.start, how.starts, how.seed, how.passes or 60, held, how.progress)
+    apart = _apart(laws, assembly.shapes, found.eta, held)
+    if apart:
+        start = found.eta.copy()
+        start[list(apart)] = list(apart.values())
+        found = search(problem, bounds, start, how.starts, how.seed, how.passes or 60, held | apart, how.progress)
     std = np.sqrt(np.diag(covariance(problem, found)))[problem.linear :]
     logarithmic = bounds[:, 0] > 0.0
     size = np.where(logarithmic, np.abs(found.eta), 0.5 * (bounds[:, 1] - bounds[:, 0]))
-    unsure = found.at_bound | ~(std <= UNSURE * size)
+    unsure = found.at_bound | ~(std <= UNSURE * size) | np.isin(np.arange(std.size), list(apart))
     frictions = assembly.frictions(found.eta, found.projection.x)
     for where, (name, friction) in zip(assembly.shapes, list(frictions.items()), strict=True):
         lost = [label for s, label in enumerate(friction.law.shape) if unsure[where][s] or label in friction.known]
@@ -388,6 +394,23 @@ def _find_shapes(assembly: Assembly, how: Search, data: FrictionData | None) -> 
     if free:
         notes.append(note("shape_undetermined", f"{', '.join(free)}: {UNDETERMINED}", "warning"))
     return robot.altered(friction=frictions), notes
+
+
+def _apart(laws: Sequence[FrictionLaw], places: Sequence[slice], eta: Array, held: Mapping[int, float]) -> dict[int, float]:
+    """Return slopes of equal terms that nearly coincide, moved apart to a ratio of `RATIO` about their mean.
+
+    Two such terms are one and its derivative: their difference is determined, their heights grow beyond all bounds.
+    """
+    found: dict[int, float] = {}
+    for law, place in zip(laws, places, strict=True):
+        kinds = [(type(each), name.rstrip("0123456789")) for each in getattr(law, "members", (law,)) for name in each.shape]
+        own = sorted(range(place.start, place.stop), key=lambda i: eta[i])
+        for i, j in pairwise(own):
+            equal = kinds[i - place.start] == kinds[j - place.start] and not {i, j} & (held.keys() | found.keys())
+            if equal and eta[i] > 0.0 and eta[j] < RATIO * eta[i]:
+                mean = np.sqrt(eta[i] * eta[j])
+                found |= {i: float(mean / np.sqrt(RATIO)), j: float(mean * np.sqrt(RATIO))}
+    return found
 
 
 def _fit_recordings(robot: Mechanism, data: FrictionData, estimator: Any, how: Search) -> Fit:
