@@ -27,7 +27,8 @@ from dynident.files import xml_text
 from dynident.friction import Coulomb, LuGre, Viscous
 from dynident.graph.printing import identifiers
 from dynident.simulate import VirtualRobot
-from dynident_lab.fmu import torque_driven, write_fmu
+from dynident.simulate.analysis import tool_of
+from dynident_lab.fmu import Block, tool_block, torque_driven, write_fmu
 from dynident_lab.thermal import FirstOrder, Heating
 
 DEMO = Path(__file__).resolve().parents[3] / "examples" / "demo" / "robot.urdf"
@@ -274,6 +275,38 @@ def test_a_machine_without_a_controller_warms_up(tmp_path: Path) -> None:
     names = identifiers(machine.mechanism.coordinate_names)
     np.testing.assert_allclose(slave.get([f"q_{name}" for name in names]), truth.motion.q[-1], atol=1e-8)
     assert np.ptp(truth.motion.q, axis=0).max() > 0.1
+
+
+def test_a_block_takes_voltages_and_gives_the_tool_and_a_status(tmp_path: Path) -> None:
+    """The second joint leaves its limit, then the voltage of its amplifier is cut."""
+    motor = Motor(0.15, 0.6, 1e-3, inertia=2e-4, voltage_limit=24.0)
+    robot = small_arm(2)
+    joints = [replace(j, limits=replace(j.limits, upper=0.45)) if j.name == "joint_2" else j for j in robot.joints]
+    robot = replace(robot, joints=tuple(joints))
+    drives = [Drive(name, motor, Transmission(100.0)) for name in robot.coordinate_names]
+    block = tool_block(VirtualRobot(robot, drives, OpenLoop(torque=[0.0, 0.0]), step=1.25e-4))
+    slave = Slave(write_fmu(block, tmp_path / "block.fmu", q=[0.3, 0.4]))
+    u, cycle = np.repeat([[5.0, 10.0], [-5.0, 30.0], [0.0, 10.0]], 20, axis=0), 5e-3
+    names, found = ["xc_x", "xc_y", "xc_z", "status"], []
+    for i, row in enumerate(u):
+        slave.set(row)
+        found.append(slave.get(names))
+        slave.step(i * cycle, cycle)
+    still = np.tile([0.3, 0.4], (len(u), 1))
+    held = replace(block.robot, controller=OpenLoop(voltage=u))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SimulationWarning)  # the voltage limit
+        q = held.simulate(di.Motion(cycle * np.arange(len(u)), still, 0 * still, 0 * still), log_cycle=cycle).truth.motion.q
+    theirs = np.array(found)
+    place = di.mechanics.forward_kinematics(robot, q, tool_of(robot))[1]
+    np.testing.assert_allclose(theirs[:, :3], place, atol=1e-9)
+    np.testing.assert_array_equal(theirs[:, 3], (np.abs(u[:, 1]) > 24.0) + 2 * (q[:, 1] > 0.45))
+    assert set(theirs[:, 3]) == {0.0, 2.0, 3.0}
+
+
+def test_a_block_has_no_control_law() -> None:
+    with pytest.raises(SimulationError, match="the controller is a Cascade; voltages are the inputs"):
+        Block(everything(), (), lambda _: [])
 
 
 def test_without_a_compiler_the_sources_are_in_it(arm: di.Mechanism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import warnings
 from dataclasses import replace
 from importlib import import_module
 
@@ -12,9 +14,10 @@ import dynident as di
 from dynident.control import OpenLoop
 from dynident.control.feedforward import actuator_motion
 from dynident.drive import Drive, Motor
-from dynident.errors import DynidentError, SimulationError
+from dynident.errors import DynidentError, SimulationError, SimulationWarning
 from dynident.mechanics import Motion, actuator_jacobian, inverse_dynamics, mass_matrix
 from dynident.simulate import VirtualRobot
+from dynident_lab.fmu import write_fmu
 from dynident_lab.servo import path_deviation
 from dynident_papers import robots
 from dynident_papers.robots import cft, dualv, er3a_c60, five_bar, mast, rrr
@@ -274,6 +277,40 @@ def test_cft_block_takes_voltages_and_gives_cartesian_motion() -> None:
     assert moved[2] > 1e-3  # base and rail follow their voltages
     assert moved[3] > 1e-3
     assert np.all(np.abs(moved[:2]) < 3e-3)  # the nuts are held against gravity, but for what base and rail do to them
+
+
+@pytest.fixture(scope="module")
+def cft_fmu(tmp_path_factory: pytest.TempPathFactory) -> str:
+    if not (shutil.which("cc") or shutil.which("gcc")):
+        pytest.skip("there is no C compiler here")
+    return str(write_fmu(cft.voltage_block(cft.machine()), tmp_path_factory.mktemp("fmu") / "cft.fmu"))
+
+
+@pytest.mark.parametrize(("rail", "speed", "push", "seen"), [(0.53, 0.4, 0.3, {0, 2}), (0.2, 0.0, 5.0, {0, 1})])
+def test_cft_fmu_takes_voltages_and_gives_xc_and_status_as_the_block(
+    cft_fmu: str, rail: float, speed: float, push: float, seen: set[int]
+) -> None:
+    """The rail leaves Table 5; then the base's amplifier is at its limit for a while."""
+    fmpy = pytest.importorskip("fmpy", reason="FMPy is a development tool: pip install 'dynident[dev]'")
+    xc, vc = np.array([-0.1343, 0.2766, 2.4, rail]), np.array([0.0, 0.0, 0.1, speed])
+    q, v, _ = cft.joint_motion(xc, vc, np.zeros(4))
+    hold = cft.voltage_from_force(cft.force_from_torque(q, cft.gravity(q)))
+    t = 1e-3 * np.arange(51)
+    u = hold + np.outer(np.sin(20.0 * np.pi * t), [0.0, 0.0, push, 0.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SimulationWarning)  # the current limit
+        ours = cft.block(t, u, xc, vc)
+    start = {f"{s}0_{name}": x for s, row in (("q", q[0]), ("v", v[0])) for name, x in zip(cft.JOINTS, row, strict=True)}
+    motors = [f"u_m{i}" for i in range(1, 5)]
+    volts = np.array([(x, *row) for x, row in zip(t, u, strict=True)], dtype=[(name, float) for name in ("time", *motors)])
+    names = [*cft.CARTESIAN, "status"]
+    options = {"fmi_type": "CoSimulation", "output_interval": 1e-3, "stop_time": 0.05, "start_values": start}
+    found = fmpy.simulate_fmu(cft_fmu, input=volts, output=names, **options)
+    np.testing.assert_allclose(np.column_stack([found[name] for name in cft.CARTESIAN]), ours.xc, atol=1e-9)
+    # FMPy reads outputs before it sets the inputs of the same time.
+    late = (ours.status & 2) + np.concatenate([ours.status[:1], ours.status[:-1]]) % 2
+    np.testing.assert_array_equal(found["status"], late)
+    assert set(ours.status) == seen
 
 
 def test_rrr_effort_is_mostly_the_model_s() -> None:

@@ -13,13 +13,14 @@ from dynident.checks import choice
 from dynident.cli.consoles import note
 from dynident.cli.export import Exporter, ExportRequest
 from dynident.cli.machines import drives_of, no_drives
-from dynident.cli.robots import is_known, ready_machine
+from dynident.cli.robots import find_robot, is_known, ready_machine
 from dynident.control import OpenLoop
 from dynident.errors import DynidentError
 from dynident.simulate import standard_machine
-from dynident_lab.fmu import write_fmu
+from dynident_lab.fmu import tool_block, write_fmu
 
-LAWS = ("torque", "computed_torque", "feedforward", "pd", "cascade")
+LAWS = ("torque", "voltage", "computed_torque", "feedforward", "pd", "cascade")
+INPUTS = ("torque", "voltage")  # of machines without control law
 BANDWIDTH = "10"  # Hz
 
 
@@ -31,19 +32,23 @@ def _content(request: ExportRequest) -> Any:
         choice("--option controller", law, LAWS)
     if request.fit is None and is_known(request.robot):
         no_drives(request.robot, drives)
-        if law not in (None, "torque"):
+        if law not in (None, *INPUTS):
             raise DynidentError(
                 f"option controller is {law}, but machine '{request.robot}' has its own controller; use controller=torque "
-                "to omit it"
+                "or voltage to omit it"
             )
-        machine = ready_machine(request.robot)
+        machine, block = ready_machine(request.robot), find_robot(request.robot).block
+        if law == "voltage" and block is not None:
+            return block(machine)
     else:
         if drives is None and law in (None, "torque"):
             return request.mechanism
-        kind = "pd" if law == "torque" else law or "computed_torque"
+        kind = "pd" if law in INPUTS else law or "computed_torque"
         hertz = _bandwidth(request.options.get("bandwidth", BANDWIDTH))
         own = drives_of(drives, request.mechanism, request.robot, kind, hertz)
         machine = standard_machine(request.mechanism, drives=own, controller=kind, bandwidth=hertz)
+    if law == "voltage":
+        return tool_block(machine)
     if law == "torque":
         machine = replace(machine, controller=OpenLoop(torque=np.zeros(len(machine.drives))))
     return machine
@@ -73,5 +78,5 @@ def _write(request: ExportRequest) -> tuple[dict[str, Any], str]:
 
 
 exporter = Exporter(_write, folder=False, needs_fit=False, options=("controller", "drives", "bandwidth"))
-"""Options: ``controller``, the control law, whose inputs are the reference (``torque`` takes torques instead);
+"""Options: ``controller``, the control law, whose inputs are the reference (``torque`` and ``voltage`` take commands);
 ``drives``, a TOML file; ``bandwidth`` of the control law in Hz."""

@@ -2,9 +2,9 @@
  *
  * Before this file stand: COUNT_* (sizes), AT_* (places in the machine's arrays), TOKEN, tables of numbers, and the generated
  * functions `run` (some steps), `placed` (the state at a start), `setpoint` (a wanted motion as the control law reads it) and
- * `evaluate` (rates, for model exchange).
+ * `evaluate` (rates, for model exchange) and `whereabouts` (Cartesian coordinates of a block).
  *
- * Value references: 0 time; outputs (signals, then temperatures); inputs; q0; v0; in model exchange also states, their
+ * Value references: 0 time; outputs (signals, temperatures, those of a block); inputs; q0; v0; in model exchange also states, their
  * derivatives and event indicators.
  */
 #if defined(_WIN32)
@@ -22,7 +22,7 @@ typedef enum { fmi3OK, fmi3Warning, fmi3Discard, fmi3Error, fmi3Fatal } fmi3Stat
 typedef void (*fmi3LogMessageCallback)(fmi3InstanceEnvironment, fmi3Status, fmi3String, fmi3String);
 typedef void (*fmi3IntermediateUpdateCallback)(fmi3InstanceEnvironment, double, bool, bool, bool, bool, bool *, double *);
 
-#define COUNT_OUT (COUNT_SHOWN + COUNT_ZONES)
+#define COUNT_OUT (COUNT_SHOWN + COUNT_ZONES + COUNT_BLOCK)
 #define COUNT_HEAT (ORDER * COUNT_ZONES)
 #define COUNT_X (COUNT_MOVING + COUNT_HEAT)
 #define COUNT_Z (2 * COUNT_JUMPING)
@@ -34,6 +34,7 @@ typedef void (*fmi3IntermediateUpdateCallback)(fmi3InstanceEnvironment, double, 
 #define FIRST_Z (FIRST_RATE + (HAS_EXCHANGE * COUNT_X))
 #define LAST (FIRST_Z + (HAS_EXCHANGE * COUNT_Z))
 #define WHOLE 1.0e-6 /* how far a communication step may be from a whole number of steps, relatively */
+#define NEARLY 0.999    /* share of a limit from which on it counts as reached */
 
 enum { FINE_RUN, SINGULAR_MASS, LOST_CLOSURE, UNSTABLE, LOST_TASK };
 
@@ -197,7 +198,8 @@ static fmi3Status read_inputs(Robot *robot)
 {
     double status = 0.0;
 #if DRIVEN
-    (void)memcpy(robot->table, robot->now.input, sizeof(robot->now.input));
+    int i;
+    for (i = 0; i < COUNT_IN; i++) { robot->table[i] = input_gain[i] * robot->now.input[i]; }
 #else
     setpoint(robot->now.pose, robot->now.input, robot->table, &status);
 #endif
@@ -219,6 +221,24 @@ static int advance(Robot *robot, double *state, double steps, double record_ever
     return (int)call[AT_CALL_STATUS];
 }
 
+#if COUNT_BLOCK > 0
+/* Cartesian coordinates, then the status: 1 a limit cuts a current or voltage, 2 a coordinate or joint is outside its limits. */
+static void locate(const Robot *robot, double *x)
+{
+    const double *limits = robot->now.numbers;
+    double beyond[1];
+    bool cut = false;
+    int i;
+    whereabouts(&robot->now.state[AT_STATE_Q], x, beyond);
+    for (i = 0; i < COUNT_DRIVES; i++)
+    {
+        cut = cut || (fabs(robot->record[AT_RECORD_CURRENT + i]) >= (NEARLY * limits[AT_NUMBER_CURRENT_LIMIT + i]))
+            || (fabs(robot->record[AT_RECORD_VOLTAGE + i]) >= (NEARLY * limits[AT_NUMBER_VOLTAGE_LIMIT + i]));
+    }
+    x[COUNT_BLOCK - 1] = (cut ? 1.0 : 0.0) + ((beyond[0] > 0.0) ? 2.0 : 0.0);
+}
+#endif
+
 static void show(Robot *robot, double since)
 {
     double heat[COUNT_HEAT + 1];
@@ -232,6 +252,9 @@ static void show(Robot *robot, double since)
         temperature(i, &heat[i * ORDER], warmth);
         robot->out[COUNT_SHOWN + i] = warmth[0];
     }
+#if COUNT_BLOCK > 0
+    locate(robot, &robot->out[COUNT_SHOWN + COUNT_ZONES]);
+#endif
     robot->fresh = true;
 }
 

@@ -34,6 +34,7 @@ from dynident.simulate.machine import COMPILED, Machine
 from dynident.simulate.reference import start_state
 from dynident.simulate.robot import home_of
 from dynident.simulate.run import loop_cycles, machine_of
+from dynident_lab.fmu.block import Block
 from dynident_lab.fmu.source import ORDER, Content, machine_source
 
 SECONDS = 600.0  # for the C compiler
@@ -47,14 +48,14 @@ def torque_driven(mechanism: Mechanism, step: float = 1e-3) -> VirtualRobot:
     return VirtualRobot(mechanism, drives, OpenLoop(torque=np.zeros(len(drives))), step=step)
 
 
-def write_fmu(robot: Mechanism | VirtualRobot, path: str | os.PathLike[str], q: ArrayLike | None = None) -> Path:
+def write_fmu(robot: Mechanism | VirtualRobot | Block, path: str | os.PathLike[str], q: ArrayLike | None = None) -> Path:
     """Write a robot as an FMU (FMI 3.0), compiled for this computer when it has a C compiler.
 
     Inputs of a machine with a control law are the wanted motion, ``q_ref_``, ``v_ref_`` and ``a_ref_`` of every coordinate;
     those of a `Mechanism` and of an `OpenLoop` are torques behind the gears (or what the open loop commands), ``u_`` of every
     actuator. Outputs are ``q_``, ``v_``, ``a_``, and of a machine also ``tau_`` (torque behind the gear), ``i_`` (motor
     current) and ``T_`` (temperature of what warms up); ``q0_`` and ``v0_`` are the start. Sensors have their resolution, but no
-    random noise.
+    random noise. Inputs of a `Block` are voltages, and outputs also its Cartesian coordinates and ``status``.
 
     It is for co-simulation. A communication step is a whole number of steps of the machine, and the inputs hold over it: give
     them at the controller's cycle to get what `simulate` does. Without a control law, delay or thermal model it may have any
@@ -62,7 +63,7 @@ def write_fmu(robot: Mechanism | VirtualRobot, path: str | os.PathLike[str], q: 
 
     Parameters
     ----------
-    robot : Mechanism or VirtualRobot
+    robot : Mechanism, VirtualRobot or Block
         The identified robot, or a machine with any control law but one written in Python.
     path : path-like
         File to write, ``.fmu``.
@@ -99,8 +100,10 @@ def write_fmu(robot: Mechanism | VirtualRobot, path: str | os.PathLike[str], q: 
     return write_atomic(target, packed.getvalue())
 
 
-def _content(robot: Mechanism | VirtualRobot, q: ArrayLike | None) -> Content:
+def _content(given: Mechanism | VirtualRobot | Block, q: ArrayLike | None) -> Content:
     """Return what goes into the FMU, or say why it cannot."""
+    block = given if isinstance(given, Block) else None
+    robot = given.robot if isinstance(given, Block) else given
     machine = robot if isinstance(robot, VirtualRobot) else torque_driven(robot)
     mechanism = machine.mechanism
     if not isinstance(machine.controller, COMPILED):
@@ -113,7 +116,8 @@ def _content(robot: Mechanism | VirtualRobot, q: ArrayLike | None) -> Content:
         raise SimulationError(f"q is {start.tolist()}; give {mechanism.dof} finite numbers")
     start_state(mechanism, None if q is None else {"q": start}, (start, np.zeros_like(start)))
     moving = machine_of(machine, start)
-    return Content(machine, moving, start, bare=not isinstance(robot, VirtualRobot), exchange=_continuous(machine, moving))
+    bare = not isinstance(robot, VirtualRobot)
+    return Content(machine, moving, start, bare, _continuous(machine, moving), block)
 
 
 def _continuous(robot: VirtualRobot, machine: Machine) -> bool:
@@ -200,6 +204,10 @@ def description(content: Content, name: str, token: str) -> str:
         zones = list(content.heat.heating)
         for own, what in zip(identifiers(zones), zones, strict=True):
             outputs.append(variables.add(f"T_{own}", f"temperature of {what} in degree Celsius", calculated))
+    if content.block is not None:
+        outputs += [variables.add(each, "Cartesian coordinate", calculated) for each in content.block.names]
+        about = "0 fine, 1 a current or voltage is cut, 2 a coordinate is outside its limits, 3 both"
+        outputs.append(variables.add("status", about, calculated))
     _inputs(content, variables, list(zip(labels, joints, strict=True)), list(zip(wheels, motors, strict=True)))
     for symbol, meaning, values in (("q0", "position", content.start), ("v0", "velocity", 0.0 * content.start)):
         for own, what, x in zip(labels, joints, values, strict=True):
@@ -216,7 +224,7 @@ def _inputs(content: Content, variables: _Variables, joints: Pairs, motors: Pair
     """Add commands of the actuators, or the wanted motion."""
     entering = 'causality="input" variability="continuous" start="{!r}"'
     if content.driven:
-        command = getattr(content.robot.controller, "command", "torque")
+        command = "voltage" if content.block else getattr(content.robot.controller, "command", "torque")
         for own, what in motors:
             variables.add(f"u_{own}", f"{command} of {what}", entering.format(0.0))
         return

@@ -34,13 +34,14 @@ from dynident.simulate.reference import Columns, columns_of
 from dynident.simulate.run import THERMAL_CYCLE, rhythm, thinning
 from dynident.simulate.step import Step, follow_branch
 from dynident.simulate.tick import Tick
+from dynident_lab.fmu.block import Block
 from dynident_lab.thermal import ThermalModel
 from dynident_lab.thermal.heat import Heat
 
 ORDER = 2  # states of a thermal model, at most
 ARRAYS = ("a", "s", "p", "w", "m", "table", "noise", "push", "record")
 ASSETS = ("fmu.c", "cosimulation.c", "exchange.c", "unused.c")
-PARTS = ("run", "placed", "setpoint", "evaluate", r"zone_\d+")  # what the interface calls
+PARTS = ("run", "placed", "setpoint", "evaluate", "whereabouts", r"zone_\d+")  # what the interface calls
 
 
 class Poses:
@@ -77,6 +78,7 @@ class Content:
     start: Array  # (n,) coordinates there
     bare: bool  # whether only the mechanism is asked for, without drives
     exchange: bool  # whether it can be used for model exchange too
+    block: Block | None = None  # voltages in, Cartesian coordinates and status out
 
     @cached_property
     def reference(self) -> Columns:
@@ -129,6 +131,8 @@ def machine_source(content: Content, name: str) -> str:
         parts.append(_setpoint(content))
     if content.exchange:
         parts.append(_evaluation(step))
+    if content.block is not None:
+        parts.append(content.block.function())
     if content.heat is not None:
         heated = content.heat.heating.items()
         parts += [_zone(i, name, heating.model, content.heat.ambient) for i, (name, heating) in enumerate(heated)]
@@ -196,6 +200,7 @@ def _sizes(content: Content) -> list[str]:
         "IN": k if content.driven else 3 * n,
         "SHOWN": sum(field.count for field in content.shown.values()),
         "ZONES": zones,
+        "BLOCK": 0 if content.block is None else len(content.block.names) + 1,
         "OWNERS": len(machine.layout.owners),
         "TREE": layout.record.joint_power.count,
         "TABLE": content.reference.width,
@@ -243,6 +248,8 @@ def _tables(content: Content) -> list[str]:
         "start_pose": content.poses.start(content.start),
     }
     tables |= _thermal(content)
+    if content.driven:
+        tables["input_gain"] = np.ones(len(machine.drives)) if content.block is None else content.block.gains
     places = {"shown": shown, "zone_of": _zones(content)}
     count = 0 if content.heat is None else len(content.heat.heating)
     calls = ", ".join(f"zone_{i}" for i in range(count)) or "NULL"

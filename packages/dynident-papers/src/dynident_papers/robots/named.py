@@ -20,6 +20,7 @@ from dynident_papers.robots.shared import joint_laws, without_terms
 if TYPE_CHECKING:
     from dynident.excitation import Plan
     from dynident.simulate import VirtualRobot
+    from dynident_lab.fmu import Block
     from dynident_lab.testbench.tracking_case import ProofCase
 
 NOISE = 1e-3  # of a recorded effort, over the largest: two digits of 12 bits
@@ -152,6 +153,10 @@ def _cft_branches(position: Array, _: Array) -> dict[str, Array]:
     return found
 
 
+def _cft_block(machine: VirtualRobot) -> Block:
+    return robots.cft.voltage_block(machine)
+
+
 def _cft_table(fit: di.Fit) -> str:
     """Return the 32 numbers of the report's Table 4 beside those printed, or what they need."""
     try:
@@ -160,12 +165,13 @@ def _cft_table(fit: di.Fit) -> str:
         return str(error)
 
 
-cft_published = replace(_robot("cft", added_inertia=0.0), mechanism=partial(_chain, "cft"))
+cft_published = replace(_robot("cft", added_inertia=0.0), mechanism=partial(_chain, "cft"), block=_cft_block)
 cft = replace(
     _robot("cft"),
     friction=dict.fromkeys(("q1", "q2", "q4", "q5"), "viscous + tanh + tanh"),  # (13)
     possible=False,
     reference=_cft_reference,
+    block=_cft_block,
     branches=_cft_branches,
     notes=(
         "0.2 kg m^2 are added to q4 and q5: the published mass matrix is indefinite on a third of the workspace; the robot "

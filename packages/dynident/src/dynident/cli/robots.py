@@ -46,8 +46,7 @@ class KnownRobot:
     """A robot that commands know by name. An entry of the group ``dynident.robots`` is one of these."""
 
     mechanism: Callable[[], di.Mechanism]  #: Returns the robot as a `Mechanism`
-    #: Returns the robot with drives, sensors and controller as a `VirtualRobot`
-    machine: Callable[[], VirtualRobot] | None = None
+    machine: Callable[[], VirtualRobot] | None = None  #: Returns it with drives, sensors and controller, a `VirtualRobot`
     #: Returns limits and motions of the robot's source for a mechanism, as `Published`
     published: Callable[[di.Mechanism], Published] | None = None
     #: Returns what ``dynident track`` runs for a seed, a `dynident_lab.testbench.tracking_case.ProofCase`
@@ -67,6 +66,7 @@ class KnownRobot:
     #: Whether the robot's bodies can exist; published numbers are fits that need not. Those of others are not made possible.
     possible: bool = True
     notes: tuple[str, ...] = ()  #: Where the machine differs from its source; said when a command uses the machine
+    block: Callable[[VirtualRobot], Any] | None = None  #: Returns a machine with voltages in, a `dynident_lab.fmu.Block`
 
 
 def known_robots() -> tuple[str, ...]:

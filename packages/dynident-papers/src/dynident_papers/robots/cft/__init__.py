@@ -18,10 +18,13 @@ from dynident.control import PID, OpenLoop
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError
 from dynident.friction import Friction, Tanh, Viscous
+from dynident.graph.expression import Node
 from dynident.mechanics import Motion
+from dynident.mechanics.equations import Equations
 from dynident.mechanism import Actuator, Body, Coupling, Joint, Loop, Mechanism, Placement
 from dynident.mechanism.elements import rotation_exp
 from dynident.simulate import VirtualRobot
+from dynident_lab.fmu import Block
 from dynident_papers.robots.cft.block import OUTSIDE, SATURATED, BlockRun
 from dynident_papers.robots.cft.cartesian import *
 from dynident_papers.robots.cft.closed_forms import *
@@ -39,7 +42,7 @@ __all__ = [
     "forward_dynamics", "friction", "friction_bound", "friction_report", "gravity", "inertias_from_theta", "inverse_dynamics",
     "joint_from_cartesian", "joint_motion", "machine", "mass_matrix", "measured_references", "mechanism", "motor_gains",
     "nearest", "references_from_cartesian", "regressor", "table_four", "tool_position",
-    "torque_from_force", "voltage_from_force", "voltage_input",
+    "torque_from_force", "voltage_block", "voltage_from_force", "voltage_input",
 ]  # fmt: skip
 
 
@@ -189,6 +192,18 @@ def voltage_input(voltage: ArrayLike, setup: str = "TUEdACS") -> OpenLoop:
     if setup not in AMPLIFIER:
         raise DynidentError(f"setup is {setup!r}; the report describes {' and '.join(AMPLIFIER)}")
     return OpenLoop(current=AMPLIFIER[setup] * columns(voltage, 4, "voltage"))
+
+
+def voltage_block(robot: VirtualRobot, setup: str = "TUEdACS") -> Block:
+    """Return the report's block of a machine for `write_fmu`: amplifier voltages in, xc1 ... xc4 and status out."""
+
+    def place(equations: Equations) -> list[Node]:
+        at = dict(zip(equations.mechanism.tree.coordinates, equations.x, strict=True))
+        return [HEIGHT - UP * at["yr"], REACH * at["xr"] + D20 + DS, at["q2"] + TURN, at["q1"] - DS]  # (48), (49)
+
+    limits = LIMITS if setup == "TUEdACS" else LIMITS_DSPACE
+    driven = replace(robot, controller=voltage_input(np.zeros(4), setup))
+    return Block(driven, CARTESIAN, place, AMPLIFIER[setup], limits)
 
 
 def cartesian_model() -> Mechanism:
