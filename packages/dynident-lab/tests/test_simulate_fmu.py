@@ -304,6 +304,18 @@ def test_a_block_takes_voltages_and_gives_the_tool_and_a_status(tmp_path: Path) 
     assert set(theirs[:, 3]) == {0.0, 2.0, 3.0}
 
 
+def test_amplifiers_of_a_block_impress_currents(tmp_path: Path) -> None:
+    machine = replace(geared_arm(2, OpenLoop(current=[0.4, 0.8])), step=1.25e-4)
+    slave = Slave(write_fmu(tool_block(machine, gain=[1.6, 0.4]), tmp_path / "block.fmu", q=[0.3, 0.4]))
+    slave.set([0.25, 2.0])  # 0.4 and 0.8 A
+    slave.step(0.0, 0.1)
+    still = np.tile([0.3, 0.4], (2, 1))
+    truth = machine.simulate(di.Motion([0.0, 0.1], still, 0 * still, 0 * still), log_cycle=0.01).truth
+    names = ["q_joint_1", "q_joint_2", "i_joint_1", "i_joint_2"]
+    np.testing.assert_allclose(slave.get(names), [*truth.motion.q[-1], 0.4, 0.8], atol=1e-9)
+    assert np.ptp(truth.motion.q, axis=0).max() > 1e-3
+
+
 def test_a_block_has_no_control_law() -> None:
     with pytest.raises(SimulationError, match="the controller is a Cascade; voltages are the inputs"):
         Block(everything(), (), lambda _: [])

@@ -331,6 +331,8 @@ def test_a_machine_becomes_an_fmu_by_its_name(folder, capsys, monkeypatch):
     assert "co-simulation and model exchange" in capsys.readouterr().out
     assert cli.run(["export", "cft", "--for", "fmu", "-o", "cft.fmu", "--option", "controller=voltage"]) == 0
     text = ZipFile("cft.fmu").read("modelDescription.xml").decode()
+    assert cli.run(["export", "rrr", "--for", "fmu", "-o", "rrr.fmu", "--option", "controller=voltage"]) == 0
+    assert 'name="xc_z"' in ZipFile("rrr.fmu").read("modelDescription.xml").decode()
     assert 'description="voltage of m1"' in text and 'name="xc4"' in text and 'name="status"' in text
 
 

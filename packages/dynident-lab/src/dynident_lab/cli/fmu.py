@@ -48,7 +48,7 @@ def _content(request: ExportRequest) -> Any:
         own = drives_of(drives, request.mechanism, request.robot, kind, hertz)
         machine = standard_machine(request.mechanism, drives=own, controller=kind, bandwidth=hertz)
     if law == "voltage":
-        return tool_block(machine)
+        return tool_block(machine, request.options.get("frame"))
     if law == "torque":
         machine = replace(machine, controller=OpenLoop(torque=np.zeros(len(machine.drives))))
     return machine
@@ -77,6 +77,7 @@ def _write(request: ExportRequest) -> tuple[dict[str, Any], str]:
     return {"written": str(path), "kinds": kinds}, f"written: {path} (FMI 3.0, {' and '.join(kinds)})"
 
 
-exporter = Exporter(_write, folder=False, needs_fit=False, options=("controller", "drives", "bandwidth"))
+exporter = Exporter(_write, folder=False, needs_fit=False, options=("controller", "drives", "bandwidth", "frame"))
 """Options: ``controller``, the control law, whose inputs are the reference (``torque`` and ``voltage`` take commands);
-``drives``, a TOML file; ``bandwidth`` of the control law in Hz."""
+``drives``, a TOML file; ``bandwidth`` of the control law in Hz; ``frame``, the link
+whose position is an output with ``voltage``."""

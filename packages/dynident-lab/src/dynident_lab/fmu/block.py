@@ -61,8 +61,12 @@ class Block:
         return Function("whereabouts", {"q": positions_of(robot)}, {"x": x, "beyond": [beyond]})
 
 
-def tool_block(machine: VirtualRobot, frame: str | None = None) -> Block:
-    """Return a machine with motor voltages as inputs, and the position of a link (the only end when omitted) as output."""
-    link = end_frame(machine.mechanism, frame)
-    held = replace(machine, controller=OpenLoop(voltage=np.zeros(len(machine.drives))))
-    return Block(held, ("xc_x", "xc_y", "xc_z"), lambda equations: equations.pose(link)[1])
+def tool_block(machine: VirtualRobot, frame: str | None = None, gain: ArrayLike | None = None) -> Block:
+    """Return a machine with voltages as inputs, and the position of a link (the only end when omitted) as output.
+
+    They are the motors' voltages, or with a `gain` [A/V] those at the inputs of amplifiers that impress the current.
+    """
+    link, still = end_frame(machine.mechanism, frame), np.zeros(len(machine.drives))
+    law = OpenLoop(voltage=still) if gain is None else OpenLoop(current=still)
+    held = replace(machine, controller=law)
+    return Block(held, ("xc_x", "xc_y", "xc_z"), lambda equations: equations.pose(link)[1], 1.0 if gain is None else gain)

@@ -153,6 +153,13 @@ def _cft_branches(position: Array, _: Array) -> dict[str, Array]:
     return found
 
 
+def _rrr_block(machine: VirtualRobot) -> Block:
+    """Return the arm with the voltages of (8) as inputs: one ampere of its drives stands for one volt."""
+    from dynident_lab.fmu import tool_block  # noqa: PLC0415 - one command needs it
+
+    return tool_block(machine, gain=1.0)
+
+
 def _cft_block(machine: VirtualRobot) -> Block:
     return robots.cft.voltage_block(machine)
 
@@ -192,4 +199,4 @@ prs3 = replace(
     ),
 )
 replalink = _closed("replalink")
-rrr = replace(_robot("rrr"), friction=dict.fromkeys(("waist", "shoulder", "elbow"), "sigmoid"))  # (9)
+rrr = replace(_robot("rrr"), block=_rrr_block, friction=dict.fromkeys(("waist", "shoulder", "elbow"), "sigmoid"))  # (9)
