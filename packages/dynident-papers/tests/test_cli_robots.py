@@ -345,6 +345,18 @@ def test_reduction_says_which_parameters_each_joint_sees(monkeypatch, capsys):
     assert data == json.loads(json.dumps(reduction(find_robot("rrr").mechanism()).to_dict()))
 
 
+def test_reduction_leaves_out_parameters_until_a_motion_keeps_a_condition_number(folder, monkeypatch, capsys):
+    words = ("reduction", "prr2", "--largest-condition", "20", "--iterations", "8", "-o", "plan.json", "--json")
+    assert run(monkeypatch, *words) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["conditions"][0] > 20.0 >= data["conditions"][-1] == data["after"]["cond"]
+    assert len(data["left_out"]) == len(data["conditions"]) - 1 > 0
+    assert len(data["parameters"]) + len(data["left_out"]) == di.base_parameters(find_robot("prr2").mechanism()).rank
+    assert di.load("plan.json").robot == "prr2"
+    assert run(monkeypatch, "reduction", "prr2", "-o", "plan.json") == 1
+    assert "give --largest-condition too" in capsys.readouterr().err
+
+
 def test_the_core_knows_what_this_package_adds():
     for group in (COMMANDS, ROBOTS):
         mine = {

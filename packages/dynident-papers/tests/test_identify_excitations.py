@@ -8,7 +8,7 @@ import pytest
 from dynident.errors import DynidentError
 from dynident.excitation import design
 from dynident.trajectory import Fourier
-from dynident_papers.identify.excitations import design_within, fastest_design, reached_speeds
+from dynident_papers.identify.excitations import design_within, reached_speeds
 from dynident_papers.robots import prr2
 
 LIMITS = {"default": {"acceleration": prr2.ACCELERATION_LIMIT}, "margin": 0.0}
@@ -28,14 +28,15 @@ def test_the_rank_of_a_robot_with_loops_is_lowered_until_the_condition_number_ke
     assert np.linalg.cond(W) == pytest.approx(found.conditions[-1], rel=0.05)
 
 
+def test_of_the_designs_that_keep_the_condition_number_the_fastest_is_taken() -> None:
+    limits = {**LIMITS, "default": {**LIMITS["default"], "velocity": 1.0}}
+    search = {**SEARCH, "iterations": 3}
+    single = [design(prr2.mechanism(), limits, "cond", seed=seed, **search) for seed in range(3)]
+    chosen = design_within(prr2.mechanism(), limits, 1e4, seeds=3, **search).design
+    paces = [reached_speeds(each).mean() for each in single]
+    assert reached_speeds(chosen).mean() == max(paces) > min(paces)
+
+
 def test_a_limit_that_no_motion_keeps_is_said() -> None:
     with pytest.raises(DynidentError, match="one parameter alone has a condition number above"):
         design_within(prr2.mechanism(), LIMITS, 0.5, **{**SEARCH, "iterations": 1})
-
-
-def test_of_several_designs_the_one_with_the_highest_speeds_is_chosen() -> None:
-    robot = prr2.mechanism()
-    single = [design(robot, LIMITS, "cond", seed=seed, **SEARCH) for seed in range(3)]
-    chosen = fastest_design(robot, LIMITS, seeds=3, **SEARCH)
-    assert reached_speeds(chosen).mean() == max(reached_speeds(each).mean() for each in single)
-    assert np.all(reached_speeds(chosen) <= 1.0 + 1e-9)

@@ -1,6 +1,5 @@
 from .excitations import RankedDesign as RankedDesign
 from .excitations import design_within as design_within
-from .excitations import fastest_design as fastest_design
 from .excitations import reached_speeds as reached_speeds
 from .individual import Individual as Individual
 from .individual import Statistics as Statistics
