@@ -27,7 +27,7 @@ def test_studies_show_their_numbers():
     load = MotorLoad("m1", *[1.0] * 10, 2.0, {"current": 0.5, "speed": 1.2})
     heights = [bar.get_height() for bar in Sizing((load,), 2.0).plot().axes[0].patches]
     assert heights == pytest.approx([50.0, 120.0])
-    with pytest.raises(DynidentError, match="no limit"):
+    with pytest.raises(DynidentError, match="no motor limit"):
         Sizing((MotorLoad("m1", *[1.0] * 10, 2.0, {}),), 2.0).plot()
     assert len(drawn(Bode(np.array([1.0, 10.0]), np.array([1.0, 0.1 + 0.0j])).plot())) == 3  # curve, corner, -3 dB
 

@@ -83,7 +83,7 @@ def test_the_bandwidth_of_a_redundant_arm_along_its_tool(files: Path) -> None:
 
 def test_swings_that_cannot_be_are_said_in_one_sentence(files: Path) -> None:
     robot = arm(files)
-    with pytest.raises(DynidentError, match=r"centre is singular: .* 5 of 6 rows"):
+    with pytest.raises(DynidentError, match=r"centre is singular: .* 5 of 6 pose coordinates"):
         bandwidth(standard_machine(robot), "tool.z", 1e-3, [1.0])
     with pytest.raises(DynidentError, match="amplitude = 2 m along z is out of reach"):
         bandwidth(standard_machine(robot), "tool.z", 2.0, [1.0], centre=CENTRE)

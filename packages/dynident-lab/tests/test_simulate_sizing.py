@@ -62,7 +62,7 @@ def test_limits_and_ratings_are_judged_in_words() -> None:
     assert wide.motors[0].use["current"] == pytest.approx(0.5, rel=1e-5)
     assert wide.motors[0].use["heat"] == pytest.approx(0.5, rel=1e-5)
     assert wide.motors[0].margin == pytest.approx(0.5, rel=1e-5)
-    assert "inertia of the drive" in wide.sentences()[0]
+    assert "times the drive inertia" in wide.sentences()[0]
     narrow = size_motors(swing(), slide(current_limit=0.5 * current, speed_limit=20.0), continuous_current={"x": 0.5 * current})
     assert not narrow.ok
     text = " ".join(narrow.sentences())

@@ -139,7 +139,7 @@ def test_thermal_tests_heat_one_joint_at_their_duty_and_cool_every_five_minutes(
     cold = cooling_test("arm6", limits, "joint4", cycles=4)
     assert cold.period == 300.0 and [s.purpose for s in cold.stages] == ["friction"]
     for bad, words in (
-        ({"joint": "elbow"}, "no joint 'elbow'"),
+        ({"joint": "elbow"}, "joint 'elbow' does not exist"),
         ({"duty": 0.0}, "duty = 0"),
         ({"power": "half"}, "power is 'half'"),
     ):

@@ -125,7 +125,7 @@ def test_bad_input() -> None:
         along([Line((0, 0, 0), (1, 0, 0))], 1.0, 1.0).sample(0)
     for call, message in (
         (lambda: Line((0, 0), (1, 1, 1)), r"start is \[0, 0\]; give three finite numbers"),
-        (lambda: Arc((1, 0, 0), (0, 0, 0), (1, 0, 0)), "must be across the radius"),
+        (lambda: Arc((1, 0, 0), (0, 0, 0), (1, 0, 0)), "perpendicular to the radius"),
         (lambda: Arc((1, 0, 0), (0, 0, 0), (0, 0, 0)), "give a direction that is not zero"),
         (lambda: Arc((1, 0, 0), (0, 0, 0), (0, 0, 1), 0.0), "angle is 0.0"),
         (lambda: Spline([[0, 0, 0]]), r"points have shape \(1, 3\)"),

@@ -104,7 +104,7 @@ def test_a_serial_arm_is_singular_where_it_is_stretched(tmp_path) -> None:
         (lambda r: workspace_map(r, "platform", ("x", "y"), ((-1, 1), (1, -1))), "two finite pairs"),
         (
             lambda r: workspace_map(r, "platform", ("x", "y"), ((-1, 1), (0, 1)), held={"alpha1": 0.0}),
-            "places of 0 coordinates",
+            "positions of 0 coordinates",
         ),
         (lambda r: workspace_map(r, "platform", ("x", "y"), ((3, 4), (3, 4))), "does not reach the cell nearest"),
         (lambda r: singularity_indices(r, [[0.0, 0.9]], "platform", outputs="speed"), "pose, position"),

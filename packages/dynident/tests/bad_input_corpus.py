@@ -249,7 +249,10 @@ def log_cases(run: str) -> dict[str, Case]:
         "text in numbers": (with_row(5, "0.05,a,b,c,d"), "row 6"),
         "a cell too many": (with_row(7, "1,2,3,4,5,6"), "row 8"),
         "a cell too few": (with_row(7, "1,2,3"), "row 8"),
-        "cut short and continued": (run[: run.index("\n", len(run) // 2) + 12] + "\n" + run[-200:], "cut short"),
+        "cut short and continued": (
+            run[: run.index("\n", len(run) // 2) + 12] + "\n" + run[-200:],
+            "2 cells but there are 5 columns",
+        ),
         "time NaN": (with_row(3, "nan,0,0,0,0"), "time"),
         "time infinite": (with_row(3, "inf,0,0,0,0"), "time"),
         "time missing": (with_row(3, ",0,0,0,0"), "time"),

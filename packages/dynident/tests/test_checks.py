@@ -60,7 +60,7 @@ def test_bad_values_get_one_sentence(subtests: pytest.Subtests) -> None:
         (lambda: checks.numbers([1j], "q"), DynidentError, "q is not an array of real numbers"),
         (lambda: checks.numbers([[1.0], [1.0, 2.0]], "q"), DynidentError, "q is not an array of real numbers"),
         (lambda: checks.per_actuator([1.0, 2.0], 3, "kp"), DynidentError, r"kp has shape \(2,\); give one number, or 3"),
-        (lambda: checks.time_axis([0.0, 2.0, 2.0]), LogError, r"at sample 2 .2.0 s then 2.0 s, 1 such"),
+        (lambda: checks.time_axis([0.0, 2.0, 2.0]), LogError, r"at sample 2 .2.0 s then 2.0 s, 1 time"),
         (lambda: checks.time_axis([]), LogError, "at least one time"),
         (lambda: checks.signal("v", [1.0, 2.0], 3), LogError, r"v has the shape \(2,\), but there are 3 times"),
         (lambda: checks.signal("v", np.nan, 3), LogError, "v is not a finite number"),

@@ -182,7 +182,7 @@ OPEN = URDF.replace("revolute", "continuous").replace(LIMIT, "")
         ("margin = 0.01\n", ("--criterion", "nice"), "criterion is 'nice'"),
         ("margin = 0.01\n", ("--scale", "row"), "scale is 'row'"),
         ("margin = 0.01\n", ("--payload", "-1"), "payload mass is -1"),
-        ("margin = 0.01\n", ("--payload", "1", "--complete"), "two different experiments"),
+        ("margin = 0.01\n", ("--payload", "1", "--complete"), "different experiments"),
         ("margin = 0.01\n", ("--recorded", "nothing.csv", "--effort", "joint_torque"), "nothing.csv"),
     ],
 )

@@ -72,7 +72,7 @@ def test_repeating_a_motion_makes_no_error_of_the_model_a_fact(held_out: di.Log)
         fitted(recorded(pick_and_place(n, np.random.default_rng(3)), np.random.default_rng(4), f"{n} cycles")) for n in (1, 15)
     )
     score = many.score(held_out)
-    assert any("repeats itself" in note.sentence for note in many.notes)
+    assert any("the motion repeats" in note.sentence for note in many.notes)
     assert score.metrics.relative < 1.2 * few.score(held_out).metrics.relative < score.description
     assert score.coverage > 0.85
     assert np.median(many.std / few.std) > 0.7  # independent errors would fall to 0.26
@@ -83,7 +83,7 @@ def test_repeating_a_motion_makes_no_error_of_the_model_a_fact(held_out: di.Log)
 def test_twins_in_other_logs_are_found(held_out: di.Log) -> None:
     logs = [recorded(pick_and_place(1, np.random.default_rng(k)), np.random.default_rng(k), f"run {k}") for k in range(8)]
     evidence = di.Regression.from_logs(arm(1.15), logs)
-    assert any("repeats itself" in note.sentence for note in evidence.notes)
+    assert any("the motion repeats" in note.sentence for note in evidence.notes)
     for group in evidence.groups:
         assert sum(group.counts) == group.count
         np.testing.assert_allclose(group.products.sum(axis=0), group.R.T @ group.R, rtol=1e-6, atol=1e-6)
@@ -94,7 +94,7 @@ def test_an_exciting_motion_repeats_nothing() -> None:
     evidence = di.Regression.from_logs(
         arm(1.15), [recorded(exciting(np.random.default_rng(5)), np.random.default_rng(6), "one")]
     )
-    assert not any("repeats itself" in note.sentence for note in evidence.notes)
+    assert not any("the motion repeats" in note.sentence for note in evidence.notes)
 
 
 @pytest.mark.parametrize("mass", [1e-17, 1e-9, 1e-6])

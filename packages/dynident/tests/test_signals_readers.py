@@ -122,7 +122,7 @@ def test_wrong_units(tmp_path, subtests):
     for units, words in [
         ({"position": "degree_s"}, "'degree_s', which is unknown; known: rad"),
         ({"effort": "A"}, "effort kind is 'joint_torque'"),
-        ({"force": "N"}, "not quantities"),
+        ({"force": "N"}, "quantities are time"),
         ({"position": ["rad"]}, "2 channels but 1"),
         ({"position": 0.0}, "not zero"),
         ({"position": None, "effort": {}}, "unit name or a number"),

@@ -83,7 +83,7 @@ def test_standard_deviations_cover_the_truth_without_noise_once_sticking_is_left
     assert left < 1.0 and whole > 2.0, "what a joint that sticks carries is no friction of the model, and is seen as such"
     other = machine.simulate(random_motion([0.1] * 3, [0.9] * 3, seed=2, duration=4.0)).log
     assert moving.score(other).metrics.relative < 2e-3
-    assert any("left out" in note.sentence for note in moving.notes)
+    assert any("excluded because slower than" in note.sentence for note in moving.notes)
 
 
 def test_five_bar_by_linear_terms_and_by_its_own_law(five_bar_logs):

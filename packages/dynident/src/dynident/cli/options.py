@@ -111,8 +111,11 @@ class RobotOptions:
             mechanism = find_robot(str(file)).mechanism()
             mechanism = mechanism if self.sidecar is None else apply_sidecar(mechanism, self.sidecar)
             return self._with_terms(self._restructured(mechanism))
-        beside = file.with_suffix(".toml")
-        if self.sidecar is None and file.suffix.lower() != ".json" and beside.is_file():
+        if (
+            self.sidecar is None
+            and file.suffix.lower() not in ("", ".json")
+            and (beside := file.with_suffix(".toml")).is_file()
+        ):
             note(f"'{beside}' is not read; --sidecar {shlex.quote(str(beside))} adds it to the robot")
         mechanism = self._restructured(read_robot(file, self.sidecar, self.search, self.arguments()))
         if _has_legs(mechanism):

@@ -151,6 +151,9 @@ class RobotEquations:
         ends = np.cumsum([0, *(c.size for c in columns)]).tolist()
         return [Group(slice(i, j), c, np.ix_(c, c)) for (i, j), c in zip(pairwise(ends), columns, strict=True)]
 
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "products"}  # machine code is compiled again
+
     @cached_property
     def products(self) -> Products:
         """Sums of the products of the rows of every equation."""

@@ -64,7 +64,7 @@ AGREED = 3.0  # standard deviations, up to which parameters of two cut-offs agre
 CLEARLY = 0.57  # of a variance, 1 - sqrt(2 / 11): those of twelve stretches are not known better
 EXACT = 1e-3  # of a parameter: differentiation is not more exact at high cut-offs
 TINY = np.finfo(float).tiny
-STICKING = f"rows below {STANDSTILL:g} of the RMS speed are excluded because joints stick there; parameters become less precise"
+STICKING = f"rows below {STANDSTILL:g} of the RMS speed are excluded: joints stick there, which makes parameters less precise"
 REPEATED = "the motion repeats: repetitions count as one observation because model errors repeat with them"
 
 
