@@ -274,7 +274,7 @@ def test_bad_uploads_give_one_message_and_lose_nothing(browser, tmp_path):
         for name, sentence in (
             ("letter.docx", "has an unsupported type"),
             ("huge.urdf", "is larger than 500 MB or not allowed here"),
-            ("bomb.zip", "holds 5001 files"),
+            ("bomb.zip", "contains 5001 files"),
         ):
             w.upload("Robot files", files / name)
             w.page.locator(".q-notification", has_text=sentence).wait_for()

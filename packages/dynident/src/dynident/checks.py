@@ -198,8 +198,8 @@ def time_axis(t: ArrayLike) -> Array:
     if back.size:
         k = int(back[0]) + 1
         raise LogError(
-            f"time does not increase at sample {k} ({float(times[k - 1])!r} s then {float(times[k])!r} s, "
-            f"{back.size} time{'s' * (back.size > 1)}); sort the rows, remove duplicates, or split the log where the clock restarts"
+            f"time does not increase at sample {k} ({float(times[k - 1])!r} s then {float(times[k])!r} s, {back.size} "
+            f"time{'s' * (back.size > 1)}); sort the rows, remove duplicates, or split the log where the clock restarts"
         )
     return times
 
