@@ -93,7 +93,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _watch_input(interrupted: threading.Event) -> None:
     """Wait for the end of standard input: the server is gone."""
-    while sys.stdin.buffer.read(1):
+    while os.read(0, 1):  # sys.stdin would keep its lock, without which Python cannot end
         pass
     interrupted.set()
 
