@@ -218,7 +218,7 @@ def _test_words(found: LeastSquaresBias, reason: str) -> list[str]:
         joint = max(coloured, key=lambda name: abs(coloured[name]))
         words.append(
             f"residuals of {len(coloured)} of {len(found.whiteness)} joints are coloured (correlation up to "
-            f"{coloured[joint]:+.2f}, '{joint}'): standard deviations of OLS and WLS are too small; use GLS, IV or TLS"
+            f"{coloured[joint]:+.2f}, '{joint}'): standard deviations of OLS and WLS are unreliable; use GLS, IV or TLS"
         )
     else:
         words.append("residuals are white apart from the low-pass of the rows")
