@@ -105,7 +105,7 @@ def identification(samples: int, repeats: int) -> list[Result]:
     y = data.effort.ravel()
     results.append(
         compare(
-            "WLS again from the evidence (OLS + re-weighting)",
+            "WLS again from the regression data (OLS + re-weighting)",
             lambda: np.linalg.lstsq(stored, y, rcond=None),
             lambda: di.WLS(iterations=1).fit(evidence),
             repeats,

@@ -53,9 +53,9 @@ def loops(samples: int, repeats: int) -> list[Result]:
     short, measured = run[::share], torques[::share]  # over the whole motion, or the equations would be nearly singular
     estimate = di.OLS().fit(di.Regression.from_motion(robot, short, measured, base, projection="independent")).result_
     agree(estimate.predict(short).effort, per_sample(short, measured), 1e-6, "DualV")
-    result = compare("DualV: evidence + WLS", lambda: per_sample(short, measured), ours, repeats, None, "NumPy")
+    result = compare("DualV: regression data + WLS", lambda: per_sample(short, measured), ours, repeats, None, "NumPy")
     slow, fast = (float(x.split()[-2]) for x in result.detail.split(","))
-    results = [Result("DualV: evidence + WLS", slow * share / fast, "x", 20.0, f"{few} samples scaled; {result.detail}")]
+    results = [Result("DualV: regression data + WLS", slow * share / fast, "x", 20.0, f"{few} samples scaled; {result.detail}")]
     best = np.inf
     for _ in range(max(repeats, 3)):
         start = perf_counter()

@@ -51,7 +51,9 @@ def tasks(samples: int) -> dict[str, Callable[[], object]]:
         "inverse dynamics": lambda: di.inverse_dynamics(robot, motion),
         "regressor": lambda: di.regressor(robot, few),
         "motion and torque to WLS": lambda: di.WLS().fit(di.Regression.from_motion(robot, motion, tau, base)),
-        "DualV: closure, evidence and WLS": lambda: di.WLS().fit(di.Regression.from_motion(parallel, run, torques, known)),
+        "DualV: closure, regression data and WLS": lambda: di.WLS().fit(
+            di.Regression.from_motion(parallel, run, torques, known)
+        ),
         "DualV: computed torque, 10 s": lambda: machine.simulate(wanted),
     }
 
