@@ -122,8 +122,8 @@ def memory(sizes: tuple[int, ...]) -> list[Result]:
 
 
 def humanoid(samples: int) -> list[Result]:
-    """A humanoid of 32 axes with an empty cache: its description, base parameters and evidence."""
-    what = f"talos_reduced, 32 axes, description to evidence of {samples} samples, empty cache"
+    """A humanoid of 32 axes with an empty cache: its description, base parameters and regression data."""
+    what = f"talos_reduced, 32 axes, description to regression data of {samples} samples, empty cache"
     with tempfile.TemporaryDirectory() as cache:
         found = worker("humanoid", str(samples), DYNIDENT_CACHE=cache)
     if not found:
