@@ -26,7 +26,7 @@ def reread(robot: di.Mechanism, file: Path) -> di.Mechanism:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DescriptionWarning)
         robot.save(file)
-        return read_robot(file, sidecar if sidecar.exists() else None)
+        return di.Mechanism.load(file, sidecar if sidecar.exists() else None)
 
 
 def same_equations(one: di.Mechanism, other: di.Mechanism, motion: di.Motion) -> float:
@@ -84,6 +84,17 @@ def test_the_sidecar_names_what_the_format_does_not_hold(tmp_path: Path) -> None
     loop_cases.four_bar().save(tmp_path / "bars.urdf")
     first = (tmp_path / "bars.toml").read_text(encoding="utf-8").splitlines()[0]
     assert first.startswith("# Additions to the description of") and "loop" in first and "actuator" in first
+
+
+def test_a_robot_is_loaded_by_its_ending_and_a_sidecar_that_is_not_given_is_named(tmp_path: Path) -> None:
+    robot = loop_cases.four_bar()
+    robot.save(tmp_path / "robot.json")
+    motion = loop_cases.states(robot, 5, 0.1)
+    assert same_equations(robot, di.load(tmp_path / "robot.json"), motion) < 1e-12
+    robot.save(tmp_path / "robot.urdf")
+    with pytest.warns(DescriptionWarning, match=r"robot\.toml' is not read"):
+        assert di.load(tmp_path / "robot.urdf").loops == ()
+    assert same_equations(robot, di.Mechanism.load(tmp_path / "robot.urdf", tmp_path / "robot.toml"), motion) < 1e-12
 
 
 def test_other_endings_and_functions_are_refused(tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ def _text(value: object) -> str:
 
 __all__ = ["Result", "load"]
 
+DESCRIPTIONS = (".urdf", ".xacro", ".xml", ".mjcf", ".sdf", ".world")  # of robots, written by Mechanism.save or by others
 LOGS = (".csv", ".csv.gz", ".npz", ".parquet", ".mat", ".mcap")  # what Log.save writes; a Regression is an .npz too
 FORMER = {
     "dynident_lab.campaigns": "signals.CampaignLog signals.Recording",
@@ -186,18 +187,20 @@ def load(path: str | os.PathLike[str], mechanism: Any = None) -> Any:
     Parameters
     ----------
     path : path-like
-        JSON file with a field `kind`, or the file of a log or of a regression.
+        JSON file with a field `kind`, or the file of a log, a regression or a robot.
     mechanism : Mechanism, optional
         The robot that a regression or a fit belongs to; a fit of a robot with functions of your own needs it.
 
     Returns
     -------
-    Result, Log or Regression
+    Result, Log, Regression or Mechanism
         The same object.
     """
     if str(path).lower().endswith(LOGS):
         top = import_module("dynident")
         return top.Log.read(path) if mechanism is None else top.Regression.load(path, mechanism)
+    if str(path).lower().endswith(DESCRIPTIONS):
+        return import_module("dynident").Mechanism.load(path)
     data = read_packed(path, "a result")
     kind = data.get("kind") if isinstance(data, dict) else None
     if not isinstance(kind, str):

@@ -17,12 +17,12 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.xml import read_bytes
 from dynident.plugins import ROBOT_READERS, reader_of
-from dynident.results import Result, load
+from dynident.results import DESCRIPTIONS, Result, load
 
 URDF_SUFFIXES = (".urdf", ".xacro")
 MJCF_SUFFIXES = (".xml", ".mjcf")
 SDF_SUFFIXES = (".sdf", ".world")
-SUFFIXES = (*URDF_SUFFIXES, *MJCF_SUFFIXES, *SDF_SUFFIXES, ".json")
+SUFFIXES = (*DESCRIPTIONS, ".json")
 
 
 def is_mjcf(path: str | os.PathLike[str]) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
-from dynident.errors import DescriptionError
+from dynident.errors import DescriptionError, DescriptionWarning, warn
 from dynident.friction.terms import SYMMETRIC, TERMS, check_terms
 from dynident.mechanism import changes, formats
 from dynident.mechanism import parameters as inertial
@@ -130,6 +130,16 @@ class Mechanism(Result):
         from dynident.mechanism.files import save_robot  # noqa: PLC0415 - it imports Mechanism
 
         return save_robot(self, path)[0]
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | None = None) -> Mechanism:
+        """Read what `save` wrote, or any other description, by its ending; a `sidecar` (.toml) completes it."""
+        from dynident.mechanism.files import read_robot  # noqa: PLC0415 - it imports Mechanism
+
+        beside = Path(path).with_suffix(".toml")
+        if sidecar is None and beside.is_file():
+            warn(f"'{beside}' is not read; sidecar='{beside.name}' adds it to the robot", DescriptionWarning)
+        return read_robot(path, sidecar)
 
     # ---- what is in it ----------------------------------------------------------------------------------------------
 
