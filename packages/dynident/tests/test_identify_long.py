@@ -81,6 +81,21 @@ def test_a_length_that_is_transformed_quickly_gives_the_cutoff_of_the_whole(monk
     assert di.signals.automatic_cutoff(log.rate, position).frequency == pytest.approx(whole.frequency, rel=0.01)
 
 
+@pytest.mark.parametrize("lines", [1, 700, 1001])
+def test_a_long_spectrum_put_together_from_short_ones_is_that_of_the_whole(lines: int, monkeypatch) -> None:
+    x = np.random.default_rng(0).standard_normal(2000)
+    whole = np.abs(np.fft.rfft(x)[:lines]) ** 2 / (100.0 * 3.0) * np.where(np.arange(lines) % 1000 == 0, 1.0, 2.0)
+    monkeypatch.setattr(filters, "LONG", 1000)
+    monkeypatch.setattr(filters, "STRETCH", 300)
+    np.testing.assert_allclose(filters._periodogram(x, 100.0, 3.0, lines), whole, rtol=1e-9)
+
+
+def test_the_longest_run_of_equal_values() -> None:
+    assert quality._longest_run(np.array([1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 1.0])) == (3, 3)
+    assert quality._longest_run(np.array([5.0, 5.0, 1.0, 2.0])) == (0, 2)
+    assert quality._longest_run(np.array([5.0, 1.0, 7.0])) == (0, 1)
+
+
 @pytest.mark.parametrize("order", [1, 3, 4, 10])
 @pytest.mark.parametrize("causal", [False, True])
 def test_parts_of_a_signal_are_filtered_like_the_whole(order: int, causal: bool, monkeypatch) -> None:

@@ -67,17 +67,19 @@ def pieces(path: Path, samples: int) -> Iterator[Content]:
     """Yield the columns of a Parquet file, `samples` rows at a time (the last piece has fewer); one piece is in memory."""
     file = open_parquet(path, max(ROOM, GROWTH * path.stat().st_size), buffer_size=BUFFER, pre_buffer=False)
     held: list[Any] = []
-    for batch in decoded(file.iter_batches(samples), "Parquet"):  # a row group that ends gives a short one
+    for batch in decoded(file.iter_batches(min(samples, BATCH)), "Parquet"):  # a row group that ends gives a short one
         held.append(batch)
-        whole = pa.Table.from_batches(held)
-        held = whole[samples:].to_batches() if len(whole) >= samples else held
-        if len(whole) >= samples:
-            yield table_columns(whole[:samples])
+        if sum(map(len, held)) >= samples:
+            whole = pa.Table.from_batches(held)
+            held, piece = whole[samples:].to_batches(), table_columns(whole[:samples])
+            del batch, whole  # the piece is a copy
+            yield piece
+            del piece
     if held:
         yield table_columns(pa.Table.from_batches(held))
 
 
-BUFFER = 1 << 20  # bytes of a column that are read at once
+BUFFER, BATCH = 1 << 16, 1 << 14  # bytes of a column that are read at once, and rows that are decoded at once
 BYTE_ARRAY, DEEPEST = 6, 16  # a type of Parquet; levels of its metadata
 
 

@@ -50,6 +50,7 @@ REACH = 6.2
 PART = 65_536
 #: Samples from which on less than a hundredth at the end is left out of spectra, for a length that is transformed quickly.
 LONG = 131_072
+SPLIT, STRETCH = 8, 8192  # transforms that a longer signal is cut into, and lines that are put together at once
 #: A clock that strays from uniform by more than this part of a step is not uniform.
 UNIFORM = 0.02
 #: A record must hold at least this part of a period of the cut-off.
@@ -430,10 +431,23 @@ def _tapered(x: Array) -> float:
 
 
 def _periodogram(x: Array, rate: float, power: float, lines: int) -> Array:
-    """The first lines of the one-sided power density of a windowed signal; `power` is the sum of the window's squares."""
-    spectrum = np.fft.rfft(x)[:lines]
-    density = spectrum.real**2
-    density += spectrum.imag**2
+    """The first lines of the one-sided power density of a windowed signal; `power` is the sum of the window's squares.
+
+    X[k] = sum_r w^(k r) F_r[k], w = exp(-2 pi i / N), F_r the transforms of every `SPLIT`-th sample from the r-th on: a
+    transform of a long signal at once needs several times its memory.
+    """
+    parts = SPLIT if x.size > LONG and x.size % SPLIT == 0 else 1
+    F, period = [np.fft.rfft(x[r::parts]) for r in range(parts)], x.size // parts
+    density = np.empty(lines)
+    for first in range(0, lines, STRETCH):
+        k = np.arange(first, min(first + STRETCH, lines))
+        turn, at, found = np.exp(-2j * np.pi / x.size * k), k % period, np.zeros(k.size, dtype=complex)
+        mirrored = 2 * at > period  # F_r of a real signal is symmetric
+        at = np.where(mirrored, period - at, at)
+        for r in reversed(range(parts)):
+            found *= turn
+            found += np.where(mirrored, F[r][at].conj(), F[r][at])
+        density[k] = found.real**2 + found.imag**2
     density /= rate * power
     density[1 : (x.size + 1) // 2] *= 2.0  # what lies at negative frequencies; none for zero and half the rate
     return density
@@ -488,9 +502,8 @@ def choose_cutoff(rate: float, records: list[Array]) -> Cutoff:
     index = max(v for v in valleys if v is not None) if found is None else found
     index = _shoulder(together, np.array([pooled[s].sum() for s in slices]), index)
     valley = float(centres[index])
-    kept = np.cumsum(density[: np.searchsorted(f, valley, "right"), moving], axis=0)
-    fast = float(np.max(f[np.argmax(kept >= POWER * kept[-1], axis=0)]))
-    most = float(np.max(f[np.argmax(kept >= MOST_POWER * kept[-1], axis=0)]))
+    kept = [np.cumsum(density[: np.searchsorted(f, valley, "right"), j]) for j in np.flatnonzero(moving)]
+    fast, most = (float(max(f[np.argmax(own >= share * own[-1])] for own in kept)) for share in (POWER, MOST_POWER))
     del density, kept  # as large as the log
     band = max(fast, 0.4 * ROWS * rate / longest)
     beyond = np.cumsum(np.where(f > valley, pooled, 0.0)) * step
@@ -575,16 +588,15 @@ def _from_positions(rate: float, bands: Array) -> Cutoff:
 def _position_bands(rate: float, q: Array, moving: NDArray[np.bool_]) -> Array:
     """Frequency (n,) below which 99.99 % of the variance of the positions of a channel lies, 0 of those that do not move."""
     q = q[: _fast_length(len(q))]
-    window = np.arange(len(q)) * (2.0 * np.pi / len(q))
-    np.cos(window, out=window)
-    window *= -0.5
-    window += 0.5  # Hann's
-    power, bands = float(window @ window), np.zeros(moving.size)
+    angle, bands = 2.0 * np.pi / len(q), np.zeros(moving.size)
     for j in np.flatnonzero(moving):
         x = q[:, j] - q[:, j].mean()
-        x *= window
-        total = np.cumsum(_periodogram(x, rate, power, len(q))[1:])
+        for first in range(0, len(x), STRETCH):  # Hann's window, which is as large as the signal
+            x[first : first + STRETCH] *= 0.5 - 0.5 * np.cos(angle * np.arange(first, min(first + STRETCH, len(x))))
+        total = _periodogram(x, rate, 0.375 * len(q), len(q) // 2 + 1)[1:]
+        np.cumsum(total, out=total)
         bands[j] = (1 + int(np.argmax(total >= 0.9999 * total[-1]))) * rate / len(q)
+        del x, total  # before those of the next channel are made
     return bands
 
 

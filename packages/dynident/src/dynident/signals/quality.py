@@ -235,9 +235,10 @@ class Channel:
         self.joint, self.rate, self.still, self.side = log.joints[j], piece.rate, still, log.position_side
         self.position, self.effort = (np.ascontiguousarray(x[:, j]) for x in (log.position, log.effort))
         self.logged = None if log.velocity is None else log.velocity[:, j]
-        self.velocity = low_passed(self.position[:, None], 1.0 / piece.rate, piece.cutoff.frequency, derivative=1)[:, 0]
+        velocity = low_passed(self.position[:, None], 1.0 / piece.rate, piece.cutoff.frequency, derivative=1)[:, 0]
+        self.velocity = np.zeros(0) if self.logged is None else velocity  # only compared with the logged one
         # A joint moves where it is faster than 5 % of its top speed; only there can an effort or velocity be judged.
-        speed = np.abs(self.velocity)
+        speed = np.abs(velocity)
         self.fastest = float(np.percentile(_spaced(speed), 99))
         self.moves: Mask = (speed > 0.05 * self.fastest) & (not still)
 
@@ -259,14 +260,15 @@ def without_outliers(log: Log) -> tuple[Log, list[Finding]]:
     """
     if log.t.size < FEWEST:
         return log, []
-    bad = {name: np.zeros(getattr(log, name).shape, dtype=bool) for name in ("position", "effort")}
-    for name, marked in bad.items():
-        for j in range(marked.shape[1]):
-            marked[:, j] = _outliers(getattr(log, name)[:, j], _near_rest(log.position[:, j]) if name == "effort" else None)
-    every = np.hstack(list(bad.values()))
-    counts = every.sum(axis=0)
+    places = [np.flatnonzero(_outliers(x, None)) for x in log.position.T]
+    places += [np.flatnonzero(_outliers(x, _near_rest(q))) for x, q in zip(log.effort.T, log.position.T, strict=True)]
+    counts = np.array([place.size for place in places])
     if not counts.any():
         return log, []
+    bad = {name: np.zeros(log.position.shape, dtype=bool) for name in ("position", "effort")}
+    for marked, own in zip(bad.values(), (places[: counts.size // 2], places[counts.size // 2 :]), strict=True):
+        for j, place in enumerate(own):
+            marked[place, j] = True
     rows = np.zeros(log.t.size, dtype=bool)
     for name, marked in bad.items():
         values, times = np.unique(getattr(log, name)[marked], return_counts=True)
@@ -320,7 +322,7 @@ def _outliers(x: Array, exempt: Mask | None) -> Mask:
     del steps
     limit = max(FAR * float(np.nanpercentile(_spaced(off), 95)), 3.0 * quantum, SMALL * (high - low))
     with np.errstate(invalid="ignore"):
-        far = np.abs(x - middle) > BEYOND * (high - low)
+        far = (x > middle + BEYOND * (high - low)) | (x < middle - BEYOND * (high - low))
         seen = np.flatnonzero((off > 0.5 * limit) | far)
         if seen.size:
             at = np.unique(np.clip(seen[:, None] + np.arange(-1, 2), 3, x.size - 4))
@@ -449,13 +451,16 @@ def _constant(channel: Channel) -> list[Finding]:
             text = f"is exactly {value:g} on {share:.0%} of the samples where the joint moves; exclude the channel"
             findings.append(Finding("dead", f"{name}:{joint}", "error", text, share))
             continue
-        start, length = _longest_run(values)
         # A coarse channel repeats values anyway: the run must be far longer than its usual ones, and end with more than a step.
-        steps = np.abs(np.diff(values))
         usual = 1.0 / max(np.mean(x[1:] != x[:-1]), 1e-9)
+        del x
+        start, length = _longest_run(values)
+        if length < shortest or length <= 20.0 * usual:
+            continue
+        steps = np.abs(np.diff(values))
         jumps = steps[start + length - 1 : start + length].sum() > 1.5 * np.min(steps[steps > 0.0], initial=np.inf)
         inside = jumps and moves[start : start + length].mean() > 0.5
-        if inside and length >= shortest and length > 20.0 * usual and values.min() < values[start] < values.max():
+        if inside and values.min() < values[start] < values.max():
             text = f"is constant at {values[start]:g} for {length} samples from sample {start} while the joint moves"
             findings.append(Finding("stuck", f"{name}:{joint}", "warning", text, length / channel.rate))
     return findings
@@ -517,10 +522,10 @@ def _levels(x: Array, enough: int) -> int:
 
 def _longest_run(values: Array) -> tuple[int, int]:
     """Start and length of the longest run of equal values."""
-    change = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1], [True]]))
-    lengths = np.diff(change)
-    k = int(np.argmax(lengths))
-    return int(change[k]), int(lengths[k])
+    equal = np.concatenate([[False], values[1:] == values[:-1], [False]])
+    runs = np.flatnonzero(equal[1:] != equal[:-1]).reshape(-1, 2)  # few, where the values are not coarse
+    first, last = max(runs.tolist(), key=lambda run: run[1] - run[0], default=(0, 0))
+    return first, last - first + 1
 
 
 def _saturated(channel: Channel) -> list[Finding]:

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,12 @@ class LogStream:
         """About how many there are, by the file's size."""
         return max(1, Path(self.path).stat().st_size // (8 * TYPICAL * self.samples))
 
+    @cached_property
+    def _sha256(self) -> str:
+        """Checksum of the file; that of a long one takes seconds."""
+        with Path(self.path).open("rb") as whole:
+            return hashlib.file_digest(whole, "sha256").hexdigest()
+
     def __iter__(self) -> Iterator[Log]:
         rules, _ = rules_of(self.schema, self.options)
         file = Path(self.path)
@@ -60,16 +67,17 @@ class LogStream:
             if table is None:
                 return
             if len(next(iter(table.columns.values()), ())) >= MINIMUM_SAMPLES:
-                yield begun.on_one_clock(log_of([table], {}, rules, own=self.schema is None), table)
+                log = begun.on_one_clock(log_of([table], {}, rules, own=self.schema is None), table)
+                del table  # only the log is in memory while it is used
+                yield log
+                del log
 
     def _tables(self, file: Path, topics: list[str] | None) -> Iterator[Table]:
         if is_bag(file):
             yield from bags(file).bag_tables(file, topics, self.samples)
             return
-        with file.open("rb") as whole:
-            sha256 = hashlib.file_digest(whole, "sha256").hexdigest()
         for content in arrow().pieces(file, self.samples):
-            yield replace(table_of(file.name, content, topics), sha256=sha256)
+            yield replace(table_of(file.name, content, topics), sha256=self._sha256)
 
 
 class _Begun:
