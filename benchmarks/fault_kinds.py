@@ -5,7 +5,8 @@ Each fault is the same in the training and the validation logs, as a fault of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -53,6 +54,8 @@ class Kind:
         True if the finding must name the joint.
     least : int
         Fewest joints of the robot.
+    joints : bool
+        True for faults that speak of joints, which a log of motors does not have as columns.
     """
 
     name: str
@@ -60,16 +63,22 @@ class Kind:
     causes: tuple[str, ...]
     joint: bool = False
     least: int = 1
+    joints: bool = False
+
+    def suits(self, subject: Subject) -> bool:
+        """Return whether the fault makes sense for a robot and its logs."""
+        described = not self.joints or set(subject.robot.coordinate_names) == set(subject.train[0].joints)
+        return len(subject.train[0].joints) >= self.least and described
 
 
 KINDS: dict[str, Kind] = {}
 
 
-def kind(name: str, *causes: str, joint: bool = False, least: int = 1) -> Callable[[Apply], Apply]:
+def kind(name: str, *causes: str, joint: bool = False, least: int = 1, joints: bool = False) -> Callable[[Apply], Apply]:
     """Register a fault."""
 
     def register(apply: Apply) -> Apply:
-        KINDS[name] = Kind(name, apply, causes, joint, least)
+        KINDS[name] = Kind(name, apply, causes, joint, least, joints)
         return apply
 
     return register
@@ -180,9 +189,9 @@ def _without_gravity(share: float, described: bool = False) -> Apply:
     return apply
 
 
-kind("gravity compensated", "gravity")(_without_gravity(1.0))
-kind("gravity half compensated", "gravity")(_without_gravity(0.5))
-kind("described gravity compensated", "gravity")(_without_gravity(1.0, described=True))
+kind("gravity compensated", "gravity", joints=True)(_without_gravity(1.0))
+kind("gravity half compensated", "gravity", joints=True)(_without_gravity(0.5))
+kind("described gravity compensated", "gravity", joints=True)(_without_gravity(1.0, described=True))
 
 
 def _mounted(axis: tuple[float, float, float], angle: float) -> Apply:
@@ -461,17 +470,17 @@ def _axis(s: Subject, j: int) -> Array:
     return np.asarray(s.robot.joint(s.robot.coordinate_names[j]).axis)
 
 
-@kind("wrong axis", "axis", joint=True, least=2)
+@kind("wrong axis", "axis", joint=True, least=2, joints=True)
 def _wrong_axis(s: Subject, j: int, rng: np.random.Generator) -> Subject:
     return _joint(s, j, axis=np.roll(_axis(s, j), 1))
 
 
-@kind("axis turned", "axis", joint=True, least=2)
+@kind("axis turned", "axis", joint=True, least=2, joints=True)
 def _axis_turned(s: Subject, j: int, rng: np.random.Generator) -> Subject:
     return _joint(s, j, axis=-_axis(s, j))
 
 
-@kind("joint fixed in the description", "fixed_joint", joint=True, least=3)
+@kind("joint fixed in the description", "fixed_joint", joint=True, least=3, joints=True)
 def _fixed(s: Subject, j: int, rng: np.random.Generator) -> Subject:
     fixed = s.robot.altered(
         joints=tuple(
@@ -482,7 +491,7 @@ def _fixed(s: Subject, j: int, rng: np.random.Generator) -> Subject:
     return replace(s, robot=fixed)
 
 
-@kind("joint coupled in the description", "fixed_joint", joint=True, least=3)
+@kind("joint coupled in the description", "fixed_joint", joint=True, least=3, joints=True)
 def _coupled(s: Subject, j: int, rng: np.random.Generator) -> Subject:
     names = s.robot.coordinate_names
     own, other = names[j], names[j - 1]
@@ -536,26 +545,51 @@ def _inverted(logs: list[di.Log]) -> list[di.Log]:
     return [replace(log, effort=-np.asarray(log.effort)) for log in logs]
 
 
-def recorded(data: Path | None, half: str) -> list[Subject]:
-    """Return healthy robots with their logs: those to tune with, or those of the final count."""
+def _driven(logs: list[di.Log]) -> list[di.Log]:
+    """Return the logs in which every motor acts, so that scores have the same joints."""
+    return [log for log in logs if np.all(np.ptp(np.nan_to_num(log.effort), axis=0))]
+
+
+#: Logs that each part of the count takes from `benchmarks.shared_logs`, and the robots with loops that are simulated for it.
+REAL = {"tune": ("UR10",), "final": ("LWR4+", "LBR Med 7"), "real": ("TX40", "Gen3", "double pendulum", "EMPS"), "loops": ()}
+LOOPS = ("five_bar", "dualv", "prr2")
+
+
+def recorded(data: Path | None, half: str) -> Iterator[Subject]:
+    """Yield healthy robots with their logs: those to tune with, or those of the final counts."""
     from benchmarks.population import population
     from benchmarks.shared_logs import ROBOTS
 
-    found = []
     if half == "tune":
         example = di.examples.arm6()
         true = example.robot.with_parameters(
             example.robot.parameters.replace([example.truth[name] for name in example.robot.parameters.names])
         )
-        found.append(Subject("arm6", example.robot, [example.run], [example.other], true))
-    seed = {"tune": 11, "final": 12}[half]
-    for k, case in enumerate(population(5, seed, ("rrr", "elbow 4", "six axes"))):
+        yield Subject("arm6", example.robot, [example.run], [example.other], true)
+    seeds = {"tune": 11, "final": 12}
+    for k, case in enumerate(population(5, seeds[half], ("rrr", "elbow 4", "six axes")) if half in seeds else ()):
         if k in (1, 3, 4):  # those with a description, of two sizes
-            found.append(Subject(case.name, case.described, [case.train], [case.like], case.true))
-    for name in {"tune": ("UR10",), "final": ("LWR4+", "LBR Med 7")}[half] if data else ():
+            yield Subject(case.name, case.described, [case.train], [case.like], case.true)
+    for name in REAL[half] if data else ():
         shared = ROBOTS[name](data)  # type: ignore[arg-type]
         if name == "LBR Med 7":  # its sensors have the opposite sign of the description: so inverted, the error halves
             shared = replace(shared, train=_inverted(shared.train), test=_inverted(shared.test))
+        shared = replace(shared, train=_driven(shared.train), test=_driven(shared.test))
         fit = di.MAP().fit(di.Regression.from_logs(shared.robot, shared.train)).result_
-        found.append(Subject(name, shared.robot, shared.train, shared.test, fit.model))
-    return found
+        yield Subject(name, shared.robot, shared.train, shared.test, fit.model)
+    for name in LOOPS if half == "loops" else ():
+        yield _simulated(name)
+
+
+def _simulated(name: str) -> Subject:
+    """Return a robot of the literature with the stages of its plan, simulated by command."""
+    from benchmarks.nine_robots import command
+    from dynident.cli.robots import find_robot
+    from dynident.excitation.plan import purpose_logs
+
+    with tempfile.TemporaryDirectory() as folder:
+        command("excite", name, "-o", f"{folder}/plan", "-q", "--seed", "0")
+        command("simulate", f"{folder}/plan", "-o", f"{folder}/run.npz", "-q", "--seed", "0")
+        stages = purpose_logs(di.Log.read(f"{folder}/run.npz"))
+    robot = find_robot(name).mechanism()
+    return Subject(name, robot, stages["training"], stages["validation"], robot)

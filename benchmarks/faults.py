@@ -1,7 +1,7 @@
-"""Which faults of logs and descriptions the verdict reports: ``python -m benchmarks.faults [DATA] [--half tune|final]``.
+"""Which faults the verdict reports: ``python -m benchmarks.faults [DATA] [--half tune|final|real|loops]``.
 
 Every fault of `benchmarks.fault_kinds` is planted into healthy robots, which are then identified and judged with default
-settings. Robots of the half "final" are for the final count only: nothing is tuned to them.
+settings. Robots of the parts "final", "real" and "loops" are for the final count only: nothing is tuned to them.
 """
 
 from __future__ import annotations
@@ -85,8 +85,13 @@ def _flexible(subject: Subject) -> Array:
 
 def judged(outcome: Outcome, healthy: Outcome, causes: tuple[str, ...], named: tuple[str, ...]) -> str:
     """Return in one word what an outcome is worth."""
-    if outcome.codes:
-        code, sentence = outcome.codes[0], outcome.sentences[0]
+    said = [
+        (code, sentence)
+        for code, sentence in zip(outcome.codes, outcome.sentences, strict=True)
+        if code not in healthy.codes or code in causes  # what is said of the healthy log as well says nothing of the fault
+    ]
+    if said:
+        code, sentence = said[0]
         if code.startswith("refused"):
             return "refused"
         if code in causes and all(name in sentence for name in named):
@@ -108,7 +113,7 @@ def main() -> None:
     """Run the cases and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", nargs="?", type=Path, help="folder of the shared logs")
-    parser.add_argument("--half", choices=("tune", "final"), default="tune")
+    parser.add_argument("--half", choices=("tune", "final", "real", "loops"), default="tune")
     parser.add_argument("--only", action="append", help="fault, or the beginning of its name; several times")
     parser.add_argument("--robot", action="append", help="robot, or the beginning of its name; several times")
     parser.add_argument("--healthy", action="store_true", help="the healthy logs alone")
@@ -117,7 +122,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     chosen = [name for name in KINDS if not options.only or any(name.startswith(own) for own in options.only)]
     table: dict[str, dict[str, str]] = {name: {} for name in chosen}
-    total, accused, start = Counter[str](), list[str](), time.process_time()
+    total, accused, refuted, start = Counter[str](), list[str](), list[str](), time.process_time()
     subjects = [
         subject
         for subject in recorded(options.data, options.half)
@@ -128,14 +133,17 @@ def main() -> None:
         for name, apply in HEALTHY.items():
             outcome = run(subject, apply, 0) if name != "as recorded" else healthy[subject.name]
             total["healthy"] += 1
-            if outcome.codes:
-                accused.append(f"{subject.name}, {name}: {outcome.codes} {outcome.sentences[:1]}")
+            word = "healthy"
+            if outcome.codes:  # a model that fails a check is not good enough, but nobody is accused of a fault
+                word = "failed" if outcome.codes[0].startswith("check") else "ACCUSED"
+                listed = accused if word == "ACCUSED" else refuted
+                listed.append(f"{subject.name}, {name}: {outcome.codes} {outcome.sentences[:1]}")
             if options.show:
-                print(f"{'ACCUSED' if outcome.codes else 'healthy':12s} {name} | {subject.name} | {outcome.codes}", flush=True)
+                print(f"{word:12s} {name} | {subject.name} | {outcome.codes}", flush=True)
     for name in () if options.healthy else chosen:
         fault = KINDS[name]
-        for subject in (subject for subject in subjects if subject.robot.dof >= fault.least):
-            joint = zlib.crc32(f"{subject.name} {name}".encode()) % subject.robot.dof
+        for subject in (subject for subject in subjects if fault.suits(subject)):
+            joint = zlib.crc32(f"{subject.name} {name}".encode()) % len(subject.train[0].joints)
             outcome = run(subject, fault.apply, joint, subject.test)
             named = (subject.train[0].joints[joint],) if fault.joint else ()
             word = judged(outcome, healthy[subject.name], fault.causes, named)
@@ -155,6 +163,9 @@ def main() -> None:
         print(f"  right cause first: {share:.0f} % of what can be detected and does harm")
     print(f"healthy logs accused: {len(accused)} of {total['healthy']}")
     for text in accused:
+        print(f"  {text}")
+    print(f"healthy logs whose model fails a check: {len(refuted)}")
+    for text in refuted:
         print(f"  {text}")
 
 

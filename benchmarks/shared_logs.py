@@ -120,6 +120,20 @@ def tiago(data: Path) -> Shared:
     return Shared(robot, [log.rows(921, 4149)], [log.rows(4736, 6791)])
 
 
+def gen3(data: Path) -> Shared:
+    """Kinova Gen3, currents that its driver states as torques; fitted on two runs, judged on a third."""
+    folder = data / "kinova_gen3_dynamapp"
+    schema = {"effort": "TorqueCur{index}", "rate": 1000}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # impossible bodies in the URDF
+        robot = di.Mechanism.from_urdf(folder / "gen3.urdf")
+    runs = [
+        di.Log.read(folder / "identification_data" / f"{name}.csv.gz", "joint_torque", schema=schema, joints=robot.joint_names)
+        for name in ("RunTrajectory1", "Trajectory1", "RecordTrajectory_quadratic")
+    ]
+    return Shared(robot, runs[:2], runs[2:])
+
+
 def thirds(robot: di.Mechanism, log: di.Log) -> Shared:
     """Return the first two thirds and the last third of a log."""
     cut = 2 * len(log) // 3
@@ -134,4 +148,5 @@ ROBOTS: dict[str, Callable[[Path], Shared]] = {
     "LBR Med 7": lbr_med7,
     "double pendulum": double_pendulum,
     "TIAGo": tiago,
+    "Gen3": gen3,
 }

@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # as of `typing`, which takes longer to import than the r
 if TYPE_CHECKING:
     from typing import Any
 
+    from dynident.signals.quality import Finding
     from dynident.signals.stream import LogStream
 
 SCORED = 4  # held-out pieces of a stream, at most, that are kept and scored
@@ -119,10 +120,11 @@ def identify(
         mechanism = with_drive_gains(mechanism, runs[0])
         training, held_out, how = (runs, others, "") if data is not None else divide(runs, others, share)
         step("estimating")
-        cut = [without_contacts(log, mechanism, base, **options) for log in (*training, *held_out) if data is None]
-        if cut:
-            training, held_out = [log for log, _ in cut[: len(training)]], [log for log, _ in cut[len(training) :]]
-        fit = with_findings(fitted(training, data).noted(*(finding for _, found in cut for finding in found)))
+        pushed: tuple[Finding, ...] = ()
+        if data is None:
+            kept, pushed = without_contacts([*training, *held_out], mechanism, base, **options)
+            training, held_out = kept[: len(training)], kept[len(training) :]
+        fit = with_findings(fitted(training, data).noted(*pushed))
     scores = []
     for log in held_out:
         step(f"validating on {log.name}")

@@ -156,7 +156,11 @@ class Windows:
 
     def right(self, delay: Array) -> Array:
         """Return the right sides (R, n) with efforts that are late by delays (k,)."""
-        return self._sums(np.sum(self._P * _read(self._effort, self._times, self._t, delay)[:, None], axis=2)) - self._known
+        return self._parts(delay).sum(axis=2) - self._known
+
+    def _parts(self, delay: Array) -> Array:
+        """Return what each channel adds to the right sides (R, n, k)."""
+        return self._sums(self._P * _read(self._effort, self._times, self._t, delay)[:, None])
 
     def slope(self, delay: Array, own: Channels) -> Array:
         """Return how the right sides change with a delay of some channels."""
@@ -167,7 +171,12 @@ class Windows:
         """Return the best delay of candidates beside a shift of the channels, None where it may be nothing."""
         self._weigh(self._X, shift)
         grid = self.reach * np.arange(-GRID, GRID + 1) / (GRID + 1)
-        starts = [min((self._cost(_moved(shift, own, d)), float(d)) for d in grid)[1] for own in candidates]
+        now = self._parts(shift)
+        right = now.sum(axis=2) - self._known
+        parts = (self._parts(shift + d) - now for d in grid)
+        sums = (np.stack([right + part[..., own].sum(axis=2) for own in candidates]) for part in parts)
+        costs = [np.sum(self._left(y) ** 2, axis=1) for y in sums]
+        starts = grid[np.argmin(costs, axis=0)].tolist()
         found = [(own, self._refined(shift, own, d)) for own, d in zip(candidates, starts, strict=True)]
         own, delay = min(found, key=lambda each: self._cost(_moved(shift, *each)))
         if len(own) < len(found[0][0]):  # one channel must be better than all by a standard error
@@ -205,9 +214,9 @@ class Windows:
         return float(np.sum(self._left(self.right(delay)) ** 2))
 
     def _left(self, y: Array) -> Array:
-        """Return what the columns leave of right sides."""
-        y = (y * self._weight).ravel()
-        return np.asarray(y - self._Q @ (self._Q.T @ y))
+        """Return what the columns leave of right sides (..., R, n), as (..., R n)."""
+        y = (y * self._weight).reshape(*y.shape[:-2], -1)
+        return np.asarray(y - (y @ self._Q) @ self._Q.T)
 
     def _weigh(self, X: Array, delay: Array) -> None:
         """Weigh equations by their residuals under a delay; Q spans the columns X beside their priors."""

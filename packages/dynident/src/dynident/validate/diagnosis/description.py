@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-import scipy  # its sub-packages load on first use
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
@@ -87,7 +87,7 @@ def significant_correlation(motion: Motion) -> float:
         return 1.0
     independent = 2.0 * band_of(motion.q[:, moves], motion.v[:, moves]) * float(motion.t[-1] - motion.t[0])
     free = independent - 3.0 - 4.0  # rotor, two frictions and offset
-    return float(np.tanh(scipy.special.ndtri(1.0 - CHANCE / moves.size) / np.sqrt(free))) if free > 0.0 else 1.0
+    return float(np.tanh(NormalDist().inv_cdf(1.0 - CHANCE / moves.size) / np.sqrt(free))) if free > 0.0 else 1.0
 
 
 def _projected(columns: Array, values: Array) -> Array:

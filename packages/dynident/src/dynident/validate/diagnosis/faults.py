@@ -20,16 +20,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-import scipy  # its sub-packages load on first use
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.mechanics.functions import Motion
 from dynident.signals.quality import Finding
-from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, falls, left_out_errors
+from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, falls, least_fall, left_out_errors, weighted
 from dynident.validate.diagnosis.sample import Sample, fault
 
 FALL = 1.5
@@ -200,9 +200,24 @@ class Data:
 
     def misfit(self, step: int = 1) -> float:
         """Return L of every `step`-th sample, beside the squares that residuals are compared with."""
+        return self.misfit_of(self.products(step), step)
+
+    def misfit_of(self, products: Products, step: int = 1) -> float:
+        """Return L of the products of every `step`-th sample, beside the squares that residuals are compared with."""
         own, wanted = np.mean(self.effort[::step] ** 2, axis=0), self.square
         seen = (own > 0.0) & (wanted > 0.0)
-        return self.products(step).misfit() + float(np.sum(np.log(own[seen] / wanted[seen])))
+        return products.misfit() + float(np.sum(np.log(own[seen] / wanted[seen])))
+
+    def noise_misfit(self, W: Array) -> float:
+        """Return L of a model that leaves nothing but noise: what differs at random between neighbouring windows.
+
+        What another robot or motion explains is smooth over neighbouring windows, and so is what it leaves of the efforts.
+        Second differences of the residuals hold six times the variance of the noise, and little of what is smooth.
+        """
+        residual = self.effort - np.einsum("nbt,b->tn", W, weighted(W, self.effort)[0])
+        noise = np.mean(np.diff(residual, 2, axis=0) ** 2, axis=0) / 6.0
+        seen = self.square > 0.0
+        return float(np.sum(np.log(np.maximum(noise[seen] / self.square[seen], FLOOR))))
 
     @property
     def error(self) -> float:
@@ -265,8 +280,10 @@ def find_faults(
         return found
     limit = max(FALL, SURE / left)
     products = Products.of(W, data.effort)
-    lowest = data.misfit()
+    lowest = data.misfit_of(products)
     found = replace(none, misfit=lowest, limit=limit)
+    if data.sample.adjacent and lowest < data.noise_misfit(W) + least_fall(len(names)):
+        return replace(found, contradiction=_contradiction(W, products, independent))
     doubted = len(names) <= FEW or found.poor() or _contradiction(W, products, independent) > DOUBTED
     for _ in range(FAULTS):
         other = found.misfit - products.misfit()  # efforts may have been added
@@ -359,7 +376,7 @@ def likely_gain(products: Products, i: int, left: float) -> float:
     Twice the logarithm of the likelihood of a healthy log falls by more than the limit in `CHANCE` of all logs.
     """
     best, factor = products.scaled(i)
-    limit = float(scipy.special.chdtri(1.0, CHANCE / len(products.Y)))
+    limit = NormalDist().inv_cdf(1.0 - 0.5 * CHANCE / len(products.Y)) ** 2
     return 1.0 / factor if left * (products.misfit() - best) > limit else 1.0
 
 

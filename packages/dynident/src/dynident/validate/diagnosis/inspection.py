@@ -21,7 +21,7 @@ from dynident.arrays import Array
 from dynident.errors import DynidentWarning, LogError
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fit import Fit
-from dynident.identify.regression.logs import dead_efforts, match, prepared_for, same_band
+from dynident.identify.regression.logs import Matched, dead_efforts, match, preparation_for, same_band
 from dynident.identify.regression.regression import check_finite
 from dynident.identify.regression.rows import Rows
 from dynident.mechanics.dynamics import inverse_dynamics
@@ -154,7 +154,7 @@ def inspect(
     rows = Rows(moved, "gls", absent=tuple(columns_of(moved, tuple(absent))))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DynidentWarning)  # the findings say it
-        prepared = prepared_for(rows, matched.log, options)
+        prepared = preparation_for(rows, matched.piece, options).part()
     dead = dead_efforts(prepared)
     late: list[Finding] = []
     found = [note for note in (*matched.notes, *quality.findings) if note.kind in SPOILED and note.severity == "error"]
@@ -205,25 +205,34 @@ def _without(log: Log, stretches: Sequence[tuple[float, float]]) -> Log:
 
 
 def without_contacts(
-    log: Log, robot: Mechanism, base: BaseParameters | None = None, **options: Any
-) -> tuple[Log, tuple[Finding, ...]]:
-    """Return a log without stretches of time in which forces from outside act, and the finding about them."""
-    matched = match(robot, log)
-    quality = matched.piece.quality
-    spoiled = any(quality.of(kind) for kind in ("stuck", *SPOILED))
-    if matched.mechanism.loops or log.effort_kind == "none" or spoiled or motion_findings(log, quality):
-        return log, ()
+    logs: Sequence[Log], robot: Mechanism, base: BaseParameters | None = None, **options: Any
+) -> tuple[list[Log], tuple[Finding, ...]]:
+    """Return logs without stretches of time in which forces from outside act, and the findings about them."""
+    kept, findings, known = list[Log](), list[Finding](), base
+    for log in logs:
+        matched = match(robot, log)
+        quality, pushed = matched.piece.quality, list[tuple[float, float]]()
+        spoiled = any(quality.of(kind) for kind in ("stuck", *SPOILED))
+        if not (matched.mechanism.loops or log.effort_kind == "none" or spoiled or motion_findings(log, quality)):
+            if known is None or (base is None and known.mechanism is not matched.mechanism):
+                known = base_parameters(matched.mechanism)
+            pushed = _contacts(matched, known, options)
+        kept.append(_without(log, pushed) if pushed else log)
+        findings += [contact_finding(log.name, pushed, log.duration)] if pushed else []
+    return kept, tuple(findings)
+
+
+def _contacts(matched: Matched, base: BaseParameters, options: dict[str, Any]) -> list[tuple[float, float]]:
+    """Return the stretches of time [s] with forces from outside; none of a log that cannot be fitted."""
     rows = Rows(matched.mechanism, "gls")
-    base = base_parameters(matched.mechanism) if base is None else base
     with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore", DynidentWarning)  # the fit says it
         try:
-            prepared = prepared_for(rows, matched.log, options)
+            prepared = preparation_for(rows, matched.piece, options).part()
         except LogError:  # so does the fit
-            return log, ()
+            return []
         signals = rows.signals(prepared.temperature, None, prepared.motion)
-        found = contacts(Sample.of(rows, base.columns, prepared.motion, prepared.effort, signals, dead_efforts(prepared)))
-    return (_without(log, found), (contact_finding(log.name, found, log.duration),)) if found else (log, ())
+        return contacts(Sample.of(rows, base.columns, prepared.motion, prepared.effort, signals, dead_efforts(prepared)))
 
 
 def _sorted(

@@ -114,6 +114,11 @@ def falls(before: Array, after: Array) -> tuple[float, float, int]:
     return float(fall.mean()), float(fall.std(ddof=1) / np.sqrt(fall.size)), fall.size
 
 
+def least_fall(n: int) -> float:
+    """Return by how much L of n joints must fall for a mean of g_k above `FALL`, all of it in one joint's error."""
+    return float(np.log1p(n * np.expm1(FALL)))
+
+
 def believed(before: Array, after: Array, hypotheses: int) -> bool:
     """Tell whether stretches of time that were left out are sure of a fault, one of some hypotheses."""
     mean, error, count = falls(before, after)

@@ -49,6 +49,7 @@ class Sample:
     bodies: NDArray[np.bool_]  # (b,) columns that are parameters of bodies
     gravity: Array  # (S, n) described gravity torques
     altered: Callable[[Mechanism], Sample]  # the same of another robot, all columns
+    adjacent: bool  # windows follow one another without gaps
 
     @classmethod
     def of(
@@ -103,7 +104,7 @@ class Sample:
             every = np.arange(len(robot.parameters))
             return cls.of(replace(rows, mechanism=robot), every, motion, effort, signals, dead)
 
-        return cls(part, equations, measured, names, bodies, gravity(bare(rows.mechanism), part.q), altered)
+        return cls(part, equations, measured, names, bodies, gravity(bare(rows.mechanism), part.q), altered, windows < MOST)
 
 
 def bare(robot: Mechanism) -> Mechanism:
