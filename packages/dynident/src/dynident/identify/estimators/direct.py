@@ -115,8 +115,6 @@ class DIDIM(LeastSquares):
     start: Fit | None = None
     iterations: int = 10
     convergence: float = 0.05
-    recovery: str = "prior"
-    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "DIDIM")

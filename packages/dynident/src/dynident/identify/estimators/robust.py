@@ -48,8 +48,6 @@ class IRLS(LeastSquares):
     constant: float | None = None
     iterations: int = 50
     convergence: float = 1e-3
-    recovery: str = "prior"
-    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "IRLS")

@@ -23,6 +23,7 @@ from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fit import Fit
 from dynident.identify.payload.compliance import compliance_bias
 from dynident.identify.payload.load import Payload, plausible_limits
+from dynident.identify.regression.factor import weighted_rows
 from dynident.identify.regression.logs import match, same_band
 from dynident.identify.regression.regression import Regression
 from dynident.mechanism.mechanism import Mechanism
@@ -138,24 +139,16 @@ def payload_on_arm(
         parts.append(Regression.from_log(robot, log, base, projection=fit.projection, **own))
     evidence = reduce(add, parts)
     sigma = dict(zip(fit.groups, fit.sigma.tolist(), strict=True))
-    A, S, y, variance = [], [], [], []
-    for group in evidence.groups:
-        if group.name not in sigma:
-            continue
-        block = np.zeros((group.R.shape[0], base.rank))
-        block[:, group.columns] = group.R[:, :-1]
-        weight = 1.0 / (sigma[group.name] / np.sqrt(group.independence))
-        A.append(block[:, index] * weight)
-        S.append(block[:, arm] * weight)
-        y.append((group.R[:, -1] - block[:, arm] @ fit.values) * weight)
-        variance.append(group)
-    if not A:
+    groups = [group for group in evidence.groups if group.name in sigma]
+    if not groups:
         raise IdentificationError("the logs have no usable effort channel of a joint that was fitted")
-    W, shift, target = np.vstack(A), np.vstack(S), np.concatenate(y)
+    rows = weighted_rows(groups, np.array([np.sqrt(g.independence) / sigma[g.name] for g in groups]), base.rank)
+    W, shift = rows[:, index], rows[:, arm]
+    target = rows[:, -1] - shift @ fit.values
     inverse, known = _inverse(W)
     values = inverse @ target
     # The residual says what noise there was; a load that wears the friction differently shows up in it.
-    free = max(sum(g.count * g.independence for g in variance) - int(known.sum()), 1.0)
+    free = max(sum(g.count * g.independence for g in groups) - int(known.sum()), 1.0)
     scale = max(float(np.sum((W @ values - target) ** 2)) / free, 1.0)
     moved = inverse @ shift
     covariance = scale * inverse @ inverse.T + moved @ fit.covariance @ moved.T

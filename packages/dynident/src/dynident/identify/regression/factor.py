@@ -749,6 +749,14 @@ class Solution:
         return result
 
 
+def weighted_rows(groups: Sequence[RowGroup], weights: Array, b: int) -> Array:
+    """Return the factors of all groups, each with its weight, as rows of [W, tau] on all b parameters."""
+    rows = [np.zeros((group.R.shape[0], b + 1)) for group in groups]
+    for block, group, weight in zip(rows, groups, weights, strict=True):
+        block[:, [*group.columns, b]] = weight * group.R
+    return np.vstack(rows)
+
+
 def solve(regression: Regression, sigma: Array, active: NDArray[np.bool_], tolerance: float) -> Solution:
     """Solve for the active base parameters with one standard deviation per row group.
 
@@ -756,13 +764,8 @@ def solve(regression: Regression, sigma: Array, active: NDArray[np.bool_], toler
     and are left at zero; they are missing from ``solved``.
     """
     b = regression.base.rank
-    blocks, targets = [], []
-    for group, s in zip(regression.groups, sigma, strict=True):
-        block = np.zeros((group.R.shape[0], b))
-        block[:, group.columns] = group.R[:, :-1] / s
-        blocks.append(block)
-        targets.append(group.R[:, -1] / s)
-    W, y = np.vstack(blocks), np.concatenate(targets)
+    rows = weighted_rows(regression.groups, 1.0 / sigma, b)
+    W, y = rows[:, :b], rows[:, b]
     length = np.linalg.norm(W, axis=0)
     candidates = np.flatnonzero(active & (length > ROUND_OFF * np.max(length)))
     if not candidates.size:
