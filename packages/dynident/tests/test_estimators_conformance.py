@@ -136,7 +136,6 @@ def test_who_needs_rows_says_so(name, noisy):
 def test_bad_options_get_a_sentence(noisy, subtests):
     for estimator, sentence in [
         (IRLS(loss="cauchy"), "loss is 'cauchy'"),
-        (IRLS(constant=-1.0), "constant is -1"),
         (IRLS(iterations=0), "iterations is 0"),
         (GLS(order=-1), "order is -1"),
         (TLS(iterations=0), "iterations is 0"),

@@ -22,10 +22,10 @@ from dynident.errors import DynidentError, MissingExtraError
 from dynident.figures import extremes
 from dynident.files import write_atomic
 from dynident.identify import Score, evaluate
-from dynident.identify.figures import plot_parameters, true_base_values
+from dynident.identify.figures import plot_parameters
 from dynident.pages import number, percent
 from dynident.report import write_report
-from dynident.report.model import bodies, parameters, relative_errors, standard_states, weak_directions
+from dynident.report.model import bodies, parameters, relative_errors, standard_states, true_base_values, weak_directions
 from dynident.signals import Quality, autocorrelation
 from dynident.signals.dependence import effective_samples
 from dynident.signals.quality import Finding

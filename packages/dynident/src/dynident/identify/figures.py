@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynident.arrays import Array
-from dynident.errors import DynidentError
 from dynident.figures import (
     BLUE,
     BUCKETS,
@@ -26,7 +23,6 @@ from dynident.figures import (
     pretty_unit,
 )
 from dynident.identify.regression.factor import shares
-from dynident.mechanism.parameters import Parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -130,22 +126,6 @@ VERDICT_COLOURS = {"good": BLUE, "poor": "#E69F00", "insignificant": ORANGE, "no
 HIDDEN = ("not excited", "dropped")  # verdicts of parameters without an estimate
 
 MOST_PER_COLUMN = 8  # joints below each other before a second column is opened
-
-
-def true_base_values(fit: Fit, truth: Mapping[str, float] | Parameters) -> Array:
-    """Return the true base parameters beta = K phi."""
-    known = truth.to_dict() if isinstance(truth, Parameters) else dict(truth)
-    names = fit.mechanism.parameters.names
-    unknown = [name for name in known if name not in fit.mechanism.parameters]
-    if unknown:
-        raise DynidentError(
-            f"truth names '{unknown[0]}', which robot '{fit.mechanism.name}' does not have; give the standard parameters of "
-            f"the fitted robot, as in {', '.join(names[:3])}"
-        )
-    phi = np.array([float(known.get(name, np.nan)) for name in names])
-    K = fit.base.regrouping
-    beta = np.where(K != 0.0, K * phi, 0.0).sum(axis=1)
-    return np.asarray(beta)
 
 
 # ------------------------------------------------------------------------------------------------- measured and predicted

@@ -22,7 +22,7 @@ from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fit import Fit
 from dynident.identify.payload.compliance import compliance_bias
-from dynident.identify.payload.load import Payload, plausible_limits
+from dynident.identify.payload.load import Payload, inverse_of, plausible_limits
 from dynident.identify.regression.factor import weighted_rows
 from dynident.identify.regression.logs import match, same_band
 from dynident.identify.regression.regression import Regression
@@ -145,7 +145,7 @@ def payload_on_arm(
     rows = weighted_rows(groups, np.array([np.sqrt(g.independence) / sigma[g.name] for g in groups]), base.rank)
     W, shift = rows[:, index], rows[:, arm]
     target = rows[:, -1] - shift @ fit.values
-    inverse, known = _inverse(W)
+    inverse, known = inverse_of(W, SEEN)
     values = inverse @ target
     # The residual says what noise there was; a load that wears the friction differently shows up in it.
     free = max(sum(g.count * g.independence for g in groups) - int(known.sum()), 1.0)
@@ -155,17 +155,6 @@ def payload_on_arm(
     notes = (*_sentences(evidence.notes), f"arm known from {fit.estimator}; residual {np.sqrt(scale):.2f} of the fit's")
     limits = plausible_limits(fit.mechanism, reach, heaviest)
     return _payload(base, name, index.tolist(), values, covariance, known, limits, notes)
-
-
-def _inverse(W: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return W^+ on columns that the data show, each by itself, and which these are."""
-    length = np.linalg.norm(W, axis=0)
-    size = np.where(length > 0.0, length, 1.0)
-    _, s, V = np.linalg.svd(W / size, full_matrices=False)
-    good = s > SEEN * s[0]
-    hidden = np.sum(V[~good] ** 2, axis=0) > SEEN
-    known = (length > 0.0) & ~hidden
-    return np.linalg.pinv(W / size, rcond=SEEN) / size[:, None], known
 
 
 def _own(base: BaseParameters, name: str) -> list[int]:
