@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.errors import DynidentError, DynidentWarning, IdentificationError, warn
 from dynident.identify.base import BaseParameters, base_parameters
-from dynident.identify.held_out import is_whole
 from dynident.identify.posterior.posterior import Posterior
 from dynident.identify.regression.factor import RowGroup
 from dynident.identify.regression.regression import Regression
@@ -22,6 +21,7 @@ from dynident.mechanism.force import Force
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.sidecar import own_parts, with_own_parts
 from dynident.results import array_of, current_kind, stored
+from dynident.signals.held_out import is_whole
 from dynident.signals.preparation import prepare
 from dynident.signals.quality import Finding, read_notes
 

@@ -619,7 +619,7 @@ def _lowest(d: Array, lag: int) -> tuple[float, float]:
 
 
 def fingerprint(log: Preparation, efforts: bool = True) -> dict[str, Any]:
-    """Return what a fit keeps of a log's samples, to recognise them in other logs (`identify.held_out`), as JSON can hold it.
+    """Return what a fit keeps of a log's samples, to recognise them in other logs (`signals.held_out`), as JSON can hold it.
 
     Rows of low-passed positions and efforts, about 70 for one oscillation, and 32 snippets of 64 efforts as they were logged:
     for a robot with six joints about 55 kB for 20 s, and at most 0.4 MB for a long log. Without `efforts`, which were not
