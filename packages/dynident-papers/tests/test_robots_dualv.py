@@ -9,8 +9,7 @@ import pytest
 
 import dynident as di
 from dynident.errors import DynidentError
-from dynident.identify import rank_partitions
-from dynident.mechanics import actuator_jacobian, actuator_torques, close_motion, coordinates_from_actuators
+from dynident.mechanics import actuator_jacobian, actuator_torques, close_motion, coordinates_from_actuators, rank_partitions
 from dynident.mechanics.closure import close_rates
 from dynident_papers.robots import dualv
 

@@ -13,8 +13,8 @@ import pytest
 import dynident as di
 from dynident.cli import run
 from dynident.errors import DynidentError, DynidentWarning, IdentificationError, SignalWarning
-from dynident.identify import payload_of, rank_partitions
-from dynident.mechanics import actuator_torques
+from dynident.identify import payload_of
+from dynident.mechanics import actuator_torques, rank_partitions
 from dynident.trajectory import to_csv
 from dynident_papers.robots import dualv
 

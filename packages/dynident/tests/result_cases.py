@@ -20,7 +20,7 @@ from dynident.identify.estimators.bias import LeastSquaresBias
 from dynident.identify.estimators.output_error import Visible
 from dynident.identify.friction.choice import Choice, FrictionChoice
 from dynident.identify.friction.fitting import Axis, AxisFit
-from dynident.identify.partitions import Partition, Partitions
+from dynident.mechanics.partitions import Partition, Partitions
 from dynident.monitor import Monitor, MonitorRecord
 from dynident.report import Identification
 from dynident.trajectory import Fourier, Trajectory

@@ -176,8 +176,6 @@ def test_bad_input_gets_a_sentence(robot, machine, run, evidence, without):
         OutputError(loop=loop, outputs=("speed",)).fit(evidence)
     with pytest.raises(IdentificationError, match="iterations is 0"):
         OutputError(loop=loop, iterations=0).fit(evidence)
-    with pytest.raises(IdentificationError, match="noise is 'pink'"):
-        OutputError(loop=loop, noise="pink").fit(evidence)
     with pytest.raises(IdentificationError, match="iterations is 0"):
         DIDIM(loop=loop, iterations=0).fit(evidence)
     asked = reference_motion(run.log, run.reference.q)

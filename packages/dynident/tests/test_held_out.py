@@ -16,9 +16,9 @@ from small_robots import circle, five_bar_machine
 
 import dynident as di
 from dynident.errors import IdentificationError
-from dynident.identify.held_out import unpacked
 from dynident.mechanics import inverse_dynamics
 from dynident.signals import prepare
+from dynident.signals.held_out import unpacked
 from dynident.signals.preparation import MOST_PIECES, PIECE, Options, Preparation, both, fingerprint
 from dynident.signals.quality import Segment
 from dynident.simulate import with_noise

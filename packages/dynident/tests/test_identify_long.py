@@ -11,10 +11,10 @@ from identify_cases import PLANAR, RRR, UR10, arm, simulated_log
 
 import dynident as di
 from dynident.cli import options, run
-from dynident.identify.held_out import unpacked
 from dynident.identify.regression import factor
 from dynident.signals import filters, quality, stream
 from dynident.signals.filters import butterworth_part, differences, filter_columns, low_passed, padded, parts_of
+from dynident.signals.held_out import unpacked
 
 pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 

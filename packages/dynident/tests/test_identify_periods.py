@@ -8,8 +8,9 @@ from identify_cases import DOWN_Y, PLANAR, arm
 
 import dynident as di
 from dynident.identify import MAP, Regression
-from dynident.identify.regression.factor import _lowest, period_of, stretches_of
+from dynident.identify.regression.factor import stretches_of
 from dynident.mechanics import inverse_dynamics
+from dynident.signals.preparation import _lowest, period_of
 
 RATE, BASE = 100.0, 0.2
 

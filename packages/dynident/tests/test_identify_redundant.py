@@ -16,10 +16,10 @@ from small_robots import (
 
 import dynident as di
 from dynident.errors import DynidentError
-from dynident.identify import payload_regression, rank_partitions
-from dynident.identify.partitions import Partition, Partitions
+from dynident.identify import payload_regression
 from dynident.identify.regression.rows import check_projection
-from dynident.mechanics import actuator_torques, coordinates_from_actuators
+from dynident.mechanics import actuator_torques, coordinates_from_actuators, rank_partitions
+from dynident.mechanics.partitions import Partition, Partitions
 
 PROJECTIONS = ["gls", "independent", ("motor_4", "motor_2", "motor_1")]
 

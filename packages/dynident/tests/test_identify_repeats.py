@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dynident as di
-from dynident.identify.regression.factor import period_of
+from dynident.signals.preparation import period_of
 
 RATE = 100.0
 TABLE = [(0.0, np.pi / 2, 0.4, 0.0), (0.5, 0.0, 0.0, 0.0), (0.4, 0.0, 0.0, 0.0)]

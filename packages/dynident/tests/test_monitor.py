@@ -18,9 +18,9 @@ from small_robots import five_bar, platform, platform_machine, platform_motion
 import dynident as di
 from dynident.errors import DescriptionError, DynidentError, LogError
 from dynident.friction import Coulomb, TemperatureDependent, Viscous
-from dynident.identify.base import random_closed_motion
 from dynident.identify.regression.rows import Rows, unprojected
 from dynident.mechanics import actuator_jacobian, actuator_torques, close_positions, jacobian
+from dynident.mechanics.closure import random_closed_motion
 from dynident.mechanics.functions import function_of
 from dynident.monitor import Event, Monitor, MonitorRecord, Reading, alarm_threshold, false_alarm_rate
 

@@ -22,11 +22,10 @@ from dynident.errors import DynidentError, MissingExtraError
 from dynident.figures import extremes
 from dynident.files import write_atomic
 from dynident.identify import Score, evaluate
-from dynident.identify.figures import plot_parameters, plot_score, true_base_values
-from dynident.mechanism.describe import effort_units
+from dynident.identify.figures import plot_parameters
 from dynident.pages import number, percent
 from dynident.report import write_report
-from dynident.report.model import bodies, parameters, relative_errors, standard_states, weak_directions
+from dynident.report.model import bodies, parameters, relative_errors, standard_states, true_base_values, weak_directions
 from dynident.signals import Quality, autocorrelation
 from dynident.signals.dependence import effective_samples
 from dynident.signals.quality import Finding
@@ -408,26 +407,21 @@ def test_the_report_needs_no_matplotlib_and_figures_say_what_is_missing(
 def test_figures_leave_pyplot_alone(fit: di.Fit) -> None:
     before = sys.modules.get("matplotlib.pyplot")
     score = scored(fit)
-    assert len(plot_score(score, units=effort_units(fit.mechanism)).axes) == 2 * fit.mechanism.dof
+    assert len(score.plot().axes) == 2 * fit.mechanism.dof
     assert fit.plot().axes
-    assert score.plot().axes
     assert sys.modules.get("matplotlib.pyplot") is before
 
 
-def test_many_joints_get_two_columns_and_wrong_requests_are_refused(fit: di.Fit) -> None:
+def test_many_joints_get_two_columns(fit: di.Fit) -> None:
     score = scored(fit)
     names = tuple(f"joint{i}" for i in range(20))
     many = [np.tile(x, (1, 10)) for x in (score.measured, score.predicted, score.std)]
     wide = replace(
         score, joints=names, measured=many[0], predicted=many[1], std=many[2], metrics=evaluate(many[0], many[1], names)
     )
-    figure = plot_score(wide)
+    figure = wide.plot()
     assert len(figure.axes) == 40
     assert figure.get_size_inches()[1] < 25
-    with pytest.raises(DynidentError, match="cannot draw joints"):
-        plot_score(score, ["nowhere"])
-    with pytest.raises(DynidentError, match="window"):
-        plot_score(score, window=(1e6, 2e6))
 
 
 def test_thinning_keeps_peaks() -> None:

@@ -92,6 +92,7 @@ __all__ = ["Result", "load"]
 DESCRIPTIONS = (".urdf", ".xacro", ".xml", ".mjcf", ".sdf", ".world")  # of robots, written by Mechanism.save or by others
 LOGS = (".csv", ".csv.gz", ".npz", ".parquet", ".mat", ".mcap")  # what Log.save writes; a Regression is an .npz too
 FORMER = {
+    "dynident.mechanics": "identify.Partition identify.Partitions",
     "dynident_lab.campaigns": "signals.CampaignLog signals.Recording",
     "dynident_lab.fleet": "fleet",
     "dynident_lab.joint_reactions": "mechanics.Conditioning",

@@ -9,7 +9,7 @@ import numpy as np
 from dynident.cli.consoles import out, print_json
 from dynident.cli.machines import read_plan
 from dynident.cli.options import AS_WRITTEN, AsJson, Robot, RobotOptions
-from dynident.identify.partitions import rank_partitions
+from dynident.mechanics.partitions import rank_partitions
 from dynident.simulate.reference import reference_of
 
 SAMPLES = 1000  # poses along a motion at which motors are ranked

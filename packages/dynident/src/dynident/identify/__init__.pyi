@@ -19,7 +19,6 @@ from .fit import Fit as Fit
 from .friction.fitting import Axis as Axis
 from .friction.fitting import fit_friction as fit_friction
 from .friction.problem import Recording as Recording
-from .partitions import rank_partitions as rank_partitions
 from .payload.efforts import payload_of as payload_of
 from .payload.efforts import payload_on_arm as payload_on_arm
 from .payload.efforts import payload_regression as payload_regression

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dynident.arrays import Array
-from dynident.errors import DynidentError
 from dynident.figures import (
     BLUE,
     BUCKETS,
@@ -27,7 +23,6 @@ from dynident.figures import (
     pretty_unit,
 )
 from dynident.identify.regression.factor import shares
-from dynident.mechanism.parameters import Parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -133,83 +128,36 @@ HIDDEN = ("not excited", "dropped")  # verdicts of parameters without an estimat
 MOST_PER_COLUMN = 8  # joints below each other before a second column is opened
 
 
-def true_base_values(fit: Fit, truth: Mapping[str, float] | Parameters) -> Array:
-    """Return the true base parameters beta = K phi."""
-    known = truth.to_dict() if isinstance(truth, Parameters) else dict(truth)
-    names = fit.mechanism.parameters.names
-    unknown = [name for name in known if name not in fit.mechanism.parameters]
-    if unknown:
-        raise DynidentError(
-            f"truth names '{unknown[0]}', which robot '{fit.mechanism.name}' does not have; give the standard parameters of "
-            f"the fitted robot, as in {', '.join(names[:3])}"
-        )
-    phi = np.array([float(known.get(name, np.nan)) for name in names])
-    K = fit.base.regrouping
-    beta = np.where(K != 0.0, K * phi, 0.0).sum(axis=1)
-    return np.asarray(beta)
-
-
 # ------------------------------------------------------------------------------------------------- measured and predicted
-def plot_score(
-    score: Score,
-    joints: Sequence[str] | None = None,
-    units: Mapping[str, str] | None = None,
-    window: tuple[float, float] | None = None,
-) -> Figure:
+def plot_score(score: Score) -> Figure:
     """Draw measured and predicted efforts with the two-sigma band, and the residuals below, one block per joint."""
-    chosen = tuple(score.joints if joints is None else joints)
-    missing = [name for name in chosen if name not in score.joints]
-    if missing or not chosen:
-        raise DynidentError(f"cannot draw joints {missing or chosen}; the score has {', '.join(score.joints)}")
-    start, end = window or (-np.inf, np.inf)
-    shown = (score.t >= start) & (score.t <= end)
-    if not np.any(shown):
-        raise DynidentError(f"window is {window} but the score has times {score.t[0]:g} to {score.t[-1]:g} s; choose inside")
-    columns = 1 if len(chosen) <= MOST_PER_COLUMN else 2
-    rows = -(-len(chosen) // columns)
-    head, foot, block = 0.45, 0.55, 2.35 if columns == 1 else 2.0
-    height = rows * block + head + foot
+    columns = 1 if len(score.joints) <= MOST_PER_COLUMN else 2
+    rows = -(-len(score.joints) // columns)
+    height = rows * (2.35 if columns == 1 else 2.0) + 1.0
     figure = new_figure(WIDTH, height)
-    outer = figure.add_gridspec(
-        rows,
-        columns,
-        left=0.075,
-        right=0.985,
-        top=1.0 - head / height,
-        bottom=foot / height,
-        hspace=0.16,
-        wspace=0.16,
-    )
+    sides = {"left": 0.075, "right": 0.985, "top": 1.0 - 0.45 / height, "bottom": 0.55 / height}
+    outer = figure.add_gridspec(rows, columns, hspace=0.16, wspace=0.16, **sides)
     first: Axes | None = None
-    for k, name in enumerate(chosen):
-        row, column = k % rows, k // rows
-        inner = outer[row, column].subgridspec(2, 1, height_ratios=(2.3, 1.0), hspace=0.08)
+    for j in range(len(score.joints)):
+        inner = outer[j % rows, j // rows].subgridspec(2, 1, height_ratios=(2.3, 1.0), hspace=0.08)
         upper = figure.add_subplot(inner[0], sharex=first)
         first = first or upper
         lower = figure.add_subplot(inner[1], sharex=first)
-        unit = (units or {}).get(name, "N m or N")
-        _draw_joint(upper, lower, score, score.joints.index(name), shown, unit)
-        last = row == rows - 1 or k == len(chosen) - 1
+        _draw_joint(upper, lower, score, j)
+        last = j % rows == rows - 1 or j == len(score.joints) - 1
         upper.tick_params(labelbottom=False)
         lower.tick_params(labelbottom=last)
-        if last:
-            lower.set_xlabel("time [s]", fontsize=9, color=INK)
-    handles, names = figure.axes[0].get_legend_handles_labels()
-    residual_handles, residual_names = figure.axes[1].get_legend_handles_labels()
-    figure.legend(
-        [*handles, *residual_handles],
-        [*names, *residual_names],
-        loc="upper center",
-        ncols=4,
-        frameon=False,
-        fontsize=9,
-        bbox_to_anchor=(0.53, 1.0),
+        lower.set_xlabel("time [s]" if last else "", fontsize=9, color=INK)
+    handles, names = (
+        [*one, *other] for one, other in zip(*(axes.get_legend_handles_labels() for axes in figure.axes[:2]), strict=True)
     )
+    style: dict[str, Any] = {"loc": "upper center", "ncols": 4, "frameon": False, "fontsize": 9}
+    figure.legend(handles, names, bbox_to_anchor=(0.53, 1.0), **style)
     return figure
 
 
-def _draw_joint(upper: Axes, lower: Axes, score: Score, j: int, shown: NDArray[np.bool_], unit: str) -> None:
-    t, measured, predicted, std = (x[shown] for x in (score.t, score.measured[:, j], score.predicted[:, j], score.std[:, j]))
+def _draw_joint(upper: Axes, lower: Axes, score: Score, j: int) -> None:
+    t, measured, predicted, std = score.t, score.measured[:, j], score.predicted[:, j], score.std[:, j]
     width = 0.9 if t.size <= BUCKETS else 0.6
     band_t, low = extremes(t, predicted - 2.0 * std, pick=np.fmin)
     _, high = extremes(t, predicted + 2.0 * std, pick=np.fmax)
@@ -220,12 +168,11 @@ def _draw_joint(upper: Axes, lower: Axes, score: Score, j: int, shown: NDArray[n
     lower.fill_between(band_t, -reach, reach, color=SKY, linewidth=0.0)
     lower.axhline(0.0, color=MUTED, linewidth=0.6)
     lower.plot(*extremes(t, measured - predicted), color=ORANGE, linewidth=width, label="residual")
-    relative = score.metrics.relative_per_joint[score.metrics.joints.index(score.joints[j])]
+    relative = score.metrics.relative_per_joint[j]
     error = f" \N{MIDDLE DOT} relative error {100 * relative:.1f} %" if np.isfinite(relative) else ""
     upper.set_title(label(score.joints[j], 60) + error, loc="left", fontsize=9.5, color=INK, pad=3)
-    upper.set_ylabel(f"effort\n[{unit}]", fontsize=8.5, color=INK)
-    lower.set_ylabel(f"residual\n[{unit}]", fontsize=8.5, color=INK)
-    for axes in (upper, lower):
+    for axes, what in ((upper, "effort"), (lower, "residual")):
+        axes.set_ylabel(f"{what}\n[N m or N]", fontsize=8.5, color=INK)
         plain_axes(axes)
         axes.margins(x=0.0)
     lower.locator_params(axis="y", nbins=3)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.errors import DynidentError, DynidentWarning, IdentificationError, warn
 from dynident.identify.base import BaseParameters, base_parameters
-from dynident.identify.held_out import is_whole
 from dynident.identify.posterior.posterior import Posterior
 from dynident.identify.regression.factor import RowGroup
 from dynident.identify.regression.regression import Regression
@@ -22,6 +21,7 @@ from dynident.mechanism.force import Force
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.sidecar import own_parts, with_own_parts
 from dynident.results import array_of, current_kind, stored
+from dynident.signals.held_out import is_whole
 from dynident.signals.preparation import prepare
 from dynident.signals.quality import Finding, read_notes
 
@@ -86,7 +86,7 @@ def fit_content(fit: Fit) -> dict[str, Any]:
         "sources": [dict(s) for s in fit.sources],
         "options": dict(fit.options),
         "notes": [asdict(note) for note in fit.notes],
-        "projection": fit.projection if isinstance(fit.projection, str) else list(fit.projection),
+        "projection": fit.projection,
         "factors": [
             {
                 "joint": group.name,
@@ -158,9 +158,10 @@ def stored_parts(data: Mapping[str, Any], mechanism: Mechanism | None) -> tuple[
     if missing:
         raise IdentificationError(f"this fit is incomplete: standard parameter '{missing[0]}' is missing; identify again")
 
-    def numbers(key: str, *shape: int) -> Array | None:
-        return None if belief.get(key) is None else _stored_numbers(belief[key], shape, key)
-
+    shapes = dict.fromkeys(("free", "unconstrained", "marginal_std", "before"), (b,)) | {"standard_std": (p,)}
+    shapes |= dict.fromkeys(("inflation", "training_std", "calibration"), (len(groups),))
+    shapes |= {"training_columns": (len(groups), b)}
+    believed = {key: _stored_numbers(belief[key], shape, key) for key, shape in shapes.items() if belief.get(key) is not None}
     E = array_of(given["combinations"], "combinations")
     standard = [given["standard_parameters"][name] for name in moving.parameters.names]
     posterior = Posterior(
@@ -176,20 +177,12 @@ def stored_parts(data: Mapping[str, Any], mechanism: Mechanism | None) -> tuple[
         condition=float("inf") if given["condition"] is None else given["condition"],
         estimator=given["estimator"],
         training_relative=float("nan") if given["training_relative"] is None else given["training_relative"],
-        free=numbers("free", b),
-        unconstrained=numbers("unconstrained", b),
         free_relative=known.get("free_relative") or float("nan"),
         description_relative=known.get("description_relative") or float("nan"),
-        standard_std=numbers("standard_std", p),
         determined=_stored_flags(known.get("determined"), p, "determined"),
         scales=known.get("scales") or {},
-        inflation=numbers("inflation", len(groups)),
-        training_std=numbers("training_std", len(groups)),
-        marginal_std=numbers("marginal_std", b),
-        calibration=numbers("calibration", len(groups)),
-        training_columns=numbers("training_columns", len(groups), b),
         speeds=known.get("speeds") or {},
-        before=numbers("before", b),
+        **believed,
     )
     regression = Regression(
         base,

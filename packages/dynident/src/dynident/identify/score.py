@@ -13,13 +13,13 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError, SignalWarning, warn
 from dynident.identify.base import columns_of
 from dynident.identify.figures import plot_score
-from dynident.identify.held_out import COPIED, Overlap, overlap
 from dynident.identify.regression.factor import nearness
 from dynident.identify.regression.logs import dead_efforts, match, prepared_for, robot_motion, same_band, source_of
 from dynident.identify.regression.rows import Rows, motor_map
 from dynident.mechanics.functions import Motion
 from dynident.results import Result, Tabular
 from dynident.signals.filters import kept_samples
+from dynident.signals.held_out import COPIED, Overlap, overlap
 from dynident.signals.log import Log
 from dynident.signals.preparation import Prepared
 from dynident.signals.quality import Quality
@@ -67,7 +67,7 @@ class Score(Tabular, Result):
     preload: float = 0.0
     described: Array | None = None  #: (M, n), efforts that the untouched description predicts, in the same band
     position: Array | None = None  #: (M, dof), positions of the robot's coordinates at these samples [rad, m]
-    repeated: float = 0.0  #: Share of the motion that training logs have too (see `dynident.identify.held_out`)
+    repeated: float = 0.0  #: Share of the motion that training logs have too (see `dynident.signals.held_out`)
     repeats: str = ""  #: Where they have it
     raw_t: Array | None = None  #: (K,), times of `raw` [s]
     raw: Array | None = None  #: (K, n), measured efforts without the low-pass, thinned without losing a peak

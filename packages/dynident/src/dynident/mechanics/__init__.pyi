@@ -23,3 +23,4 @@ from .inverse_kinematics_closed import inverse_kinematics as inverse_kinematics
 from .inverse_kinematics_closed import reach as reach
 from .inverse_kinematics_closed import singularities as singularities
 from .inverse_kinematics_damped import inverse_kinematics_numeric as inverse_kinematics_numeric
+from .partitions import rank_partitions as rank_partitions

@@ -30,12 +30,12 @@ from dynident.errors import DescriptionError, DynidentError, LogError
 from dynident.figures import BLUE, ORANGE, SKY, WIDTH, extremes, label, new_figure
 from dynident.friction.law import Friction
 from dynident.friction.terms import TERMS
-from dynident.identify.base import BaseParameters, columns_of, random_closed_motion
+from dynident.identify.base import BaseParameters, columns_of
 from dynident.identify.fit import Fit
 from dynident.identify.prediction import model_errors
 from dynident.identify.regression.logs import match
 from dynident.identify.regression.rows import Rows
-from dynident.mechanics.closure import coordinates_from_actuators
+from dynident.mechanics.closure import coordinates_from_actuators, random_closed_motion
 from dynident.mechanics.dynamics import jacobian
 from dynident.mechanics.functions import Motion, cached, coordinates, node_values
 from dynident.mechanism.mechanism import Mechanism

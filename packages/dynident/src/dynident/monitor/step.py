@@ -51,11 +51,10 @@ from dynident.graph.print_c import c_files, c_self_test, c_table
 from dynident.graph.print_llvm import compile_routines
 from dynident.graph.printing import comment, identifier
 from dynident.graph.routine import Place, Routine
-from dynident.identify.base import random_closed_motion
 from dynident.identify.regression.rows import Rows, actuation, unprojected
 from dynident.mechanics.actuation import least_squares
 from dynident.mechanics.branch import closing_routine, motor_step
-from dynident.mechanics.closure import close_positions
+from dynident.mechanics.closure import close_positions, random_closed_motion
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.newton_euler import energies
 from dynident.mechanism.mechanism import Mechanism

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
+from dynident.errors import DynidentError
 from dynident.figures import pretty_unit
 from dynident.friction.text import law_text
-from dynident.identify.figures import true_base_values
 from dynident.identify.fit import Fit
 from dynident.mechanism.force import Force
 from dynident.mechanism.parameters import Parameters
@@ -107,6 +107,22 @@ def parameters(fit: Fit) -> Html:
             opened=len(rows) <= 20,
         ),
     )
+
+
+def true_base_values(fit: Fit, truth: Mapping[str, float] | Parameters) -> Array:
+    """Return the true base parameters beta = K phi."""
+    known = truth.to_dict() if isinstance(truth, Parameters) else dict(truth)
+    names = fit.mechanism.parameters.names
+    unknown = [name for name in known if name not in fit.mechanism.parameters]
+    if unknown:
+        raise DynidentError(
+            f"truth names '{unknown[0]}', which robot '{fit.mechanism.name}' does not have; give the standard parameters of "
+            f"the fitted robot, as in {', '.join(names[:3])}"
+        )
+    phi = np.array([float(known.get(name, np.nan)) for name in names])
+    K = fit.base.regrouping
+    beta = np.where(K != 0.0, K * phi, 0.0).sum(axis=1)
+    return np.asarray(beta)
 
 
 def parameter_data(fit: Fit, truth: Mapping[str, float] | Parameters | None) -> dict[str, Any]:

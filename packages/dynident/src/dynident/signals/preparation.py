@@ -564,8 +564,62 @@ def _decimator(
 
 
 # ---------------------------------------------------------------------- what a fit keeps of a log
+SAMPLES = 4096  # of a motion, at the most, whose period is looked for
+SAME = 0.01  # squared difference over the sum of squares of two periods: states within a seventh of their size are the same
+FURTHER = 0.5  # the same where a motion has left its state, so that it can come back
+
+
+def period_of(*states: Array) -> float:
+    """Return the shortest time, in samples, after which states, arrays (N, k) such as q and v, are the same; inf if never.
+
+        d(p) = sum |x(t + p) - x(t)|^2 / sum (|x(t + p)|^2 + |x(t)|^2),      x without mean, in units of its deviation
+
+    is zero at multiples of the period. Its first minimum is looked for that is below `SAME`, up to half of the samples.
+    """
+    step = -(-len(states[0]) // SAMPLES)
+    x = np.hstack([each[::step] for each in states])
+    x = x - x.mean(axis=0)
+    size = x.std(axis=0)
+    x = x[:, size > 0.0] / size[size > 0.0]
+    N = len(x)
+    if x.size == 0 or N < 8 or not np.isfinite(x).all():
+        return float("inf")
+    length = 1 << (2 * N - 1).bit_length()  # zeros behind the motion keep its ends apart
+    spectrum = np.abs(np.fft.rfft(np.ascontiguousarray(x.T), length)) ** 2
+    product = np.fft.irfft(spectrum.sum(axis=0), length)[: N // 2 + 2]
+    energy = np.concatenate([[0.0], np.cumsum(np.sum(x**2, axis=1))])
+    lags = np.arange(product.size)
+    both = energy[N - lags] + energy[N] - energy[lags]
+    d = 1.0 - 2.0 * product / both
+    away = np.flatnonzero(d > FURTHER)
+    if not away.size:
+        return float("inf")
+    inner = np.arange(max(int(away[0]), 1), d.size - 1)
+    for lag in inner[(d[inner] <= d[inner - 1]) & (d[inner] < d[inner + 1])]:
+        period, depth = _lowest(d, int(lag))
+        if depth < SAME:
+            times = 1
+            while 2.0 * times * period < d.size - 2:  # multiples tell it more precisely
+                times *= 2
+                near = round(times * period) + np.arange(-1, 2)
+                period = _lowest(d, int(near[np.argmin(d[near])]))[0] / times
+            return step * period
+    return float("inf")
+
+
+def _lowest(d: Array, lag: int) -> tuple[float, float]:
+    """Return place and value of a minimum between samples, by a parabola through three of them."""
+    left, middle, right = d[lag - 1], d[lag], d[min(lag + 1, d.size - 1)]
+    curvature = left + right - 2.0 * middle
+    if curvature <= 0.0:
+        return float(lag), float(middle)
+    # The vertex of a minimum is within half a sample; beside one that is further off, the parabola says nothing.
+    offset = float(np.clip(0.5 * (left - right) / curvature, -0.5, 0.5))
+    return lag + offset, float(middle - 0.5 * (left - right) * offset + 0.5 * curvature * offset**2)
+
+
 def fingerprint(log: Preparation, efforts: bool = True) -> dict[str, Any]:
-    """Return what a fit keeps of a log's samples, to recognise them in other logs (`identify.held_out`), as JSON can hold it.
+    """Return what a fit keeps of a log's samples, to recognise them in other logs (`signals.held_out`), as JSON can hold it.
 
     Rows of low-passed positions and efforts, about 70 for one oscillation, and 32 snippets of 64 efforts as they were logged:
     for a robot with six joints about 55 kB for 20 s, and at most 0.4 MB for a long log. Without `efforts`, which were not

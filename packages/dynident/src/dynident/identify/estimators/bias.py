@@ -42,14 +42,14 @@ class LeastSquaresBias(Result):
     """What speaks for and against least squares on some regression data."""
 
     names: tuple[str, ...]  # Base parameters
-    bias: Array  # Bias of WLS that noise of the positions explains, and standard deviation of WLS under coloured noise
-    std: Array  # Bias of WLS that noise of the positions explains, and standard deviation of WLS under coloured noise
+    bias: Array  # Bias of WLS that noise of the positions explains
+    std: Array  # Standard deviation of WLS under coloured noise
     noise_share: dict[str, float]  # Part of the residual variance of every joint that noise of the positions explains
-    whiteness: dict[str, tuple[float, float]]
+    whiteness: dict[str, tuple[float, float]]  # Correlation of neighbouring residuals by joint, and probability of chance
     difference: Array  # Estimate of WLS less that of the instruments; NaN where there are none
-    hausman: float  # The test of instruments against least squares; NaN, 0, NaN where there are none
-    degrees: int  # The test of instruments against least squares; NaN, 0, NaN where there are none
-    probability: float  # The test of instruments against least squares; NaN, 0, NaN where there are none
+    hausman: float  # Statistic of instruments against least squares; NaN where there are none
+    degrees: int  # Its degrees of freedom, or 0
+    probability: float  # Its probability of chance, or NaN
     sentences: tuple[str, ...] = ()  # All that in plain words
     derived = ("biased",)
 
@@ -171,55 +171,38 @@ def _noise_words(found: LeastSquaresBias) -> list[str]:
     worst, size = found._largest(found.bias)
     strongest = max(found.noise_share, key=lambda name: found.noise_share[name])
     percent = 100.0 * min(found.noise_share[strongest], 1.0)
-    words = [f"position noise contributes up to {percent:.0f} % of the residual variance (joint '{strongest}')"]
-    name = found.names[worst]
-    if size < SMALL:
-        words.append(f"it biases least squares by at most {size:.2f} standard deviations ('{name}'): nothing to do")
-    elif size < LARGE:
-        words.append(
-            f"it biases least squares by {size:.1f} standard deviations ('{name}'), similar to its uncertainty; lower "
-            "cutoff=, or use IV or TLS"
-        )
-    else:
-        words.append(
-            f"it biases least squares by {size:.1f} standard deviations ('{name}': {found.bias[worst]:+.3g}); do not use OLS "
-            "or WLS in this band: lower cutoff=, or use IV or TLS"
-        )
-    return words
+    meant = "do not use OLS or WLS in this band: lower cutoff=, or use IV or TLS"
+    if size < LARGE:
+        meant = "similar to its uncertainty; lower cutoff=, or use IV or TLS" if size >= SMALL else "nothing to do"
+    return [
+        f"position noise contributes up to {percent:.0f} % of the residual variance (joint '{strongest}')",
+        f"it biases least squares by up to {size:.2g} standard deviations ('{found.names[worst]}': {found.bias[worst]:+.3g}): "
+        f"{meant}",
+    ]
 
 
 def _test_words(found: LeastSquaresBias, reason: str) -> list[str]:
-    words = []
-    if found.degrees == 0:
-        words.append(f"instruments against least squares: not tested; {reason}")
-    else:
+    words = [f"instruments against least squares: not tested; {reason}"]
+    if found.degrees:
         worst, size = found._largest(found.difference)
         chance = f"p = {found.probability:.2g}" if found.probability > NEVER else f"p < {NEVER:g}"
         test = f"Hausman {found.hausman:.0f} for {found.degrees} degrees of freedom, {chance}"
-        if found.probability >= SURE:
-            words.append(f"instruments and least squares agree ({test})")
-        elif size < SMALL:
-            words.append(
-                f"instruments and least squares differ by more than chance, but by at most {size:.2f} standard deviations "
-                f"({test}): nothing to do"
-            )
-        else:
-            name, shift = found.names[worst], found.difference[worst]
-            told = f"instruments and least squares differ by {size:.1f} standard deviations ('{name}': {shift:+.3g}; {test})"
+        apart = f"by up to {size:.2g} standard deviations ('{found.names[worst]}': {found.difference[worst]:+.3g}; {test})"
+        meant = "more than chance, but within the uncertainty"
+        if size >= LARGE:
             meant = (
                 "regressor noise or a model error biases least squares; if the noise above is small, look for missing terms "
                 "(friction=)"
-                if size >= LARGE
-                else "more than chance, but within the uncertainty"
             )
-            words.append(f"{told}: {meant}")
+        words = [f"instruments and least squares differ {apart}: {meant}"]
+        if found.probability >= SURE:
+            words = [f"instruments and least squares agree ({test})"]
     coloured = {name: r for name, (r, p) in found.whiteness.items() if p < SURE}
-    if coloured:
-        joint = max(coloured, key=lambda name: abs(coloured[name]))
-        words.append(
-            f"residuals of {len(coloured)} of {len(found.whiteness)} joints are coloured (correlation up to "
-            f"{coloured[joint]:+.2f}, '{joint}'): standard deviations of OLS and WLS are unreliable; use GLS, IV or TLS"
-        )
-    else:
-        words.append("residuals are white apart from the low-pass of the rows")
-    return words
+    if not coloured:
+        return [*words, "residuals are white apart from the low-pass of the rows"]
+    joint = max(coloured, key=lambda name: abs(coloured[name]))
+    return [
+        *words,
+        f"residuals of {len(coloured)} of {len(found.whiteness)} joints are coloured (correlation up to "
+        f"{coloured[joint]:+.2f}, '{joint}'): standard deviations of OLS and WLS are unreliable; use GLS, IV or TLS",
+    ]

@@ -101,10 +101,9 @@ class DIDIM(LeastSquares):
     ----------
     loop : ClosedLoop
         The closed loop with the controller of the robot, one reference per log (`dynident.simulate.ClosedLoop`).
-    start : Fit, optional
-        Where to begin; the description when omitted, or the possible bodies of `MAP` where that cannot be simulated.
     iterations : int
-        Largest number of steps, each a simulation of every log.
+        Largest number of steps, each a simulation of every log; the first robot is the description, or the possible bodies of
+        `MAP` where that cannot be simulated.
     convergence : float
         Change of the parameters, in standard deviations, at which to stop.
     recovery, tolerance
@@ -112,11 +111,8 @@ class DIDIM(LeastSquares):
     """
 
     loop: Loop | None = None
-    start: Fit | None = None
     iterations: int = 10
     convergence: float = 0.05
-    recovery: str = "prior"
-    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "DIDIM")
@@ -150,8 +146,6 @@ class DIDIM(LeastSquares):
 
     def _begin(self, evidence: Regression, loop: Loop, active: NDArray[np.bool_]) -> tuple[Mechanism, tuple[Stretch, ...]]:
         """Return the first model and the rows along its motion."""
-        if self.start is not None:
-            return self.start.model, _along(evidence, loop, self.start.model)
         try:
             return evidence.mechanism, _along(evidence, loop, evidence.mechanism)
         except SimulationError:  # as described, without rotors perhaps, it is unstable under the gains of the robot

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.errors import DynidentWarning, warn
 from dynident.identify.estimators.least_squares import WLS, LeastSquares
-from dynident.identify.estimators.statistics import ORDER, coloured_covariance, noise_filters
+from dynident.identify.estimators.statistics import coloured_covariance, noise_filters
 from dynident.identify.regression.factor import Solution, free_rows, group_sigma, solve
 from dynident.identify.regression.regression import Regression, Stretch, sampled
 
@@ -40,10 +40,8 @@ class GLS(LeastSquares):
     Parameters
     ----------
     order : int, optional
-        Order of the noise filter, used whatever it does; the one with the least Bayesian information criterion up to
-        `largest` when omitted.
-    largest : int
-        Largest order to try.
+        Order of the noise filter, used whatever it does; the one up to 12 with the least Bayesian information criterion when
+        omitted.
     iterations : int
         Largest number of estimations of the filters.
     convergence : float
@@ -53,20 +51,17 @@ class GLS(LeastSquares):
     """
 
     order: int | None = None
-    largest: int = ORDER
     iterations: int = 20
     convergence: float = 1e-3
-    recovery: str = "prior"
-    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "GLS")
-        self._check_least(order=0, largest=1, iterations=1)
+        self._check_least(order=0, iterations=1)
         plain, sigma = WLS(tolerance=self.tolerance)._estimate(regression, active)
         solution = plain
         for i in range(self.iterations):
             previous = solution
-            self.filters_ = noise_filters(evidence, solution.beta, self.largest, self.order)
+            self.filters_ = noise_filters(evidence, solution.beta, self.order)
             solution = self._solve(evidence, solution, active, self.filters_)
             self.n_iter_ = i + 1
             step = (solution.beta - previous.beta)[solution.solved]

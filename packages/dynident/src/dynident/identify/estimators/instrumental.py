@@ -8,7 +8,7 @@ Z = W(q, v, a of another motion): the one that was asked for, the same motion in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.errors import DynidentWarning, IdentificationError, warn
 from dynident.identify.estimators.least_squares import WLS, LeastSquares
-from dynident.identify.estimators.statistics import embedded, influence_covariance
-from dynident.identify.regression.factor import RowGroup, Solution, group_sigma, solve
+from dynident.identify.estimators.statistics import embedded, influence_covariance, placed
+from dynident.identify.regression.factor import RowGroup, Solution, solve
 from dynident.identify.regression.logs import robot_motion
 from dynident.identify.regression.regression import Regression, Stretch, rows_along, sampled
 from dynident.mechanics.functions import Motion
 
 Instruments = str | Motion | Callable[[int, Stretch], Motion]
 
+CONVERGED = 1e-4  # relative change of the joints' standard deviations at which to stop
 WEAK = 0.1  # smallest singular value of the scaled Q_Z^T W over that of W, below which instruments say nothing
 
 
@@ -43,8 +44,6 @@ class IV(LeastSquares):
         `simulated_instruments`.
     period : float, optional
         Period of the motion [s], for "periods".
-    covariance : {"coloured", "white"}
-        Whether noise that is correlated in time is allowed for.
     iterations : int
         Largest number of estimations of the joints' standard deviations.
     recovery, tolerance
@@ -53,23 +52,16 @@ class IV(LeastSquares):
 
     instruments: Instruments = "reference"
     period: float | None = None
-    covariance: str = "coloured"
     iterations: int = 5
-    recovery: str = "prior"
-    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "IV")
-        if self.covariance not in ("coloured", "white"):
-            raise IdentificationError(f"IV: covariance is {self.covariance!r}; it must be 'coloured' or 'white'")
         self._check_least(iterations=1)
         Z = [rows_along(evidence, part, self._motion(evidence, i, part)) for i, part in enumerate(evidence.stretches)]
-        _, sigma = WLS(tolerance=self.tolerance)._estimate(regression, active)
-        for _ in range(self.iterations):
-            solution = self._solve(evidence, Z, sigma, active)
-            previous, sigma = sigma, group_sigma(regression, solution)
-            if np.max(np.abs(sigma / previous - 1.0)) < 1e-4:
-                break
+        _, first = WLS(tolerance=self.tolerance)._estimate(regression, active)
+        solution, sigma = self._reweighted(
+            regression, first, lambda sigma: self._solve(evidence, Z, sigma, active), self.iterations, CONVERGED
+        )
         self.influence_ = self._influence(evidence, Z, sigma, solution)
         self.weakness_ = ""
         if self.strength_ < WEAK:
@@ -84,26 +76,17 @@ class IV(LeastSquares):
         evidence = sampled(regression, "IV")
         if self.weakness_:
             warn(f"IV: {self.weakness_}", DynidentWarning)
-        if self.covariance == "white":
-            return solution.covariance()
         return embedded(influence_covariance(evidence, solution.beta, self.influence_), solution)
 
     def _solve(self, evidence: Regression, Z: list[list[Array]], sigma: Array, active: NDArray[np.bool_]) -> Solution:
         """Solve Q^T W beta = Q^T y with Q an orthonormal basis of the weighted instruments."""
-        b = evidence.base.rank
-        Zs, Ws, ys = [], [], []
-        for part, own in zip(evidence.stretches, Z, strict=True):
-            for group, z, W, y, s in zip(evidence.groups, own, part.W, part.y, sigma, strict=True):
-                full_z, full_w = np.zeros((y.size, b)), np.zeros((y.size, b))
-                full_z[:, group.columns], full_w[:, group.columns] = z / s, W / s
-                Zs.append(full_z)
-                Ws.append(full_w)
-                ys.append(y / s)
-        stacked, W, y = np.vstack(Zs), np.vstack(Ws), np.concatenate(ys)
-        length = np.linalg.norm(stacked, axis=0)
+        weighted, W = _weighted(evidence, Z, sigma), _weighted(evidence, [part.W for part in evidence.stretches], sigma)
+        y = np.concatenate([own / s for part in evidence.stretches for own, s in zip(part.y, sigma, strict=True)])
+        length = np.linalg.norm(weighted, axis=0)
         seen = length > 1e-12 * np.max(length)
-        Q = _basis(stacked[:, seen] / length[seen], self.tolerance)
-        projected = RowGroup("instruments", np.arange(b), np.column_stack([Q.T @ W, Q.T @ y]), evidence.rows)
+        Q = _basis(weighted[:, seen] / length[seen], self.tolerance)
+        every = np.arange(evidence.base.rank)
+        projected = RowGroup("instruments", every, np.column_stack([Q.T @ W, Q.T @ y]), evidence.rows)
         solution = solve(Regression(evidence.base, (projected,)), np.ones(1), active, self.tolerance)
         kept = W[:, solution.solved] / np.linalg.norm(W[:, solution.solved], axis=0)
         smallest = np.linalg.svd(kept, compute_uv=False)[-1]
@@ -112,25 +95,14 @@ class IV(LeastSquares):
 
     def _influence(self, evidence: Regression, Z: list[list[Array]], sigma: Array, solution: Solution) -> list[list[Array]]:
         """Return the influence of every row on the solved parameters, (W^T P W)^-1 W^T Z (Z^T Z)^-1 z."""
-        b = evidence.base.rank
-        ZZ, ZW = np.zeros((b, b)), np.zeros((b, b))
-        for part, own in zip(evidence.stretches, Z, strict=True):
-            for group, z, W, s in zip(evidence.groups, own, part.W, sigma, strict=True):
-                square = np.ix_(group.columns, group.columns)
-                ZZ[square] += z.T @ z / s**2
-                ZW[square] += z.T @ W / s**2
+        weighted, W = _weighted(evidence, Z, sigma), _weighted(evidence, [part.W for part in evidence.stretches], sigma)
+        ZZ, ZW = weighted.T @ weighted, weighted.T @ W
         size = np.sqrt(np.diag(ZZ))
         size[size == 0.0] = 1.0
         first = np.linalg.lstsq(ZZ / np.outer(size, size), ZW[:, solution.solved] / size[:, None], rcond=1e-14)[0]
         A = first.T / size  # W^T Z (Z^T Z)^-1
         covariance = solution.covariance()[np.ix_(solution.solved, solution.solved)]
-        influence = []
-        for own in Z:
-            parts = []
-            for group, z, s in zip(evidence.groups, own, sigma, strict=True):
-                parts.append(z / s**2 @ (A.T @ covariance)[group.columns])
-            influence.append(parts)
-        return influence
+        return [[full @ (A.T @ covariance) for full in placed(evidence, own, sigma**2)] for own in Z]
 
     def _motion(self, evidence: Regression, i: int, part: Stretch) -> Motion:
         """Return the motion that the instruments of a stretch come from."""
@@ -152,6 +124,11 @@ class IV(LeastSquares):
         raise IdentificationError(
             f"IV: instruments is {self.instruments!r}; it must be 'reference', 'periods', a Motion or a function"
         )
+
+
+def _weighted(evidence: Regression, rows: Sequence[Sequence[Array]], sigma: Array) -> Array:
+    """Return rows of all logs and groups on all base parameters, divided by the deviations of the groups."""
+    return np.vstack([full for own in rows for full in placed(evidence, own, sigma)])
 
 
 def _basis(Z: Array, tolerance: float) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -43,6 +44,7 @@ class Estimator:
     covariance_: Array
     sigma_: Array
     condition_: float
+    n_iter_: int
     result_: Fit
 
     def __getattr__(self, name: str) -> Any:
@@ -84,12 +86,12 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.get_params().items())})"
 
 
+@dataclass(kw_only=True, eq=False)
 class LeastSquares(Estimator):
-    """What estimators of base parameters share: the active set, checks of options and the making of a `Fit`."""
+    """What estimators of base parameters share: the active set, checks of options, iterations and the making of a `Fit`."""
 
-    recovery: str
-    tolerance: float
-    n_iter_: int
+    recovery: str = "prior"
+    tolerance: float = 1e-8
 
     def fit(self, regression: Regression, active: NDArray[np.bool_] | None = None) -> Self:
         """Estimate the base parameters."""
@@ -152,6 +154,18 @@ class LeastSquares(Estimator):
         """Return the covariance of the base parameters: that of rows which were divided by their deviation."""
         return solution.covariance()
 
+    def _reweighted(
+        self, regression: Regression, sigma: Array, solved: Callable[[Array], Solution], iterations: int, convergence: float
+    ) -> tuple[Solution, Array]:
+        """Solve with the deviations of the groups and estimate these again, until they change no more."""
+        for i in range(iterations):
+            solution = solved(sigma)
+            previous, sigma = sigma, group_sigma(regression, solution)
+            self.n_iter_ = i + 1
+            if np.max(np.abs(sigma / previous - 1.0)) < convergence:
+                break
+        return solution, sigma
+
     def _check_least(self, **least: float) -> None:
         """Refuse options that are below the least they may be."""
         for name, low in least.items():
@@ -179,9 +193,6 @@ class OLS(LeastSquares):
     >>> OLS().get_params()
     {'recovery': 'prior', 'tolerance': 1e-08}
     """
-
-    recovery: str = "prior"
-    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         solution = solve(regression, np.ones(len(regression.groups)), active, self.tolerance)
@@ -212,17 +223,12 @@ class WLS(LeastSquares):
 
     iterations: int = 20
     convergence: float = 1e-6
-    recovery: str = "prior"
-    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         self._check_least(iterations=1)
-        solution = solve(regression, np.ones(len(regression.groups)), active, self.tolerance)
-        sigma = group_sigma(regression, solution)
-        for i in range(self.iterations):
-            solution = solve(regression, sigma, active, self.tolerance)
-            previous, sigma = sigma, group_sigma(regression, solution)
-            self.n_iter_ = i + 1
-            if np.max(np.abs(sigma / previous - 1.0)) < self.convergence:
-                break
-        return solution, sigma
+
+        def solved(sigma: Array) -> Solution:
+            return solve(regression, sigma, active, self.tolerance)
+
+        first = group_sigma(regression, solved(np.ones(len(regression.groups))))
+        return self._reweighted(regression, first, solved, self.iterations, self.convergence)

@@ -3,9 +3,10 @@
     theta = argmin sum_c ||o_c - o_c(theta)||^2 / s_c^2,     theta = base parameters, factors on gains, delay, biases
     o = positions of the joints, their efforts, or both;  o(theta) from the closed loop with the controller of the robot
 
-Gauss-Newton with central differences, two simulations per unknown. The noise of every channel is autoregressive, estimated from
-the residuals, so that positions, whose errors last long, claim no more than they know. Positions alone are enough where no
-effort was logged: then only what the loop's gains do not hide is visible, and `visible` says before the fit what that is.
+Gauss-Newton with central differences, two simulations per unknown. Channels are weighed by the size of their residuals, which a
+model that is a little wrong survives; deviations allow for autoregressive ones, so that positions, whose errors last long,
+claim no more than they know. Positions alone are enough where no effort was logged: then only what the loop's gains do not hide
+is visible, and `visible` says before the fit what that is.
 The estimate of `IV`, which uses no controller, tells whether the simulated loop is that of the robot.
 """
 
@@ -24,7 +25,6 @@ from dynident.arrays import Array
 from dynident.errors import DynidentWarning, IdentificationError, SimulationError, warn
 from dynident.identify.base import natural_spread
 from dynident.identify.estimators.direct import Loop, check_loop, filtered_motion, model_of
-from dynident.identify.estimators.gls import filtered
 from dynident.identify.estimators.instrumental import IV
 from dynident.identify.estimators.least_squares import LeastSquares
 from dynident.identify.estimators.statistics import ENOUGH, ORDER, RING, autocovariance, autoregression
@@ -74,9 +74,6 @@ class OutputError(LeastSquares):
         ``unknown`` gains, delay of commands and biases of encoders are estimated too.
     outputs : tuple of {"effort", "position"}
         What is compared; ("position",) for logs without efforts (`Regression.without_effort`).
-    noise : {"white", "coloured"}
-        How channels are weighed: by the size of their residuals, which a model that is a little wrong survives; or whitened by
-        the filter of their residuals, which is better where these are noise. Deviations allow for colour in both cases.
     known : tuple of str
         Base parameters, by the parameter that they begin with, which stay as described: the weight of a pendulum gives the
         scale of gains, rotor inertia and friction where only positions were logged.
@@ -92,12 +89,10 @@ class OutputError(LeastSquares):
 
     loop: Loop | None = None
     outputs: tuple[str, ...] = OUTPUTS
-    noise: str = "white"
     known: tuple[str, ...] = ()
     start: Fit | None = None
     iterations: int = 8
     convergence: float = 0.05
-    recovery: str = "prior"
     tolerance: float = 1e-5
 
     def visible(self, regression: Regression) -> Visible:
@@ -119,8 +114,6 @@ class OutputError(LeastSquares):
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "OutputError")
         self._check_least(iterations=1)
-        if self.noise not in ("white", "coloured"):
-            raise IdentificationError(f"OutputError: noise is {self.noise!r}; it must be 'white' or 'coloured'")
         problem = _Problem(self, evidence)
         chosen = np.append(active & ~problem.known, np.ones(problem.factors, dtype=bool))
         model, factors = problem.start, problem.first.copy()
@@ -135,22 +128,22 @@ class OutputError(LeastSquares):
             if i == 0:
                 chosen = _without_hidden_gains(J, chosen, problem, self.tolerance)
                 self.held_ = tuple(n for n, used in zip(problem.names, chosen[evidence.base.rank :], strict=True) if not used)
-            whiteners = _whiteners(residuals, int(chosen.sum()), self.noise == "coloured")
-            solution = _linear(problem, J, residuals, whiteners, theta, chosen, self.tolerance)
+            sizes = _sizes(residuals, int(chosen.sum()))
+            solution = _linear(problem, J, residuals, sizes, theta, chosen, self.tolerance)
             self.n_iter_ = i + 1
-            self.full_covariance_ = _covariance(J, residuals, whiteners, solution)
+            self.full_covariance_ = _covariance(J, residuals, sizes, solution)
             spread = np.sqrt(np.diag(self.full_covariance_))
             change = solution.beta[solution.solved] - solution.combinations @ np.where(chosen, theta, 0.0)
             small = np.abs(change) <= self.convergence * spread[solution.solved]
             step = np.linalg.lstsq(solution.combinations, change, rcond=None)[0]
-            cost = _cost(measured, now, whiteners)
+            cost = _cost(measured, now, sizes)
             for _ in range(HALVINGS):
                 trial = theta + step
                 beta, factors_new = trial[: evidence.base.rank], trial[evidence.base.rank :]
                 if np.all(factors_new[problem.first > 0.0] > LEAST):
                     candidate = model_of(evidence.base, beta)
                     outputs = problem.simulated_or_none(candidate, factors_new)
-                    if outputs is not None and _cost(measured, outputs, whiteners) <= cost:
+                    if outputs is not None and _cost(measured, outputs, sizes) <= cost:
                         model, factors, now = candidate, factors_new, outputs
                         break
                 step = 0.5 * step
@@ -169,11 +162,10 @@ class OutputError(LeastSquares):
         b = problem.evidence.base.rank
         theta = np.append(problem.evidence.base.values(model.parameters.values), factors)
         J = problem.sensitivities(model, factors, WIDE)
-        whiteners = _whiteners(residuals, int(solved.sum()), self.noise == "coloured")
-        wide = _linear(problem, J, residuals, whiteners, theta, solved, self.tolerance)
-        self.full_covariance_ = _covariance(J, residuals, whiteners, wide)
-        found = contradiction(problem.evidence, problem.loop, solved[:b], theta, self.full_covariance_)
-        self.contradiction_, apart = found
+        sizes = _sizes(residuals, int(solved.sum()))
+        wide = _linear(problem, J, residuals, sizes, theta, solved, self.tolerance)
+        self.full_covariance_ = _covariance(J, residuals, sizes, wide)
+        self.contradiction_, apart = contradiction(problem.evidence, problem.loop, solved[:b], theta, self.full_covariance_)
         if self.contradiction_:
             self.full_covariance_[:b, :b] += np.outer(apart, apart)  # nobody knows which of the two is right
             warn(f"OutputError: {self.contradiction_}", DynidentWarning)
@@ -288,34 +280,22 @@ def _moved(model: Mechanism, K: Array, change: Array, spread: Array) -> Mechanis
     return model.with_parameters(model.parameters.replace(phi))
 
 
-def _whiteners(residuals: list[Array], unknowns: int, coloured: bool) -> list[tuple[Array, float]]:
-    """Return the noise filter of every channel and the standard deviation behind it, from its residuals."""
+def _sizes(residuals: list[Array], unknowns: int) -> list[float]:
+    """Return the standard deviation of every channel, from its residuals; each pays its share of the unknowns."""
     samples = sum(e.size for e in residuals)
-    paid = samples / max(samples - unknowns, 1)  # every channel pays its share of the unknowns
-    found = []
-    for e in residuals:
-        used = np.ones(e.size, dtype=bool)
-        a = _filter(e) if coloured else np.empty(0)
-        white = filtered(e[:, None], e, used, a)[1]
-        found.append((a, max(float(np.sqrt(paid * np.mean(white**2))), 1e-13 * float(np.max(np.abs(e))), 1e-14)))
-    return found
+    paid = samples / max(samples - unknowns, 1)
+    return [max(float(np.sqrt(paid * np.mean(e**2))), 1e-13 * float(np.max(np.abs(e))), 1e-14) for e in residuals]
 
 
-def _filter(e: Array) -> Array:
-    """Return the noise filter of a channel."""
-    lags = min(ORDER, e.size // ENOUGH)
-    return autoregression(autocovariance([(e - np.mean(e), np.ones(e.size, dtype=bool))], lags), e.size)[0]
-
-
-def _covariance(J: list[Array], residuals: list[Array], whiteners: list[tuple[Array, float]], solution: Solution) -> Array:
-    """Return the covariance of the unknowns; where channels were not whitened, their colour widens it."""
+def _covariance(J: list[Array], residuals: list[Array], sizes: list[float], solution: Solution) -> Array:
+    """Return the covariance of the unknowns under residuals that are autoregressive in every channel."""
     plain = solution.covariance()
-    if any(a.size for a, _ in whiteners):
-        return plain
     result = np.zeros_like(plain)
     samples = sum(e.size for e in residuals)
-    for block, e, (_, s) in zip(J, residuals, whiteners, strict=True):
-        polynomial = np.append(1.0, _filter(e))
+    for block, e, s in zip(J, residuals, sizes, strict=True):
+        lags = min(ORDER, e.size // ENOUGH)
+        a = autoregression(autocovariance([(e - np.mean(e), np.ones(e.size, dtype=bool))], lags), e.size)[0]
+        polynomial = np.append(1.0, a)
         white = scipy.signal.lfilter(polynomial, [1.0], e)[polynomial.size - 1 :]
         padded = np.vstack([np.zeros((RING, plain.shape[0])), block @ plain / s**2])
         back = scipy.signal.lfilter([1.0], polynomial, padded[::-1], axis=0)
@@ -327,29 +307,22 @@ def _linear(
     problem: _Problem,
     J: list[Array],
     residuals: list[Array],
-    whiteners: list[tuple[Array, float]],
+    sizes: list[float],
     theta: Array,
     active: NDArray[np.bool_],
     tolerance: float,
 ) -> Solution:
-    """Solve the linear problem about theta, every channel whitened."""
-    blocks = []
-    for block, e, (a, s) in zip(J, residuals, whiteners, strict=True):
-        rows, y, _ = filtered(block, e + block @ np.where(active, theta, 0.0), np.ones(e.size, dtype=bool), a)
-        blocks.append(np.column_stack([rows, y]) / s)
-    stacked = np.vstack(blocks)
+    """Solve the linear problem about theta, every channel divided by its deviation."""
+    at = np.where(active, theta, 0.0)
+    stacked = np.vstack([np.column_stack([block, e + block @ at]) / s for block, e, s in zip(J, residuals, sizes, strict=True)])
     group = RowGroup("outputs", np.arange(theta.size), triangle(stacked), stacked.shape[0])
     shim = replace(problem.evidence.base, columns=np.arange(theta.size))  # as many unknowns, gains included
     return solve(Regression(shim, (group,)), np.ones(1), active, tolerance)
 
 
-def _cost(measured: list[Array], outputs: list[Array], whiteners: list[tuple[Array, float]]) -> float:
-    """Return the sum of squares of all whitened channels."""
-    total = 0.0
-    for m, o, (a, s) in zip(measured, outputs, whiteners, strict=True):
-        e = m - o
-        total += float(np.sum(filtered(e[:, None], e, np.ones(e.size, dtype=bool), a)[1] ** 2)) / s**2
-    return total
+def _cost(measured: list[Array], outputs: list[Array], sizes: list[float]) -> float:
+    """Return the sum of squares of all channels, each divided by its deviation."""
+    return sum(float(np.sum((m - o) ** 2)) / s**2 for m, o, s in zip(measured, outputs, sizes, strict=True))
 
 
 def _without_hidden_gains(J: list[Array], chosen: NDArray[np.bool_], problem: _Problem, tolerance: float) -> NDArray[np.bool_]:
@@ -381,13 +354,13 @@ def _visible(problem: _Problem, stacked: Array) -> Visible:
     reach = np.where(length > 0.0, 1.0 / np.where(length > 0.0, length, 1.0), np.inf)
     _, s, vt = np.linalg.svd(scaled, full_matrices=False)
     blind = vt[s < SEEN * s[0]]
-    hidden, sentences = [], []
-    for direction in blind:
-        shares = {n: float(x) for n, x in zip(names, direction, strict=True) if abs(x) > 0.05 * np.max(np.abs(direction))}
-        hidden.append(shares)
+    hidden = [
+        {n: float(x) for n, x in zip(names, direction, strict=True) if abs(x) > 0.05 * np.max(np.abs(direction))}
+        for direction in blind
+    ]
     seen = int(np.count_nonzero(s >= SEEN * s[0]))
     kinds = " and ".join(f"{kind}s" for kind in problem.kinds)
-    sentences.append(f"{kinds} determine {seen} of {len(names)} unknowns or combinations")
+    sentences = [f"{kinds} determine {seen} of {len(names)} unknowns or combinations"]
     gains = [n for n in problem.names if n.startswith("gain:")]
     if problem.kinds == ("position",) and gains and blind.size:
         sentences.append(

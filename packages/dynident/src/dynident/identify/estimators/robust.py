@@ -33,9 +33,7 @@ class IRLS(LeastSquares):
     Parameters
     ----------
     loss : {"huber", "tukey"}
-        Large residuals count linearly, or not at all.
-    constant : float, optional
-        Residual, in standard deviations, where rows begin to count less; 1.345 and 4.685 (95 % efficient) when omitted.
+        Residuals above 1.345 standard deviations count linearly, or those above 4.685 not at all (95 % efficient both).
     iterations : int
         Largest number of re-weightings.
     convergence : float
@@ -45,11 +43,8 @@ class IRLS(LeastSquares):
     """
 
     loss: str = "huber"
-    constant: float | None = None
     iterations: int = 50
     convergence: float = 1e-3
-    recovery: str = "prior"
-    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "IRLS")
@@ -78,7 +73,7 @@ class IRLS(LeastSquares):
 
     def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
         evidence = sampled(regression, "IRLS")
-        c = self._constant
+        c = CONSTANTS[self.loss]
         bread, meat = np.zeros(2 * (solution.beta.size,)), np.zeros(2 * (solution.beta.size,))
         residuals = evidence.residuals(solution.beta)
         for g, group in enumerate(evidence.groups):
@@ -99,15 +94,8 @@ class IRLS(LeastSquares):
         result[own] = inverse @ meat[own] @ inverse
         return result
 
-    @property
-    def _constant(self) -> float:
-        c = CONSTANTS[self.loss] if self.constant is None else self.constant
-        if not c > 0.0:
-            raise IdentificationError(f"IRLS: constant is {c}; it must be above zero ({CONSTANTS[self.loss]} is usual)")
-        return float(c)
-
     def _weight(self, u: Array) -> Array:
-        c = self._constant
+        c = CONSTANTS[self.loss]
         if self.loss == "huber":
             return np.asarray(c / np.maximum(np.abs(u), c))
         return np.asarray(np.where(np.abs(u) < c, (1.0 - (u / c) ** 2) ** 2, 0.0))

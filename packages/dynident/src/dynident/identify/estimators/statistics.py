@@ -66,10 +66,10 @@ ENOUGH = 40  # rows per coefficient of a noise filter: the fit itself leaves res
 RING = 200  # rows before the first one whose noise is felt through the filter
 
 
-def noise_filters(evidence: Regression, beta: Array, largest: int = ORDER, order: int | None = None) -> list[Array]:
+def noise_filters(evidence: Regression, beta: Array, order: int | None = None) -> list[Array]:
     """Return the coefficients a of the noise filter of every group, from its residuals."""
     residuals, filters = evidence.residuals(beta), []
-    lags = min(largest if order is None else order, min(s.t.size for s in evidence.stretches) // 4)
+    lags = min(ORDER if order is None else order, min(s.t.size for s in evidence.stretches) // 4)
     for g, group in enumerate(evidence.groups):
         parts = [(part[g], s.used[g]) for part, s in zip(residuals, evidence.stretches, strict=True)]
         exact = group.residual(beta) <= 1e-24 * group.effort_square  # rounding is no noise to be filtered
@@ -146,20 +146,20 @@ def embedded(covariance: Array, solution: Solution) -> Array:
     return result
 
 
+def placed(evidence: Regression, rows: Sequence[Array], sigma: Array) -> list[Array]:
+    """Return rows of every group on all base parameters, (M, b), divided by the deviation of the group."""
+    found = [np.zeros((own.shape[0], evidence.base.rank)) for own in rows]
+    for full, group, own, s in zip(found, evidence.groups, rows, sigma, strict=True):
+        full[:, group.columns] = own / s
+    return found
+
+
 def least_squares_influence(
     evidence: Regression, solution: Solution, sigma: Array, inverse: Array | None = None
 ) -> list[list[Array]]:
     """Return the influence of every row on the solved parameters of weighted least squares, (W^T W)^-1 w / sigma^2."""
     P = solution.covariance()[np.ix_(solution.solved, solution.solved)] if inverse is None else inverse
-    influence = []
-    for part in evidence.stretches:
-        own = []
-        for group, W, s in zip(evidence.groups, part.W, sigma, strict=True):
-            full = np.zeros((part.t.size, solution.beta.size))
-            full[:, group.columns] = W / s**2
-            own.append(full[:, solution.solved] @ P)
-        influence.append(own)
-    return influence
+    return [[own[:, solution.solved] @ P for own in placed(evidence, part.W, sigma**2)] for part in evidence.stretches]
 
 
 def coloured_covariance(evidence: Regression, solution: Solution, sigma: Array, inverse: Array | None = None) -> Array:
@@ -183,7 +183,7 @@ def noisy_motion(stretch: Stretch, rng: np.random.Generator) -> Motion:
     return Motion(m.t, m.q + dq, m.v + dv, m.a + da)
 
 
-def row_noise(regression: Regression, draws: int = DRAWS) -> list[Array]:
+def row_noise(regression: Regression) -> list[Array]:
     """Return C_g (k_g, k_g), the covariance of the noise in the rows of every group; zero where nothing is known of q's."""
     rng = np.random.default_rng(0)
     totals = [np.zeros(2 * (group.columns.size,)) for group in regression.groups]
@@ -191,10 +191,10 @@ def row_noise(regression: Regression, draws: int = DRAWS) -> list[Array]:
         if part.cutoff <= 0.0 or not np.any(part.noise > 0.0):
             continue
         clean = rows_along(regression, part, robot_motion(regression.mechanism, part.measured))
-        for _ in range(draws):
+        for _ in range(DRAWS):
             moved = rows_along(regression, part, robot_motion(regression.mechanism, noisy_motion(part, rng)))
             for g, (W, D) in enumerate(zip(clean, moved, strict=True)):
-                totals[g] += (D - W).T @ (D - W) / draws
+                totals[g] += (D - W).T @ (D - W) / DRAWS
     return [total / max(group.count, 1) for total, group in zip(totals, regression.groups, strict=True)]
 
 

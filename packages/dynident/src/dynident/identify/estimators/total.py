@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.identify.estimators.least_squares import WLS, LeastSquares
-from dynident.identify.estimators.statistics import DRAWS, coloured_covariance, row_noise
-from dynident.identify.regression.factor import Solution, group_sigma, solve
+from dynident.identify.estimators.statistics import coloured_covariance, row_noise
+from dynident.identify.regression.factor import Solution, solve
 from dynident.identify.regression.regression import Regression, sampled
 
 SAFE = 0.8  # part of the smallest eigenvalue that mu may reach
@@ -31,8 +31,6 @@ class TLS(LeastSquares):
 
     Parameters
     ----------
-    draws : int
-        Draws of the position noise from which C is computed.
     iterations : int
         Largest number of re-weightings.
     convergence : float
@@ -41,23 +39,19 @@ class TLS(LeastSquares):
         As of `OLS`.
     """
 
-    draws: int = DRAWS
     iterations: int = 20
     convergence: float = 1e-4
-    recovery: str = "prior"
-    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "TLS")
-        self._check_least(draws=1, iterations=1)
-        noise = row_noise(evidence, self.draws)
-        _, sigma = WLS(tolerance=self.tolerance)._estimate(regression, active)
-        for _ in range(self.iterations):
-            solution = self._compensated(regression, noise, solve(regression, sigma, active, self.tolerance), sigma)
-            previous, sigma = sigma, group_sigma(regression, solution)
-            if np.max(np.abs(sigma / previous - 1.0)) < self.convergence:
-                break
-        return solution, sigma
+        self._check_least(iterations=1)
+        noise = row_noise(evidence)
+        _, first = WLS(tolerance=self.tolerance)._estimate(regression, active)
+
+        def compensated(sigma: Array) -> Solution:
+            return self._compensated(regression, noise, solve(regression, sigma, active, self.tolerance), sigma)
+
+        return self._reweighted(regression, first, compensated, self.iterations, self.convergence)
 
     def _compensated(self, regression: Regression, noise: list[Array], plain: Solution, sigma: Array) -> Solution:
         """Return a least-squares solution with the mean effect of the noise taken out."""

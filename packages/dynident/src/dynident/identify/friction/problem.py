@@ -30,8 +30,8 @@ from dynident.friction.law import Friction, FrictionLaw
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Node
 from dynident.identify.base import BaseParameters, base_parameters
-from dynident.identify.regression.factor import RowGroup, Samples, Tile, Workspace, accumulate, moving_rows
-from dynident.identify.regression.regression import Regression, compressed
+from dynident.identify.regression.factor import RowGroup, Samples, Tile, Workspace, accumulate, factors_of, moving_rows
+from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import CompiledRows, Rows, Signals, law_signals, projected
 from dynident.mechanics.closure import close_positions, closure_starts
 from dynident.mechanics.equations import Equations
@@ -451,7 +451,8 @@ class Recording:
         """Return its regression data, and the residuals at rest."""
         signals = rows.signals(self.temperature, self.load, self.motion)
         samples = Samples.of(self.motion, self.effort, signals, self.decimator, self.moving)
-        return compressed(rows, base, samples, self.skip, self.stretches)
+        groups, rests = factors_of(rows, base, samples, self.skip, self.stretches)
+        return Regression(base, groups, projection=rows.projection), rests
 
 
 class LawRows:

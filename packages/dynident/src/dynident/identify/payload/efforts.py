@@ -22,7 +22,8 @@ from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fit import Fit
 from dynident.identify.payload.compliance import compliance_bias
-from dynident.identify.payload.load import Payload, plausible_limits
+from dynident.identify.payload.load import Payload, inverse_of, plausible_limits
+from dynident.identify.regression.factor import weighted_rows
 from dynident.identify.regression.logs import match, same_band
 from dynident.identify.regression.regression import Regression
 from dynident.mechanism.mechanism import Mechanism
@@ -138,41 +139,22 @@ def payload_on_arm(
         parts.append(Regression.from_log(robot, log, base, projection=fit.projection, **own))
     evidence = reduce(add, parts)
     sigma = dict(zip(fit.groups, fit.sigma.tolist(), strict=True))
-    A, S, y, variance = [], [], [], []
-    for group in evidence.groups:
-        if group.name not in sigma:
-            continue
-        block = np.zeros((group.R.shape[0], base.rank))
-        block[:, group.columns] = group.R[:, :-1]
-        weight = 1.0 / (sigma[group.name] / np.sqrt(group.independence))
-        A.append(block[:, index] * weight)
-        S.append(block[:, arm] * weight)
-        y.append((group.R[:, -1] - block[:, arm] @ fit.values) * weight)
-        variance.append(group)
-    if not A:
+    groups = [group for group in evidence.groups if group.name in sigma]
+    if not groups:
         raise IdentificationError("the logs have no usable effort channel of a joint that was fitted")
-    W, shift, target = np.vstack(A), np.vstack(S), np.concatenate(y)
-    inverse, known = _inverse(W)
+    rows = weighted_rows(groups, np.array([np.sqrt(g.independence) / sigma[g.name] for g in groups]), base.rank)
+    W, shift = rows[:, index], rows[:, arm]
+    target = rows[:, -1] - shift @ fit.values
+    inverse, known = inverse_of(W, SEEN)
     values = inverse @ target
     # The residual says what noise there was; a load that wears the friction differently shows up in it.
-    free = max(sum(g.count * g.independence for g in variance) - int(known.sum()), 1.0)
+    free = max(sum(g.count * g.independence for g in groups) - int(known.sum()), 1.0)
     scale = max(float(np.sum((W @ values - target) ** 2)) / free, 1.0)
     moved = inverse @ shift
     covariance = scale * inverse @ inverse.T + moved @ fit.covariance @ moved.T
     notes = (*_sentences(evidence.notes), f"arm known from {fit.estimator}; residual {np.sqrt(scale):.2f} of the fit's")
     limits = plausible_limits(fit.mechanism, reach, heaviest)
     return _payload(base, name, index.tolist(), values, covariance, known, limits, notes)
-
-
-def _inverse(W: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return W^+ on columns that the data show, each by itself, and which these are."""
-    length = np.linalg.norm(W, axis=0)
-    size = np.where(length > 0.0, length, 1.0)
-    _, s, V = np.linalg.svd(W / size, full_matrices=False)
-    good = s > SEEN * s[0]
-    hidden = np.sum(V[~good] ** 2, axis=0) > SEEN
-    known = (length > 0.0) & ~hidden
-    return np.linalg.pinv(W / size, rcond=SEEN) / size[:, None], known
 
 
 def _own(base: BaseParameters, name: str) -> list[int]:

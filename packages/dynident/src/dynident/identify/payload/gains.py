@@ -23,8 +23,9 @@ from dynident.arrays import Array
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import columns_of
 from dynident.identify.fit import Fit
+from dynident.identify.payload.load import inverse_of
 from dynident.identify.posterior.posterior import at_least_jackknife, inflation, least_squares_left_out
-from dynident.identify.regression.factor import RowGroup, triangle
+from dynident.identify.regression.factor import RowGroup, triangle, weighted_rows
 from dynident.identify.regression.regression import Regression
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import from_com
@@ -183,15 +184,8 @@ def _linear(data: Regression, arm: NDArray[np.int64], load: Array, x: Array) -> 
 
 def _solve(groups: list[RowGroup], size: int, sigma: Array) -> tuple[Array, Array]:
     """Return a root of the covariance for independent residuals, and the unknowns of weighted least squares."""
-    rows = []
-    for group, deviation in zip(groups, sigma, strict=True):
-        block = np.zeros((group.R.shape[0], size + 1))
-        block[:, [*group.columns, size]] = group.R / deviation
-        rows.append(block)
-    A = np.vstack(rows)
-    length = np.linalg.norm(A[:, :-1], axis=0)
-    length = np.where(length > 0.0, length, 1.0)
-    root = np.linalg.pinv(A[:, :-1] / length, rcond=CLOSE) / length[:, None]
+    A = weighted_rows(groups, 1.0 / sigma, size)
+    root, _ = inverse_of(A[:, :-1], CLOSE)
     return root, root @ A[:, -1]
 
 

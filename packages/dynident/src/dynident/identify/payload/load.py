@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.checks import choice, number
@@ -229,6 +230,16 @@ def plausible_limits(
     own = zip(robot.tree.bodies, robot.tree.inertias[::10].tolist(), strict=True)
     described = sum(mass for body, mass in own if body != load)
     return far, HEAVY * described if described > 0.0 and not robot.loops else np.inf
+
+
+def inverse_of(W: Array, least: float, size: Array | None = None) -> tuple[Array, NDArray[np.bool_]]:
+    """Return W^+ for columns divided by their `size` (their length), and which unknowns they show, each by itself."""
+    length = np.linalg.norm(W, axis=0)
+    size = np.where(length > 0.0, length, 1.0) if size is None else size
+    U, s, V = np.linalg.svd(W / size, full_matrices=False)
+    good = s > least
+    known = (length > 0.0) & (1.0 - np.sum(V[good] ** 2, axis=0) < least)
+    return (V[good].T / s[good]) @ U[:, good].T / size[:, None], known
 
 
 def _about_com(phi: Array) -> Array:

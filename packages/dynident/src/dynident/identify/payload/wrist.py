@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import choice, number, numbers, time_axis
 from dynident.errors import IdentificationError, LogError
-from dynident.identify.payload.load import Payload, plausible_limits
+from dynident.identify.payload.load import Payload, inverse_of, plausible_limits
 from dynident.identify.posterior.posterior import at_least_jackknife
 from dynident.identify.regression.factor import BLOCKS
 from dynident.mechanics.dynamics import forward_kinematics, frame_motion
@@ -51,7 +51,6 @@ def payload_from_wrench(
     frame: str,
     *,
     sense: str = "load",
-    bias: bool = True,
     gravity: bool = False,
     independence: float = 1.0,
     reach: float | None = None,
@@ -64,15 +63,14 @@ def payload_from_wrench(
     mechanism : Mechanism
         Robot up to the sensor; its masses matter for `heaviest` only.
     motion : Motion, or array_like (N, n)
-        N samples of the motion, or poses at rest: six different ones at least, turned about more than one axis.
+        N samples of the motion, or poses at rest: six different ones at least, turned about more than one axis. In the order of
+        time: the offset of the sensor may drift from sample to sample.
     wrench : array_like, (N, 6)
         Measured force and moment in the sensor's axes, at its origin [N, N m].
     frame : str
         Link whose frame is the sensor's; the load is given in it.
     sense : {"load", "reaction"}
         Whether the sensor shows what the load does to it, or the opposite.
-    bias : bool
-        Whether to estimate the sensor's offset, which may drift from sample to sample; give samples in the order of time.
     gravity : bool
         Whether to estimate the direction of gravity in the base frame too, for a base that is not level.
     independence : float
@@ -119,11 +117,11 @@ def payload_from_wrench(
     w, a, al = velocity[:, 3:], acceleration[:, :3], acceleration[:, 3:]
     still = sign * body_regressor(w, al, a)
     limits = plausible_limits(mechanism, reach, heaviest)
-    load, left = _solve(still, sign, R, y, bias, gravity, mechanism, independence, frame, limits)
+    load, left = _solve(still, sign, R, y, gravity, mechanism, independence, frame, limits)
     down = np.asarray(mechanism.gravity)
     if gravity or len(y) < ENOUGH or not np.any(down):
         return load
-    other, less = _solve(still, sign, R, y, bias, True, mechanism, independence, frame, limits)
+    other, less = _solve(still, sign, R, y, True, mechanism, independence, frame, limits)
     turned = np.asarray(other.gravity)
     angle = np.degrees(np.arccos(np.clip(down @ turned / (np.linalg.norm(down) * np.linalg.norm(turned)), -1.0, 1.0)))
     if less > BETTER * left or angle < LEVEL:
@@ -185,7 +183,6 @@ def _solve(
     sign: float,
     R: Array,
     y: Array,
-    bias: bool,
     gravity: bool,
     mechanism: Mechanism,
     independence: float,
@@ -212,14 +209,14 @@ def _solve(
             parts.append(np.stack([weight(np.cross(axis, g)) @ phi for axis in across], axis=2))
         A = np.concatenate(parts, axis=2)
         rows = np.concatenate([A, y[:, :, None]], axis=2)
-        if bias:
-            if samples >= ENOUGH and done < PASSES // 2:  # ratios from a grid could otherwise alternate for ever
-                ratios = _drift(rows, sigma, floor)
-            rows = _innovations(rows, ratios[None])[0][:, 0]
+        if samples >= ENOUGH and done < PASSES // 2:  # ratios from a grid could otherwise alternate for ever
+            ratios = _drift(rows, sigma, floor)
+        rows = _innovations(rows, ratios[None])[0][:, 0]
         size = np.linalg.norm(A / sigma[:, None], axis=(0, 1))
         size = np.where(size > 0.0, size, 1.0)
         scaled = (rows / sigma[:, None]).reshape(-1, count + 1)
-        x, covariance, known = _least_squares(scaled[:, :-1], scaled[:, -1], size)
+        inverse, known = inverse_of(scaled[:, :-1], SEEN, size)  # the size of the columns before the bias was taken out of them
+        x, covariance = inverse @ scaled[:, -1], inverse @ inverse.T
         step = across.T @ x[-2:] if gravity else np.zeros(3)
         rest = rows[:, :, -1] - rows[:, :, :-1] @ np.where(known, x, 0.0)
         free = max(3.0 * len(rest) - 0.5 * np.count_nonzero(known) / independence, 1.0)
@@ -231,17 +228,16 @@ def _solve(
     blocks = np.array_split(np.arange(len(rows)), min(BLOCKS, len(rows) // 2))
     left_out = np.array([_without(rows / sigma[:, None], block, known, size) for block in blocks]).reshape(-1, count)
     mean, notes = A.mean(axis=0), [f"wrist sensor, {samples} samples: residual {sigma[0]:.3g} N, {sigma[3]:.3g} N m"]
-    if bias:  # the mean of a smoothed random walk is that of what the load does not explain
-        rest = y - A @ np.where(known, x, 0.0)
-        T = np.vstack([np.eye(count), -mean])
-        known = np.append(known, ~np.any(mean[:, ~known] != 0.0, axis=1))
-        covariance = T @ covariance @ T.T
-        covariance[range(count, count + 6), range(count, count + 6)] += sigma**2 / samples
-        kept = [np.delete(np.arange(samples), block) for block in np.array_split(np.arange(samples), len(blocks))]
-        offsets = [np.mean(y[use] - A[use] @ each, axis=0) for use, each in zip(kept, left_out, strict=True)]
-        left_out = np.hstack([left_out, np.array(offsets).reshape(-1, 6)])
-        x = np.append(x, rest.mean(axis=0))
-        notes += _drift_notes(rest, ratios, sigma)
+    rest = y - A @ np.where(known, x, 0.0)  # the mean of a smoothed random walk is that of what the load does not explain
+    T = np.vstack([np.eye(count), -mean])
+    known = np.append(known, ~np.any(mean[:, ~known] != 0.0, axis=1))
+    covariance = T @ covariance @ T.T
+    covariance[range(count, count + 6), range(count, count + 6)] += sigma**2 / samples
+    kept = [np.delete(np.arange(samples), block) for block in np.array_split(np.arange(samples), len(blocks))]
+    offsets = [np.mean(y[use] - A[use] @ each, axis=0) for use, each in zip(kept, left_out, strict=True)]
+    left_out = np.hstack([left_out, np.array(offsets).reshape(-1, 6)])
+    x = np.append(x, rest.mean(axis=0))
+    notes += _drift_notes(rest, ratios, sigma)
     covariance = at_least_jackknife(covariance / independence, left_out)
     parameters, spread = x[:10].copy(), covariance[:10, :10].copy()
     parameters[~known[:10]], spread[~known[:10]], spread[:, ~known[:10]] = np.nan, np.nan, np.nan
@@ -255,8 +251,8 @@ def _solve(
         std[seen],
         frame,
         limits[0],
-        bias=np.where(known[offset], x[offset], np.nan) if bias else None,
-        bias_std=np.where(known[offset], std[offset], np.nan) if bias else None,
+        bias=np.where(known[offset], x[offset], np.nan),
+        bias_std=np.where(known[offset], std[offset], np.nan),
         gravity=g if gravity else None,
         gravity_std=float(np.sqrt(np.mean(std[10:12] ** 2))) if gravity else None,
         notes=tuple(notes),
@@ -353,15 +349,3 @@ def _turn(g: Array, step: Array) -> Array:
     axis = step / angle
     turned: Array = g * np.cos(angle) + np.cross(axis, g) * np.sin(angle) + axis * (axis @ g) * (1.0 - np.cos(angle))
     return turned
-
-
-def _least_squares(W: Array, y: Array, size: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Return the solution, its covariance for unit noise, and which unknowns the data show each by itself.
-
-    `size` is the length of the columns before the bias was taken out of them.
-    """
-    U, s, V = np.linalg.svd(W / size, full_matrices=False)
-    good = s > SEEN
-    known = 1.0 - np.sum(V[good] ** 2, axis=0) < SEEN
-    root = (V[good].T / s[good]) / size[:, None]
-    return root @ (U[:, good].T @ y), root @ root.T, known

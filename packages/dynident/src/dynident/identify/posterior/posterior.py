@@ -40,7 +40,7 @@ from dynident.errors import IdentificationError
 from dynident.files import read_toml
 from dynident.friction.terms import TERMS
 from dynident.identify.base import BaseParameters, joint_terms, natural_spread
-from dynident.identify.regression.factor import FEWEST_BLOCKS, FEWEST_ROWS, RowGroup, triangle
+from dynident.identify.regression.factor import FEWEST_BLOCKS, FEWEST_ROWS, RowGroup, triangle, weighted_rows
 from dynident.identify.regression.regression import Regression
 from dynident.mechanism.loop_closures import is_loop_closures
 from dynident.mechanism.mechanism import Mechanism
@@ -382,18 +382,6 @@ class MapEstimate:
         return result
 
 
-def weighted_triangle(regression: Regression, weights: Array) -> Array:
-    """Return the triangle of [W, tau] over all joints with one weight per joint, on all base parameters."""
-    b = regression.base.rank
-    blocks = []
-    for group, weight in zip(regression.groups, weights, strict=True):
-        block = np.zeros((group.R.shape[0], b + 1))
-        block[:, group.columns] = weight * group.R[:, :-1]
-        block[:, b] = weight * group.R[:, -1]
-        blocks.append(block)
-    return triangle(np.vstack(blocks))
-
-
 def estimate(regression: Regression, prior: Prior, sigma: Array) -> MapEstimate:
     """Return the posterior of the standard parameters, beginning with the residual deviations `sigma` of a free fit."""
     base = regression.base
@@ -410,7 +398,7 @@ def estimate(regression: Regression, prior: Prior, sigma: Array) -> MapEstimate:
     beta, correction = None, 1.0
     for turn in range(REWEIGHTINGS):
         c = np.ones(len(sigma)) if beta is None else inflation(regression.groups, beta, sigma, correction)
-        T = weighted_triangle(regression, 1.0 / (sigma * np.sqrt(c)))
+        T = triangle(weighted_rows(regression.groups, 1.0 / (sigma * np.sqrt(c)), base.rank))
         A = np.vstack([T[:, :-1] @ M, extra])
         y = np.concatenate([T[:, -1] - T[:, :-1] @ beta0, rest])
         x, s2 = _evidence(A, y, prior.family, s2, h)

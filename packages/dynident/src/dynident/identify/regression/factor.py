@@ -41,13 +41,14 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.errors import IdentificationError, SignalWarning, warn
 from dynident.graph.compiled import Products
-from dynident.identify.base import BaseParameters, random_motion
+from dynident.identify.base import BaseParameters
 from dynident.identify.regression.rows import CompiledRows, Relation, Rows, Signals, Writer
-from dynident.mechanics.closure import closure_starts
+from dynident.mechanics.closure import closure_starts, random_motion
 from dynident.mechanics.functions import Motion
 from dynident.parallel import cores, one_blas_thread
 from dynident.signals.filters import PART, Cutoff, Decimator
 from dynident.signals.log import Log
+from dynident.signals.preparation import period_of
 
 if TYPE_CHECKING:
     from dynident.identify.regression.regression import Regression
@@ -76,10 +77,6 @@ PIECES = 500  # of all logs, at most
 DECIMATED = 2.5  # rows per period of the band, that decimation leaves
 
 GROUPS = 2  # of periods, which tell of changes from period to period
-SAMPLES = 4096  # of a motion, at the most, whose period is looked for
-SAME = 0.01  # squared difference over the sum of squares of two periods: states within a seventh of their size are the same
-FURTHER = 0.5  # the same where a motion has left its state, so that it can come back
-
 Tile = Callable[["Workspace"], Array]
 """Rows of one tile, (height, T): those of [W, y] of all row groups."""
 
@@ -125,21 +122,15 @@ class RowGroup:
         count = self.count + other.count
         independence = (self.count * self.independence + other.count * other.independence) / max(count, 1)
         products = np.concatenate([self.products, other.products])
-        counts, phases = (*self.counts, *other.counts), self._beside(other.phases)
+        counts = (*self.counts, *other.counts)
+        phases = (*self.phases, *(max(self.phases) + 1 + each for each in other.phases))  # of another log, so other states
         return RowGroup(self.name, self.columns, R, count, independence, products, counts, phases)
 
-    def _beside(self, phases: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the own phases and those of another log, which are others."""
-        return (*self.phases, *(max(self.phases) + 1 + each for each in phases))
-
-    def padded(self, before: int, after: int) -> RowGroup:
-        """Return the same regression data with empty segments where other joints have data."""
+    def empty(self, stretches: int) -> RowGroup:
+        """Return regression data of this joint without rows, for logs in which its effort is missing."""
         size = self.R.shape[1]
-        products = np.concatenate([np.zeros((before, size, size)), self.products, np.zeros((after, size, size))])
-        ends = tuple(range(before + after))
-        phases = self._beside(ends)[len(self.phases) :]
-        phases = (*phases[:before], *self.phases, *phases[before:])
-        return replace(self, products=products, counts=(*(0,) * before, *self.counts, *(0,) * after), phases=phases)
+        products = np.zeros((stretches, size, size))
+        return RowGroup(self.name, self.columns, np.zeros((0, size)), 0, 1.0, products, (0,) * stretches)
 
     def fewer(self, most: int = MOST_BLOCKS) -> RowGroup:
         """Return the same regression data with neighbouring stretches merged until there are at most `most`."""
@@ -207,55 +198,6 @@ def stretches_of(times: Array, asked: int | Repeats | None = None, period: float
     group = segment * (count // phases) // segment.size
     owner = tuple((group * phases + segment % phases).tolist())
     return Stretches((*edges.tolist(), rows), owner, (*range(phases),) * (count // phases))
-
-
-def period_of(*states: Array) -> float:
-    """Return the shortest time, in samples, after which states, arrays (N, k) such as q and v, are the same; inf if never.
-
-        d(p) = sum |x(t + p) - x(t)|^2 / sum (|x(t + p)|^2 + |x(t)|^2),      x without mean, in units of its deviation
-
-    is zero at multiples of the period. Its first minimum is looked for that is below `SAME`, up to half of the samples.
-    """
-    step = -(-len(states[0]) // SAMPLES)
-    x = np.hstack([each[::step] for each in states])
-    x = x - x.mean(axis=0)
-    size = x.std(axis=0)
-    x = x[:, size > 0.0] / size[size > 0.0]
-    N = len(x)
-    if x.size == 0 or N < 8 or not np.isfinite(x).all():
-        return float("inf")
-    length = 1 << (2 * N - 1).bit_length()  # zeros behind the motion keep its ends apart
-    spectrum = np.abs(np.fft.rfft(np.ascontiguousarray(x.T), length)) ** 2
-    product = np.fft.irfft(spectrum.sum(axis=0), length)[: N // 2 + 2]
-    energy = np.concatenate([[0.0], np.cumsum(np.sum(x**2, axis=1))])
-    lags = np.arange(product.size)
-    both = energy[N - lags] + energy[N] - energy[lags]
-    d = 1.0 - 2.0 * product / both
-    away = np.flatnonzero(d > FURTHER)
-    if not away.size:
-        return float("inf")
-    inner = np.arange(max(int(away[0]), 1), d.size - 1)
-    for lag in inner[(d[inner] <= d[inner - 1]) & (d[inner] < d[inner + 1])]:
-        period, depth = _lowest(d, int(lag))
-        if depth < SAME:
-            times = 1
-            while 2.0 * times * period < d.size - 2:  # multiples tell it more precisely
-                times *= 2
-                near = round(times * period) + np.arange(-1, 2)
-                period = _lowest(d, int(near[np.argmin(d[near])]))[0] / times
-            return step * period
-    return float("inf")
-
-
-def _lowest(d: Array, lag: int) -> tuple[float, float]:
-    """Return place and value of a minimum between samples, by a parabola through three of them."""
-    left, middle, right = d[lag - 1], d[lag], d[min(lag + 1, d.size - 1)]
-    curvature = left + right - 2.0 * middle
-    if curvature <= 0.0:
-        return float(lag), float(middle)
-    # The vertex of a minimum is within half a sample; beside one that is further off, the parabola says nothing.
-    offset = float(np.clip(0.5 * (left - right) / curvature, -0.5, 0.5))
-    return lag + offset, float(middle - 0.5 * (left - right) * offset + 0.5 * curvature * offset**2)
 
 
 def repeated_stretches(logs: Sequence[Log], found: Cutoff, count: int) -> tuple[Repeats, ...] | None:
@@ -522,12 +464,23 @@ def factors_of(
     if usable is not None:
         inside = [kept.rows(own) for own in usable.T]
         groups = tuple(replace(group, count=sum(n), counts=n) for group, n in zip(groups, inside, strict=True))
+    for group in groups:
+        check_finite(group.R, group.name)
     if not (tiles.speeds.size and _rest(tiles.speeds).any()):
         return groups, {}
     tiles.looked_at[tiles.gone] = 0.0
     W, y = compiled.unpacked(tiles.looked_at, base.rank)
     alive = np.isin(np.arange(len(names)), used)
     return groups, resting(mechanism.coordinate_names, tiles.speeds, W * alive[:, None, None], y.T * alive)
+
+
+def check_finite(values: Array, joint: str) -> None:
+    """Refuse equations that a user's expression makes NaN or infinite."""
+    if not np.isfinite(values).all():
+        raise IdentificationError(
+            f"the equations of joint '{joint}' are not finite along this motion; check its friction and forces, such as log "
+            "or sqrt of negative values"
+        )
 
 
 class Tiles:
@@ -749,6 +702,14 @@ class Solution:
         return result
 
 
+def weighted_rows(groups: Sequence[RowGroup], weights: Array, b: int) -> Array:
+    """Return the factors of all groups, each with its weight, as rows of [W, tau] on all b parameters."""
+    rows = [np.zeros((group.R.shape[0], b + 1)) for group in groups]
+    for block, group, weight in zip(rows, groups, weights, strict=True):
+        block[:, [*group.columns, b]] = weight * group.R
+    return np.vstack(rows)
+
+
 def solve(regression: Regression, sigma: Array, active: NDArray[np.bool_], tolerance: float) -> Solution:
     """Solve for the active base parameters with one standard deviation per row group.
 
@@ -756,13 +717,8 @@ def solve(regression: Regression, sigma: Array, active: NDArray[np.bool_], toler
     and are left at zero; they are missing from ``solved``.
     """
     b = regression.base.rank
-    blocks, targets = [], []
-    for group, s in zip(regression.groups, sigma, strict=True):
-        block = np.zeros((group.R.shape[0], b))
-        block[:, group.columns] = group.R[:, :-1] / s
-        blocks.append(block)
-        targets.append(group.R[:, -1] / s)
-    W, y = np.vstack(blocks), np.concatenate(targets)
+    rows = weighted_rows(regression.groups, 1.0 / sigma, b)
+    W, y = rows[:, :b], rows[:, b]
     length = np.linalg.norm(W, axis=0)
     candidates = np.flatnonzero(active & (length > ROUND_OFF * np.max(length)))
     if not candidates.size:

@@ -27,13 +27,22 @@ from dynident import signals
 from dynident.arrays import Array
 from dynident.errors import IdentificationError, LogError, SignalWarning, warn
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
-from dynident.identify.regression.factor import BLOCKS, FEW, FEWEST_ROWS, Part, Repeats, RowGroup, Samples, repeated_stretches
+from dynident.identify.regression.factor import (
+    BLOCKS,
+    FEW,
+    FEWEST_ROWS,
+    Part,
+    Repeats,
+    RowGroup,
+    Samples,
+    factors_of,
+    repeated_stretches,
+)
 from dynident.identify.regression.regression import (
     Recorded,
     Regression,
     Stretch,
     check_projection_of,
-    compressed,
     joined_source,
     same_robot,
 )
@@ -520,7 +529,8 @@ def compressed_log(
         whole = part(0, len(prepared))
         check_projection_of(rows, whole.motion, skip)
         given = Samples.of(*whole, prepared.decimator, prepared.moving)
-    found, resting = compressed(rows, base, given, skip, stretches)
+    groups, resting = factors_of(rows, base, given, skip, stretches)
+    found = Regression(base, groups, projection=rows.projection)
     if keep_rows and whole is not None:
         found = found.with_stretch(rows, whole.motion, whole.effort, prepared.decimator, prepared.moving)
     source = {**source_of(log, prepared), "motion": fingerprint(prepared)}

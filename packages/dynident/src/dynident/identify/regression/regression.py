@@ -19,11 +19,11 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import ContentError, parsed, read_regular, write_atomic
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
-from dynident.identify.partitions import warn_of_projection
-from dynident.identify.regression.factor import Repeats, RowGroup, Samples, added, factors_of, triangle
+from dynident.identify.regression.factor import RowGroup, Samples, added, factors_of, triangle
 from dynident.identify.regression.rows import Projection, Rows, check_projection, checked_efforts
 from dynident.mechanics.closure import closure_starts
 from dynident.mechanics.functions import Motion, MotionLike, as_motion
+from dynident.mechanics.partitions import warn_of_projection
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import stored
 from dynident.signals.filters import Decimator
@@ -122,8 +122,6 @@ class Regression:
         absent: Sequence[str] = (),
         moving: NDArray[np.bool_] | None = None,
         temperature: Array | None = None,
-        load: Array | None = None,
-        stretches: int | Repeats | None = None,
         keep_rows: bool = False,
     ) -> Regression:
         """Compress a motion and its efforts."""
@@ -140,8 +138,9 @@ class Regression:
             raise IdentificationError(f"{len(motion)} samples are too few for a decimation by {filter_.factor}")
         if moving is not None and moving.shape != tau.shape:
             raise IdentificationError(f"moving has shape {moving.shape} but effort has {tau.shape}; they must agree")
-        signals = rows.signals(temperature, load, motion)
-        found, _ = compressed(rows, base, Samples.of(motion, tau, signals, filter_, moving), skip, stretches, rests=False)
+        signals = rows.signals(temperature, None, motion)
+        groups, _ = factors_of(rows, base, Samples.of(motion, tau, signals, filter_, moving), skip, rests=False)
+        found = cls(base, groups, projection=rows.projection)
         return found.with_stretch(rows, motion, tau, filter_, moving) if keep_rows else found
 
     @classmethod
@@ -220,8 +219,20 @@ class Regression:
         independence: float = 1.0,
     ) -> Regression:
         """Compress custom rows of any linear model tau = Y phi."""
-        base, groups = evidence_of_rows(Y, tau, names, joints, regressor, name, units, independence)
-        return cls(base, groups)
+        rows, effort = own_rows(Y, tau, len(names))
+        if not 0.0 < independence <= 1.0:
+            raise IdentificationError(f"independence is {independence:g}; give independent rows per row, above 0 and up to 1")
+        labels = tuple(joints) or tuple(f"joint_{i + 1}" for i in range(effort.shape[1]))
+        if len(labels) != effort.shape[1]:
+            raise IdentificationError(f"{len(labels)} joints are named but tau has {effort.shape[1]} columns; they must agree")
+        robot = Mechanism.from_regressor(names, regressor, labels, name, units)
+        base = replace(base_parameters(robot), seen=np.any(rows != 0.0, axis=0))
+        groups = []
+        for i, label in enumerate(labels):
+            own = np.flatnonzero(base.seen[i])
+            R = triangle(np.column_stack([rows[:, i, own], effort[:, i]]))
+            groups.append(RowGroup(label, own, R, rows.shape[0], independence))
+        return cls(base, tuple(groups))
 
     def joined(self) -> Regression:
         """Return a copy in which pieces of one log (same checksum) are one source."""
@@ -234,8 +245,38 @@ class Regression:
     def __add__(self, other: Regression) -> Regression:
         """Return the regression data of both; they must belong to the same robot."""
         require(other, Regression, "the regression data to add")
-
-        return merged(self, other)
+        if self.mechanism.parameters.names != other.mechanism.parameters.names:
+            raise IdentificationError(
+                f"data of robot '{self.mechanism.name}' and of '{other.mechanism.name}' cannot be merged: parameters differ"
+            )
+        if not np.array_equal(self.base.columns, other.base.columns):
+            raise IdentificationError("these two Regressions use different base parameters; build both with the same base=")
+        if not same_robot(other.base, self.mechanism):
+            raise IdentificationError(
+                f"regression data of robot '{self.mechanism.name}' and of '{other.mechanism.name}' cannot be merged: geometry, "
+                "gravity or terms differ"
+            )
+        mine = {group.name: group for group in self.groups}
+        theirs = {group.name: group for group in other.groups}
+        if self.projection != other.projection:
+            raise IdentificationError(
+                f"regression data projected on {self.projection} and on {other.projection} cannot be merged"
+            )
+        names = [name for name in Rows(self.mechanism, self.projection).names if name in mine or name in theirs]
+        if bool(self.stretches) != bool(other.stretches):
+            raise IdentificationError("regression data with rows and without them cannot be merged; keep the rows of both")
+        if self.stretches and not set(mine) == set(theirs) == set(names):
+            raise IdentificationError("these two logs have usable efforts of different joints; their rows cannot be merged")
+        before, after = (max(len(group.counts) for group in part.groups) for part in (self, other))
+        pairs = [(mine.get(n) or theirs[n].empty(before), theirs.get(n) or mine[n].empty(after)) for n in names]
+        return replace(
+            self,
+            groups=tuple(one.merge(two).fewer() for one, two in pairs),
+            sources=(*self.sources, *other.sources),
+            notes=tuple(dict.fromkeys((*self.notes, *other.notes))),
+            logs=(*self.logs, *other.logs),
+            stretches=(*self.stretches, *other.stretches),
+        )
 
     def with_rows(self, rows: Sequence[Sequence[tuple[Array, Array]]], counts: Sequence[int] | None = None) -> Regression:
         """Return regression data of other rows, which are not kept."""
@@ -287,27 +328,26 @@ class Regression:
 
     def to_bytes(self) -> bytes:
         """Return the regression data as the bytes of the .npz file that `save` writes, to be sent to another machine."""
-        return packed(self)
+        arrays: dict[str, Any] = {"columns": self.base.columns, "fingerprint": self.base.fingerprint()}
+        for i, group in enumerate(self.groups):
+            arrays[f"R{i}"], arrays[f"columns{i}"], arrays[f"products{i}"] = group.R, group.columns, group.products
+        about = {
+            "format": "dynident-regression-2",
+            "parameters": self.mechanism.parameters.names,
+            "groups": [(group.name, group.count, group.independence, group.counts, group.phases) for group in self.groups],
+            "sources": [dict(source) for source in self.sources],
+            "options": dict(self.options),
+            "notes": [asdict(each) for each in self.notes],
+            "projection": self.projection,
+        }
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8), **arrays)
+        return buffer.getvalue()
 
     @classmethod
     def from_bytes(cls, content: bytes, mechanism: Mechanism, base: BaseParameters | None = None) -> Regression:
         """Return the regression data of `to_bytes`."""
         return load_regression(content, mechanism, base)
-
-
-def compressed(
-    rows: Rows,
-    base: BaseParameters,
-    given: Samples,
-    skip: Sequence[str] = (),
-    stretches: int | Repeats | None = None,
-    rests: bool = True,
-) -> tuple[Regression, dict[str, list[float]]]:
-    """Return checked data compressed, and the residuals at rest if asked for; `Regression.from_motion` is the public way."""
-    groups, resting = factors_of(rows, base, given, skip, stretches, rests)
-    for group in groups:
-        check_finite(group.R, group.name)
-    return Regression(base, groups, projection=rows.projection), resting
 
 
 def check_projection_of(rows: Rows, motion: Motion, skip: Sequence[str]) -> None:
@@ -319,15 +359,6 @@ def check_projection_of(rows: Rows, motion: Motion, skip: Sequence[str]) -> None
         warn_of_projection(robot, motion, rows.projection)
 
 
-def check_finite(values: Array, joint: str) -> None:
-    """Refuse equations that a user's expression makes NaN or infinite."""
-    if not np.isfinite(values).all():
-        raise IdentificationError(
-            f"the equations of joint '{joint}' are not finite along this motion; check its friction and forces, such as log "
-            "or sqrt of negative values"
-        )
-
-
 def same_robot(base: BaseParameters, mechanism: Mechanism) -> bool:
     """Return whether base parameters belong to a robot; its parameter values do not matter."""
     if base.mechanism is mechanism:
@@ -335,47 +366,6 @@ def same_robot(base: BaseParameters, mechanism: Mechanism) -> bool:
     if base.mechanism.parameters.names != mechanism.parameters.names or base.mechanism.dof != mechanism.dof:
         return False
     return base.fits(replace(base, mechanism=mechanism).fingerprint())
-
-
-def merged(one: Regression, other: Regression) -> Regression:
-    """Return the regression data of both; `one + other` is the public way."""
-    if one.mechanism.parameters.names != other.mechanism.parameters.names:
-        raise IdentificationError(
-            f"data of robot '{one.mechanism.name}' and of '{other.mechanism.name}' cannot be merged: parameters differ"
-        )
-    if not np.array_equal(one.base.columns, other.base.columns):
-        raise IdentificationError("these two Regressions use different base parameters; build both with the same base=")
-    if not same_robot(other.base, one.mechanism):
-        raise IdentificationError(
-            f"regression data of robot '{one.mechanism.name}' and of '{other.mechanism.name}' cannot be merged: geometry, "
-            "gravity or terms differ"
-        )
-    mine = {group.name: group for group in one.groups}
-    theirs = {group.name: group for group in other.groups}
-    if one.projection != other.projection:
-        raise IdentificationError(f"regression data projected on {one.projection} and on {other.projection} cannot be merged")
-    names = [name for name in Rows(one.mechanism, one.projection).names if name in mine or name in theirs]
-    if bool(one.stretches) != bool(other.stretches):
-        raise IdentificationError("regression data with rows and without them cannot be merged; keep the rows of both")
-    if one.stretches and not set(mine) == set(theirs) == set(names):
-        raise IdentificationError("these two logs have usable efforts of different joints; their rows cannot be merged")
-    before, after = (max(len(group.counts) for group in part.groups) for part in (one, other))
-    groups = []
-    for name in names:
-        if name in mine and name in theirs:
-            groups.append(mine[name].merge(theirs[name]).fewer())
-        elif name in mine:
-            groups.append(mine[name].padded(0, after).fewer())
-        else:
-            groups.append(theirs[name].padded(before, 0).fewer())
-    return replace(
-        one,
-        groups=tuple(groups),
-        sources=(*one.sources, *other.sources),
-        notes=tuple(dict.fromkeys((*one.notes, *other.notes))),
-        logs=(*one.logs, *other.logs),
-        stretches=(*one.stretches, *other.stretches),
-    )
 
 
 def joined_source(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -386,33 +376,6 @@ def joined_source(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str,
     if "motion" in one and "motion" in other:
         whole["motion"] = both(one["motion"], other["motion"])
     return whole
-
-
-def evidence_of_rows(
-    Y: ArrayLike,
-    tau: ArrayLike,
-    names: Sequence[str],
-    joints: Sequence[str],
-    regressor: Callable[[Array, Array, Array], Array] | None,
-    name: str,
-    units: Sequence[str],
-    independence: float,
-) -> tuple[BaseParameters, tuple[RowGroup, ...]]:
-    """Return parameters and factors of rows; `Regression.from_rows` is the public way."""
-    rows, effort = own_rows(Y, tau, len(names))
-    if not 0.0 < independence <= 1.0:
-        raise IdentificationError(f"independence is {independence:g}; give independent rows per row, above 0 and up to 1")
-    labels = tuple(joints) or tuple(f"joint_{i + 1}" for i in range(effort.shape[1]))
-    if len(labels) != effort.shape[1]:
-        raise IdentificationError(f"{len(labels)} joints are named but tau has {effort.shape[1]} columns; they must agree")
-    robot = Mechanism.from_regressor(names, regressor, labels, name, units)
-    base = replace(base_parameters(robot), seen=np.any(rows != 0.0, axis=0))
-    groups = []
-    for i, label in enumerate(labels):
-        own = np.flatnonzero(base.seen[i])
-        R = triangle(np.column_stack([rows[:, i, own], effort[:, i]]))
-        groups.append(RowGroup(label, own, R, rows.shape[0], independence))
-    return base, tuple(groups)
 
 
 def own_rows(Y: ArrayLike, tau: ArrayLike, count: int) -> tuple[Array, Array]:
@@ -452,7 +415,7 @@ def filtered_rows(
     groups: Sequence[RowGroup],
     decimator: Decimator,
 ) -> tuple[list[Array], list[Array]]:
-    """Return W (M, k_g) and y (M,) of every group, decimated; y is empty without efforts."""
+    """Return W (M, k_g) and y (M,) of every group, decimated; no efforts are zero ones."""
     spans = list(decimator.tiles(len(motion), max(TILE // decimator.factor, 96)))
     starts: Sequence[Array | None] = [None] * len(spans)
     if rows.mechanism.loops:
@@ -461,14 +424,12 @@ def filtered_rows(
     W: list[list[Array]] = [[] for _ in groups]
     y: list[list[Array]] = [[] for _ in groups]
     for (piece, _), start in zip(spans, starts, strict=True):
-        tile, target = rows.equations(
-            motion[piece], None if effort is None else effort[piece], base.columns, start, piece.start
-        )
+        tau = None if effort is None else effort[piece]
+        tile, target = rows.equations(motion[piece], tau, base.columns, start, piece.start)
         for g, (i, group) in enumerate(zip(order, groups, strict=True)):
             W[g].append(decimator.apply(np.ascontiguousarray(tile[i, group.columns].T)))
-            if target is not None:
-                y[g].append(decimator.apply(target[i]))
-    return [np.concatenate(parts) for parts in W], [np.concatenate(parts) if parts else np.empty(0) for parts in y]
+            y[g].append(decimator.apply(target[i]))
+    return [np.concatenate(parts) for parts in W], [np.concatenate(parts) for parts in y]
 
 
 def rows_along(regression: Regression, stretch: Stretch, motion: Motion) -> list[Array]:
@@ -480,31 +441,10 @@ def rows_along(regression: Regression, stretch: Stretch, motion: Motion) -> list
 MOST = 1 << 30  # bytes that the arrays of a file may fill; a robot of a hundred joints needs a tenth
 
 
-def packed(regression: Regression) -> bytes:
-    """Return regression data as the bytes of its file; `Regression.to_bytes` is the public way."""
-    arrays: dict[str, Any] = {"columns": regression.base.columns, "fingerprint": regression.base.fingerprint()}
-    for i, group in enumerate(regression.groups):
-        arrays[f"R{i}"], arrays[f"columns{i}"], arrays[f"products{i}"] = group.R, group.columns, group.products
-    about = {
-        "format": "dynident-regression-2",
-        "parameters": list(regression.mechanism.parameters.names),
-        "groups": [
-            [group.name, group.count, group.independence, list(group.counts), list(group.phases)] for group in regression.groups
-        ],
-        "sources": [dict(source) for source in regression.sources],
-        "options": dict(regression.options),
-        "notes": [asdict(each) for each in regression.notes],
-        "projection": regression.projection if isinstance(regression.projection, str) else list(regression.projection),
-    }
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8), **arrays)
-    return buffer.getvalue()
-
-
 def load_regression(
     path: str | os.PathLike[str] | bytes, mechanism: Mechanism, known: BaseParameters | None = None
 ) -> Regression:
-    """Read what `packed` made, or its file; `Regression.load` and `Regression.from_bytes` are the public ways."""
+    """Read what `to_bytes` returned, or its file; `Regression.load` and `Regression.from_bytes` are the public ways."""
     what = "the bytes" if isinstance(path, bytes) else f"'{os.fspath(path)}'"
     try:
         content = io.BytesIO(path if isinstance(path, bytes) else read_regular(path, MOST))

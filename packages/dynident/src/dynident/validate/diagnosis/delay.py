@@ -37,12 +37,11 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.identify.base import BaseParameters
-from dynident.identify.regression.factor import period_of
 from dynident.identify.regression.logs import robot_motion
 from dynident.identify.regression.rows import Rows
 from dynident.mechanics.functions import Motion
 from dynident.signals.filters import butterworth
-from dynident.signals.preparation import Prepared
+from dynident.signals.preparation import Prepared, period_of
 from dynident.signals.quality import Finding
 
 SURE = 4.0  # standard deviations

@@ -21,8 +21,8 @@ from dynident.arrays import Array
 from dynident.errors import DynidentWarning, LogError
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fit import Fit
+from dynident.identify.regression.factor import check_finite
 from dynident.identify.regression.logs import Matched, dead_efforts, match, preparation_for, same_band
-from dynident.identify.regression.regression import check_finite
 from dynident.identify.regression.rows import Rows
 from dynident.mechanics.dynamics import inverse_dynamics
 from dynident.mechanics.functions import Motion

@@ -18,8 +18,8 @@ import scipy  # its sub-packages load on first use
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.identify.regression.factor import period_of
 from dynident.mechanics.functions import Motion
+from dynident.signals.preparation import period_of
 from dynident.validate.diagnosis.delay import FRICTION, SLOW, friction_functions
 
 CHANCE = 0.01

@@ -14,9 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from dynident.arrays import Array
-from dynident.identify.regression.factor import period_of
 from dynident.signals.filters import low_passed
-from dynident.signals.preparation import Prepared
+from dynident.signals.preparation import Prepared, period_of
 
 LEAST = 5e-4  # of the efforts: less means that they were filtered, or are commands
 MEDIAN = 0.455  # of the squares of normal numbers: jumps of friction are no noise

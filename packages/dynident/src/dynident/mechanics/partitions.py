@@ -80,7 +80,7 @@ def rank_partitions(mechanism: Mechanism, motion: Motion | ArrayLike) -> Partiti
 
     Examples
     --------
-    >>> from dynident.identify import rank_partitions
+    >>> from dynident.mechanics import rank_partitions
     >>> from dynident_papers.robots import dualv
     >>> rank_partitions(dualv.mechanism(), [[0.0, 0.0, 0.0]]).best.worst < 2.5
     True
