@@ -24,7 +24,6 @@ from dynident.identify.posterior.posterior import (
     Prior,
     base_covariance,
     estimate,
-    jackknife,
     parameter_covariance,
     prior_of,
 )
@@ -79,9 +78,10 @@ class MAP(Estimator):
             posterior = estimate(regression, prior, free.sigma_)
             spread = parameter_covariance(regression, posterior)
             covariance, determined = base_covariance(regression, posterior)
+            std = np.sqrt(np.clip(np.diag(spread), 0.0, None))
             x, notes = posterior.x, regression.notes
             if self.recovery != "prior" and chosen.all():
-                x, said = _possible(regression, posterior, _deviations(posterior, spread, base.columns))
+                x, said = _possible(regression, posterior, std)
                 notes = (*notes, *said)
         phi = posterior.standard(x)
         known = training_std(regression, covariance)
@@ -89,7 +89,6 @@ class MAP(Estimator):
         values = base.values(phi)
         values[~chosen] = 0.0
         covariance[~chosen] = covariance[:, ~chosen] = 0.0
-        std = np.sqrt(np.clip(np.diag(spread), 0.0, None))
         how = "prior recovery" if x is posterior.x else "physically consistent"
         self.coef_, self.covariance_, self.sigma_, self.condition_ = values, covariance, posterior.sigma, free.condition_
         found = Posterior(
@@ -125,13 +124,6 @@ def _noise(regression: Regression, posterior: MapEstimate, misfit: Array, known:
     white = posterior.sigma * np.sqrt([group.independence for group in regression.groups])
     held_out = np.maximum(posterior.held_out**2 - known**2, white**2)
     return np.asarray(np.sqrt(held_out + misfit))
-
-
-def _deviations(posterior: MapEstimate, spread: Array, columns: NDArray[np.int64]) -> Array:
-    """Return the deviations of the standard parameters, none of a base parameter below that of the jackknife."""
-    std = np.sqrt(np.diag(spread))
-    std[columns] = np.maximum(std[columns], np.sqrt(jackknife(posterior.left_out)))
-    return std
 
 
 def _possible(regression: Regression, posterior: MapEstimate, std: Array) -> tuple[Array, tuple[Finding, ...]]:

@@ -510,27 +510,17 @@ RANK = 1e-9  # eigenvalues of the scaled products below this part of the largest
 STUDENT = (0.9218, 1.4297, 1.53125, 1.25, 1.0)
 
 
-def inflation(groups: Sequence[RowGroup], beta: Array, sigma: Array, correction: float = 1.0, by_phase: bool = False) -> Array:
+def inflation(groups: Sequence[RowGroup], beta: Array, sigma: Array, correction: float = 1.0) -> Array:
     """Return c >= 1 of every joint: all alike, since the joints are weighed against each other by their residuals.
-
-    `by_phase` takes stretches at the same phase of a periodic motion together: their errors of the model are the same ones.
 
     The stretches of a very short log tell of its estimates' scatter (see `jackknife`) but are too short to tell of dependence.
     """
     found, expected = 0.0, 0.0
     for group, deviation in zip(groups, sigma, strict=True):
         if len(group.counts) >= FEWEST_BLOCKS and group.count >= ENOUGH_ROWS and group.columns.size:
-            own, wanted = _scores(_by_phase(group) if by_phase else group.products, beta[group.columns])
+            own, wanted = _scores(group.products, beta[group.columns])
             found, expected = found + own / deviation**2, expected + wanted
     return np.full(len(sigma), max(1.0, correction * found / expected) if expected >= 1.0 else 1.0)
-
-
-def _by_phase(group: RowGroup) -> Array:
-    """Return the cross products of every phase, the sums over its stretches."""
-    phase = np.unique(group.phases, return_inverse=True)[1]
-    result = np.zeros((int(phase.max()) + 1, *group.products.shape[1:]))
-    np.add.at(result, phase, group.products)
-    return result
 
 
 def _scores(products: Array, beta: Array) -> tuple[float, float]:
@@ -564,13 +554,14 @@ def squares(group: RowGroup, betas: Array) -> Array:
 
 
 def jackknife(left_out: Array) -> Array:
-    """Return the variances (K - 1)/K sum_b (beta_b - mean)^2 (t/2)^2 of estimates without each stretch, (K, b) -> (b,).
-
-    t, the quantile of Student's distribution, accounts for a variance that is known to K - 1 degrees of freedom only.
-    """
+    """Return the variances (K - 1)/K sum_b (beta_b - mean)^2 t^2 of estimates without each stretch, (K, b) -> (b,)."""
     K = len(left_out)
-    student = float(np.polyval(STUDENT, 1.0 / max(K - 1, 1)))
-    return np.asarray((K - 1) / K * np.sum((left_out - left_out.mean(axis=0)) ** 2, axis=0) * student**2)
+    return np.asarray((K - 1) / K * np.sum((left_out - left_out.mean(axis=0)) ** 2, axis=0) * student(K - 1) ** 2)
+
+
+def student(freedom: float) -> float:
+    """Return t, the quantile of Student's distribution over that of Gauss at two deviations."""
+    return float(np.polyval(STUDENT, 1.0 / max(freedom, 1.0)))
 
 
 def at_least_jackknife(covariance: Array, left_out: Array) -> Array:
@@ -589,16 +580,39 @@ def at_least_jackknife(covariance: Array, left_out: Array) -> Array:
 
 
 def parameter_covariance(regression: Regression, found: MapEstimate) -> Array:
-    """Return the covariance of the standard parameters, with what a periodic motion repeats of the model's errors."""
-    beta = regression.base.values(found.standard())
-    by_phase = inflation(regression.groups, beta, found.sigma, by_phase=True)
-    return np.asarray(found.covariance() * max(1.0, by_phase[0] / found.inflation[0]))
+    """Return the covariance of the standard parameters, with the scatter of estimates without each stretch of time.
+
+        var beta_k = C_kk - D_k + max(J_k t(P - 1)^2, (D_k + J_k) / 2 t(2 P - 2)^2),       D = diag(C G C)
+
+    C is the covariance of the base parameters and G the information of the data. D, the variance that the noise of the data
+    makes, holds if residuals are as dependent for every parameter as on average. J, the jackknife, supposes nothing, but knows
+    P stretches only; those at the same phase of a periodic motion repeat the errors of the model and count as one. Where J is
+    smaller, residuals alternate and cancel: the mean of both counts, since each may be wrong.
+    """
+    phi, K = found.covariance(), regression.base.regrouping
+    phases = np.unique(max((group.phases for group in regression.groups), key=len), return_inverse=True)[1]
+    P = int(phases.max()) + 1
+    if P < FEWEST_BLOCKS:
+        return phi
+    C = K @ phi @ K.T
+    T = weighted_triangle(regression, 1.0 / (found.sigma * np.sqrt(found.inflation)))[:, :-1]
+    D = np.sum((T @ C) ** 2, axis=0)
+    changes = np.zeros((P, len(K)))
+    np.add.at(changes, phases, found.left_out - found.left_out.mean(axis=0))
+    J = (P - 1) / P * np.sum(changes**2, axis=0)
+    wanted = np.maximum(J * student(P - 1) ** 2, 0.5 * (D + J) * student(2 * (P - 1)) ** 2)
+    std = np.sqrt(np.diag(C))
+    size = np.where(std > 0.0, std, 1.0)
+    scale = np.sqrt(1.0 + (wanted - D) / size**2)
+    # Standard parameters are still distributed as before, given the base parameters.
+    follow = _solved(C / np.outer(size, size), K @ phi / size[:, None]) / size[:, None]
+    return np.asarray(phi + follow.T @ (C * np.outer(scale, scale) - C) @ follow)
 
 
 def base_covariance(regression: Regression, found: MapEstimate) -> tuple[Array, NDArray[np.bool_]]:
     """Return the covariance of the base parameters, and which of them the data determine better than the prior."""
     K = regression.base.regrouping
-    covariance = at_least_jackknife(K @ parameter_covariance(regression, found) @ K.T, found.left_out)
+    covariance = K @ parameter_covariance(regression, found) @ K.T
     believed = K**2 @ (found.prior.unit * found.scale) ** 2
     return covariance, np.diag(covariance) < DETERMINED**2 * believed
 
