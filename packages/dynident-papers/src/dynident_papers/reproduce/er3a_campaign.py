@@ -31,7 +31,7 @@ from dynident_lab.testbench import (
 )
 from dynident_lab.thermal import complete_plan, cooling_test
 from dynident_papers.reproduce.drawing import paths
-from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
+from dynident_papers.reproduce.registry import UNEXPLAINED, Reproduction, Row, Table, reproduction
 from dynident_papers.robots import er3a_c60
 
 CYCLES, ONSET = er3a_c60.CYCLES, 3600.0
@@ -39,7 +39,7 @@ VIRTUAL = "virtual robot; the thesis' records are not published"
 SEEN_AT = (
     "the fault is seen by the plateaus of the next cycle, which is of 5 min: with plateaus every 20 s it is found at 60 min"
 )
-FULL_DUTY = "(130), of which the virtual joints are made, cannot give more: 62 % at full duty"
+FULL_DUTY = f"{UNEXPLAINED}: (130), of which the virtual joints are made, cannot give more than 62 %, at full duty"
 
 
 @cache

@@ -2,9 +2,9 @@
 
 difference = ours - published;   a row agrees when |difference| is at most half a unit of the last printed digit
 
-Every published number has a kind. Only derived numbers count as agreement. A number of any kind that differs has a reason with an
-experiment, a function that returns whether it holds, which the tests run: with the cause removed, the number moves to the printed
-one. Where no cause can be removed, the reason begins with "not explained" and says what was found instead.
+Every published number has a kind. Only derived numbers count as agreement. A number of any kind that differs has a reason with
+an experiment, a function that returns whether it holds, which the tests run: with the cause removed, the number moves to the
+printed one. Where no cause can be removed, the reason begins with "not explained" and says what was found instead.
 """
 
 from __future__ import annotations
