@@ -327,6 +327,14 @@ def test_without_a_compiler_the_sources_are_in_it(arm: di.Mechanism, tmp_path: P
     assert names == ["modelDescription.xml", "sources/arm6.c", "sources/buildDescription.xml"]
 
 
+def test_no_macro_of_an_fmu_has_two_values(arm: di.Mechanism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second `#define` of a name silently moves a field; compilers for controllers refuse it."""
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    code = zipfile.ZipFile(write_fmu(arm, tmp_path / "arm.fmu")).read("sources/arm6.c").decode()
+    macros = [line.split()[1] for line in code.splitlines() if line.startswith("#define ")]
+    assert {name for name in macros if macros.count(name) > 1} == {"EXPORT"}  # of two systems, in #if
+
+
 def test_what_cannot_be_an_fmu_is_said(arm: di.Mechanism, tmp_path: Path) -> None:
     with pytest.raises(SimulationError, match=r"has the ending '\.zip'; name it \.fmu"):
         write_fmu(arm, tmp_path / "arm.zip")

@@ -138,8 +138,10 @@ def machine_source(content: Content, name: str) -> str:
         parts += [_zone(i, name, heating.model, content.heat.ambient) for i, (name, heating) in enumerate(heated)]
     code = c_files(name, parts, f"robot {machine.mechanism.name}")[f"{name}.c"].replace(f'#include "{name}.h"\n', "")
     code = re.sub(rf"\nvoid ({'|'.join(PARTS)})\(", r"\nstatic void \1(", code)
-    interface = [(files("dynident_lab.fmu") / asset).read_text(encoding="ascii") for asset in ASSETS]
-    return "\n".join([code, *_sizes(content), *_tables(content), *interface])
+    interface = "\n".join((files("dynident_lab.fmu") / asset).read_text(encoding="ascii") for asset in ASSETS)
+    used = set(re.findall(r"\bAT_\w+", interface))  # of all places: names of fields that differ in case only are one macro
+    sizes = [line for line in _sizes(content) if not line.startswith("#define AT_") or line.split()[1] in used]
+    return "\n".join([code, *sizes, *_tables(content), interface])
 
 
 def _setpoint(content: Content) -> Routine:

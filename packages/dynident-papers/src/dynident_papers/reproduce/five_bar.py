@@ -13,22 +13,19 @@ from dynident.friction import Tanh, Viscous
 from dynident.simulate import Run
 from dynident_lab.servo import path_deviation, radial_deviation
 from dynident_papers.reproduce.drawing import panels, paths
-from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
+from dynident_papers.reproduce.registry import UNEXPLAINED, Reproduction, Row, Table, reproduction
 from dynident_papers.robots import five_bar
 from dynident_papers.servo.actuator_fit import fit_actuator
 from dynident_papers.trajectories import velocity_multiprofile
 from dynident_papers.workspace.workspace import workspace_map
 
 RPM = 2.0 * np.pi / 60.0
-NOISE = "noise of 0.02 N m and 10000 counts: the printed slope is within its deviation of 0.2"
+NOISE = f"{UNEXPLAINED}: noise and counts move it by 0.1 and more, and so does the low-pass of 15 Hz; they nearly cancel"
 VIRTUAL = "the log is not published: torques of the printed numbers with noise"
 FEED = "the thesis' velocity feed-forward has no printed gain: a share between 0.3 and 0.5 gives its 22 mm"
-GROWTH = (
-    "printed errors grow by 1.2 (model) and 1.4 (machine) when the speed doubles, those of a loop with k_v by 1.9, whatever "
-)
-GROWTH += "its feed-forward: no gain gives both"
-LAG = "printed lag times speed is three times the printed error and more; a loop with k_v lags by 1 / k_v = 0.05 s"
-RADIAL = "a loop that is 40 mm off the circle has a motor error above 1.2 rev, where 0.7 is printed"
+GROWTH = f"{UNEXPLAINED}: printed errors grow by 1.2 and 1.4 when the speed doubles, those of a loop with any gain by 1.9"
+LAG = f"{UNEXPLAINED}: printed lag times speed is three times the printed error; a loop with k_v lags by 1 / k_v = 0.05 s"
+RADIAL = f"{UNEXPLAINED}: a loop that is 40 mm off the circle has a motor error above 1.2 rev, where 0.7 is printed"
 
 
 @reproduction("five-bar-fig-4-2", "work space with its singularities", "[Roldan2017, figure 4.2]", 1)
@@ -62,10 +59,11 @@ def five_bar_table_4_1() -> Reproduction:
     t = np.arange(0.0, profile.duration, 7e-3)
     q, v, a = (x[:, 0] for x in profile(t))
     J, c, fc, beta = five_bar.MOTOR_INERTIA, five_bar.MOTOR_VISCOUS, five_bar.MOTOR_COULOMB, five_bar.MOTOR_BETA
-    torque = J * a + c * v + fc * np.tanh(beta * v) + 0.02 * np.random.default_rng(0).standard_normal(t.size)
+    exact = J * a + c * v + fc * np.tanh(beta * v)
+    torque = exact + 0.02 * np.random.default_rng(0).standard_normal(t.size)
     fit = fit_actuator(t, counted(q, 2.0 * np.pi / 10000), torque, cutoff=15.0, law=Tanh() + Viscous())
-    ours = dict(zip(fit.names, fit.values, strict=True))
-    deviation = dict(zip(fit.names, fit.standard_deviation, strict=True))
+    slow, fast = (fit_actuator(t, q, exact, cutoff=cutoff, law=Tanh() + Viscous()) for cutoff in (15.0, 60.0))
+    ours, clean, wide = (dict(zip(found.names, found.values, strict=True)) for found in (fit, slow, fast))
     known = {"inertia": (J, "kg m^2"), "viscous.fv": (c, "N m s/rad"), "tanh.fc": (fc, "N m"), "tanh.beta": (beta, "s/rad")}
     rows = [Row(name, float(ours[name]), value, unit, NOISE) for name, (value, unit) in known.items()]
     rows.append(Row("fastest", float(np.abs(v).max() / RPM), 3700, "rpm"))
@@ -77,7 +75,7 @@ def five_bar_table_4_1() -> Reproduction:
             "measured and modelled torque": fit.plot,
         },
         (VIRTUAL,),
-        {NOISE: lambda: abs(ours["tanh.beta"] - beta) < deviation["tanh.beta"] < 0.25},
+        {NOISE: lambda: min(abs(clean["tanh.beta"] - other["tanh.beta"]) for other in (ours, wide)) > 0.1},
     )
 
 

@@ -14,7 +14,7 @@ from dynident.simulate import Run
 from dynident_lab.servo import bandwidth, fit_machine
 from dynident_lab.servo.chain import receptance
 from dynident_papers.reproduce.drawing import panels
-from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
+from dynident_papers.reproduce.registry import UNEXPLAINED, Reproduction, Row, Table, reproduction
 from dynident_papers.robots import mast
 from dynident_papers.servo.modal_fit import fit_modal
 from dynident_papers.workspace.workspace import workspace_map
@@ -39,7 +39,7 @@ def mast_table_4_2() -> Reproduction:
     found = hammer.two_mass("load").chain
     inertia = "catalogue inertias; with J_1 / 1.56, which the thesis fits later, the difference falls below a half percent"
     about = 'printed as "approximately located at 900 Hz", to one digit'
-    measured = "1.56 was fitted to torques; the measured resonance asks for 1.63"
+    measured = f"{UNEXPLAINED}: 1.56 was fitted to torques, the measured resonance asks for 1.63"
     asked = mast.J_1 * ((2.0 * np.pi * mast.TABLE_4_2["f_n"]) ** 2 / k - 1.0 / mast.J_2)
     virtual = "a virtual hammer test with 1 % of noise; without noise it is the printed number"
     clean = fit_modal(f, receptance(chain, 1, 1).response(f) * (2j * np.pi * f) ** 2).two_mass("load").chain
@@ -95,8 +95,8 @@ def mast_bode() -> Reproduction:
     z = bandwidth(mast.machine(), "z", 1e-3, FREQUENCIES)
     alone = bandwidth(mast.unloaded(), "z", 1e-3, FREQUENCIES, mechanism=False)
     tilts = [bandwidth(mast.machine(), name, 2.5e-3, FREQUENCIES) for name in ("psi", "theta")]
-    flat = "bandwidth and points of the thesis are not of one loop: the gain and delay nearest to its points have 4.7 Hz"
-    gains = "gains and delays are not printed, and no pair of them meets all three points: the best misses one by 4 %"
+    flat = f"{UNEXPLAINED}: the gain and delay nearest to the printed points have a bandwidth of 4.7 Hz"
+    gains = f"{UNEXPLAINED}: no gain and delay, which are not printed, meet all three points: the best miss one by 4 %"
     rows = [
         Row("bandwidth with mechanism, z", z.bandwidth, mast.BANDWIDTH_MAST, "Hz", flat),
         Row("bandwidth of the actuators alone", alone.bandwidth, mast.BANDWIDTH_ACTUATORS, "Hz", flat),

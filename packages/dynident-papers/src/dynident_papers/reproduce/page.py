@@ -78,10 +78,11 @@ def _documents(results: Sequence[Reproduction]) -> pages.Html:
         mine = [found for found in results if found.source.strip("[").startswith(document)]
         agreeing, judged = (sum(found.agreeing[i] for found in mine) for i in (0, 1))
         others = [sum(len(found.of_kind(kind)) for found in mine) for kind in ("round trip", "virtual")]
-        differ, tested = sum(len(found.differing) for found in mine), sum(len(found.experiments) for found in mine)
-        rows.append((document, sum((judged, *others)), judged, agreeing, *others, differ, tested))
-    headers = ("document", "numbers", "derived", "derived and agree", "round trip", "virtual", "differ", "tested reasons")
-    return pages.table(headers, rows, "published numbers by document", numeric=range(1, 8))
+        differ, unknown = sum(len(found.differing) for found in mine), sum(len(found.unexplained) for found in mine)
+        rows.append((document, sum((judged, *others)), judged, agreeing, *others, differ, differ - unknown, unknown))
+    headers = ("document", "numbers", "derived", "derived and agree", "round trip", "virtual")
+    headers += ("differ", "explained by an experiment", "not explained")
+    return pages.table(headers, rows, "published numbers by document", numeric=range(1, 9))
 
 
 def write_page(path: str | os.PathLike[str], results: Sequence[Reproduction], failed: Mapping[str, str] | None = None) -> Path:
@@ -105,8 +106,8 @@ def write_page(path: str | os.PathLike[str], results: Sequence[Reproduction], fa
         require(found, Reproduction, "an entry of results")
     agreeing, judged = (sum(found.agreeing[i] for found in results) for i in (0, 1))
     lead = (
-        f"Of {judged} derived numbers {agreeing} agree to all printed digits; beside every number of any kind that differs "
-        "is a reason that a test runs."
+        f"Of {judged} derived numbers {agreeing} agree to all printed digits. Beside every number of any kind that differs is "
+        "a reason that a test runs, or what was tried where the cause is not known."
         if judged
         else "No published number was derived here."
     )

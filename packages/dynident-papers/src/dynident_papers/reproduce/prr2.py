@@ -12,18 +12,18 @@ from dynident.excitation import design
 from dynident.trajectory import Fourier
 from dynident_papers.identify.subsets import enumerate_subsets
 from dynident_papers.reproduce.drawing import of_design, panels
-from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
+from dynident_papers.reproduce.registry import UNEXPLAINED, Reproduction, Row, Table, reproduction
 from dynident_papers.robots import prr2
 from dynident_papers.workspace.workspace import workspace_map
 
 LIMITS: dict[str, Any] = {"default": {"acceleration": prr2.ACCELERATION_LIMIT}, "margin": 0.0}
 UNITS = {"m": "kg", "I": "kg m^2", "F": "N", "c": "N s/m"}  # by the first letter of a parameter
-STROKE = "the printed rectangle needs strokes of 0.46 m; the limits of the identification, which are used here, allow 0.35 m"
-HEIGHT = "the limits of the sliders make a rhombus: 0.3 m high in the middle and below 0.12 m a tenth of a metre beside it"
-TOOL = "-0.68 m is beyond the bars of 0.654 m: it is of a tool point below the platform, whose offset is not printed"
+STROKE = f"{UNEXPLAINED}: the printed rectangle needs strokes of 0.46 m; the printed limits of the identification allow 0.35 m"
+HEIGHT = f"{UNEXPLAINED}: the limits of the sliders make a rhombus, 0.3 m high in the middle and below 0.12 m 0.1 m beside it"
+TOOL = f"{UNEXPLAINED}: -0.68 m is beyond the bars of 0.654 m"
 LOWER = "the thesis' searches ended above the optimum: our motion keeps the same limits, and (6.13) confirms its number"
-GAINS = "gains of the loops are not printed: they move both forces, whose ratio is 0.96 for every gain where 1.22 is printed"
-RIGID = "our machine is what its model says; with the printed (6.23) to (6.30) in the model errors are 15 to 30 N of 75 and 92"
+GAINS = f"{UNEXPLAINED}: the ratio of both forces is 0.96 here with every gain of the loops, and 1.22 in print"
+RIGID = f"{UNEXPLAINED}: with the printed (6.23) to (6.30) in the model, errors are 15 to 30 N"
 
 
 def _base() -> di.BaseParameters:
@@ -132,7 +132,7 @@ def prr2_table_6_2() -> Reproduction:
     ]
     base = _base()
     inertia = prr2.mechanism().parameters.index("Iz_alpha3")
-    derivatives = "2 / L^2; no length that rounds to the printed 0.654 m gives the printed number"
+    derivatives = f"{UNEXPLAINED}: it is 2 / L^2, and no length that rounds to the printed 0.654 m gives the printed number"
     more = (
         Row("subsets", float(found.considered), 21),
         Row("solvable", float(found.solvable), 15),

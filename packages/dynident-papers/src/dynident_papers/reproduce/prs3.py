@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynident_papers.flexures.flexures import flexure_requirements
-from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
+from dynident_papers.reproduce.registry import UNEXPLAINED, Reproduction, Row, Table, reproduction
 from dynident_papers.robots import prs3
 from dynident_papers.workspace.workspace import workspace_map
 
@@ -43,7 +43,7 @@ def _rows(ours: np.ndarray, published: np.ndarray, reason: str, also: np.ndarray
 
 
 FOLLOWS = "follows from the printed z of pose 1 in Table 4, which is 1.2 um off"
-NEITHER = "neither ours nor the printed poses of Table 4 give it"
+NEITHER = f"{UNEXPLAINED}: neither our poses nor the printed ones of Table 4 give it"
 
 
 def _against(other: str, printed: np.ndarray) -> Reproduction:
@@ -97,7 +97,7 @@ def prs3_table_3() -> Reproduction:
     guides = np.rad2deg(np.abs(list(prs3.TABLE_3_GUIDES.values()))) * 3600.0
     bases = np.array(prs3.TABLE_3_BASES)
     arc = 3600.0 * np.rad2deg(1.0)
-    text = "mean of the printed errors; the text has another"
+    text = f"{UNEXPLAINED}: the mean of the printed errors is another, whatever their rounding"
     rows = (
         Row("angles between guides", float(guides.mean()), 192, "arc s"),
         Row("height of the bases", 1e3 * float(np.abs(bases[:, 0]).mean()), 0.254, "mm"),
@@ -118,7 +118,7 @@ def prs3_table_3() -> Reproduction:
 @reproduction("prs3-table-4", "poses of the platform by rigid forward kinematics", "[Ruiz2016, Table 4, FKP]")
 def prs3_table_4() -> Reproduction:
     """Slider moves as measured, poses by (A.3), (A.7), (A.11)."""
-    note = "no sliders that round to the printed ones give it; the other eleven are met"
+    note = f"{UNEXPLAINED}: no sliders that round to the printed ones give it; the other eleven are met"
 
     def apart() -> bool:
         """Return whether sliders within half a micrometre of those printed stay below or above the printed rise."""

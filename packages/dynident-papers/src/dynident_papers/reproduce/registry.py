@@ -2,8 +2,9 @@
 
 difference = ours - published;   a row agrees when |difference| is at most half a unit of the last printed digit
 
-Every published number has a kind. Only derived numbers count as agreement. A number of any kind that differs has a reason, and
-every reason is an experiment: a function that returns whether it holds, which the tests run.
+Every published number has a kind. Only derived numbers count as agreement. A number of any kind that differs has a reason with
+an experiment, a function that returns whether it holds, which the tests run: with the cause removed, the number moves to the
+printed one. Where no cause can be removed, the reason begins with "not explained" and says what was found instead.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ KINDS = {
     "round trip": "a printed number was put in and comes back",
     "virtual": "our simulated machine or model replaces theirs",
 }
+UNEXPLAINED = "not explained"
 COARSE = 0.05  # beyond this share a number that only rounds to a printed one of few digits says how far it is
 
 
@@ -188,6 +190,16 @@ def cells_of(row: Row) -> tuple[str, str, str, str, str]:
     return name, shown[0], shown[1], off, "" if close else row.reason
 
 
+def nearer(rows: Sequence[Row], without: Sequence[float] | NDArray[Any]) -> bool:
+    """Return whether every number that differs loses half of its difference and more when a cause is removed."""
+    moved = [replace(row, ours=float(value)) for row, value in zip(rows, without, strict=True)]
+    return all(
+        bool(new.agrees) or 2.0 * abs(new.difference or 0.0) <= abs(row.difference or 0.0)
+        for row, new in zip(rows, moved, strict=True)
+        if not row.agrees
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Reproduction(Result):
     """What a reproduction found; its file holds everything but the figures.
@@ -235,8 +247,13 @@ class Reproduction(Result):
         return [row for row in self.rows if row.agrees is False]
 
     @property
+    def unexplained(self) -> list[Row]:
+        """Those of them whose cause is not known."""
+        return [row for row in self.differing if row.reason.startswith(UNEXPLAINED)]
+
+    @property
     def untested(self) -> list[Row]:
-        """Those of them whose reason is no experiment; a registered reproduction that has any is refused."""
+        """Rows that differ and whose reason has no experiment; a registered reproduction that has any is refused."""
         return [row for row in self.differing if row.reason not in self.experiments]
 
     def summary(self) -> str:
@@ -246,6 +263,8 @@ class Reproduction(Result):
         if judged:
             lines.append(f"{agreeing} of {judged} derived numbers agree to all printed digits")
         lines += [f"{len(self.of_kind(k))} numbers: {k}, {KINDS[k]}" for k in ("round trip", "virtual") if self.of_kind(k)]
+        if self.differing:
+            lines.append(f"{len(self.differing)} numbers differ, {len(self.unexplained)} of them for a cause that is not known")
         lines += [f"\n{table.summary()}" for table in self.tables]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SATURATED, OUTSIDE = 1, 2
-"""Bits of the status: a voltage was cut, a coordinate is outside the limits of Table 5."""
+"""Bits of the status: a voltage was cut, a coordinate is outside the limits of Table 5. The report does not print its own."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,7 +46,7 @@ def _matrix(entries: Entries, samples: int) -> Array:
 
 
 def _mass(q: Columns, th: Columns) -> Entries:
-    """Return the entries of M (A4.3); q and theta broadcast against each other."""
+    """Return the entries of M [Rodriguez2002, Appendix B]; q and theta broadcast against each other."""
     t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11, t12 = th
     _, q2, q4, q5 = q
     c4, s4, c45, s45, c2, s2 = np.cos(q4), np.sin(q4), np.cos(q4 + q5), np.sin(q4 + q5), np.cos(q2), np.sin(q2)
@@ -92,7 +92,7 @@ def _dot(a: tuple[Array, Array | float], b: tuple[Array, Array | float]) -> Arra
 
 
 def _coriolis(q: Columns, v: Columns, th: Columns) -> Entries:
-    """Return the entries of C (A4.5), which are the Christoffel symbols of M times v."""
+    """Return the entries of C [Rodriguez2002, Appendix B], which are the Christoffel symbols of M times v."""
     _, t2, t3, _, t5, t6, t7, t8, t9, t10, t11, t12 = th
     _, q2, q4, q5 = q
     _, v2, v4, v5 = v
@@ -173,7 +173,7 @@ def _coriolis(q: Columns, v: Columns, th: Columns) -> Entries:
 
 
 def _gravity(q: Columns, th: Columns) -> tuple[Array, Array]:
-    """Return the last two entries of g (A4.6); the first two are zero."""
+    """Return the last two entries of g [Rodriguez2002, Appendix B]; the first two are zero."""
     _, _, _, _, t5, t6, t7, t8, t9, t10, t11, t12 = th
     _, _, q4, q5 = q
     last = -GRAVITY * ((t9 + L5 * (t11 + t12)) * np.sin(q4 + q5) + t10 * np.cos(q4 + q5))
