@@ -159,6 +159,7 @@ DRESSES: dict[str, bytes] = {
     "UTF-16 with tabs": csv(["t", *numbered("q{}"), *numbered("tau{}")], T, Q, TAU, sep="\t").decode().encode("utf-16"),
     "Windows-1252": csv(["t", *numbered("q{} [°]"), *numbered("tau{}")], T, np.degrees(Q), TAU).decode().encode("cp1252"),
     "lines above the header": b"Recorder 2.1\nDate;2024-05-01\nRobot,arm\n\n" + PLAIN,
+    "one line above the header": b"Recorder 2.1\n" + PLAIN,
     "BOM": b"\xef\xbb\xbf" + PLAIN,
     "text column": (
         ",".join(["t", "mode", *numbered("q{}"), *numbered("tau{}")]) + "\n"
@@ -214,6 +215,7 @@ def test_notes_say_what_was_understood(tmp_path):
         "text column": "mode",
         "Windows-1252": "Windows-1252",
         "lines above the header": "3 lines above the header",
+        "one line above the header": "1 line above the header",
     }
     for dress, word in words.items():
         (tmp_path / "run.csv").write_bytes(DRESSES[dress])
