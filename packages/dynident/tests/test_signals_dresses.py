@@ -266,6 +266,18 @@ def test_a_joint_without_effort_keeps_its_position(column, tmp_path):
     assert "no effort of 3" in " ".join(log.provenance["conversions"])
 
 
+def test_an_echo_of_one_joint_is_read(tmp_path):
+    lines = [
+        f"{s // 10**9},{s % 10**9},,slider,{q!r},{v!r},{f!r}"
+        for s, q, v, f in zip(STAMP, *(x[:, 0].tolist() for x in (Q, V, TAU)), strict=True)
+    ]
+    (tmp_path / "run.csv").write_text("\n".join(lines) + "\n")
+    log = Log.read(tmp_path / "run.csv", effort="joint_torque")
+    assert log.joints == ("slider",)
+    np.testing.assert_array_equal(log.position, Q[:, :1])
+    np.testing.assert_array_equal(log.effort, TAU[:, :1])
+
+
 def test_names_in_the_file_are_used(tmp_path):
     for dress in ("rostopic echo -p with names", "names beside numbers", "list cells", "ros2 topic echo"):
         (tmp_path / "run.csv").write_bytes(DRESSES[dress])
