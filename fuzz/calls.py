@@ -8,10 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
+import resource
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -64,20 +64,29 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
             file.write(json.dumps(_calls.pop(report.nodeid)) + "\n")
 
 
-def record(only: str = "") -> dict[str, dict[str, Any]]:
-    """Return the calls of every test; test files are run again if they changed, and of those only some where `only` says so."""
-    calls: dict[str, dict[str, Any]] = {}
-    for file in sorted(TESTS.glob("test_*.py")):
-        kept = KEPT / f"{file.stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}.jsonl"
-        if not kept.exists() and only in file.name:
-            part = kept.with_suffix(".part")
-            KEPT.mkdir(parents=True, exist_ok=True)
-            part.write_text("")
-            test = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "fuzz.calls", str(file)]
-            env = {**os.environ, "DYNIDENT_CALLS": str(part), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-            subprocess.run(["prlimit", f"--cpu={SECONDS}", *test], cwd=ROOT, env=env, capture_output=True)
-            part.replace(kept)
-            sys.stderr.write(f"recorded {file.name}\n")
-        for found in [kept] if kept.exists() else KEPT.glob(f"{file.stem}-*.jsonl"):
-            calls |= {test["test"]: test for test in map(json.loads, found.read_text(encoding="utf-8").splitlines())}
-    return calls
+def kept(file: Path) -> Path:
+    """Return where the calls of a test file are kept; a file that changed is run again."""
+    return KEPT / f"{file.stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}.jsonl"
+
+
+def record(file: Path) -> None:
+    """Run a test file in a forked process, which has imported what tests need, and keep the calls of its tests."""
+    part = kept(file).with_suffix(f".{os.getpid()}")
+    KEPT.mkdir(parents=True, exist_ok=True)
+    part.write_text("")
+    begin, child = time.monotonic(), os.fork()
+    if child == 0:
+        os.environ["DYNIDENT_CALLS"] = str(part)
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+        for number in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+        os._exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "fuzz.calls", str(file)]))
+    os.waitpid(child, 0)
+    part.replace(kept(file))
+    sys.stderr.write(f"recorded {file.name}, {time.monotonic() - begin:.0f} s\n")
+
+
+def recorded(files: Iterable[Path]) -> dict[str, dict[str, Any]]:
+    """Return the calls of every test of these files that was recorded."""
+    lines = [line for file in files if kept(file).exists() for line in kept(file).read_text(encoding="utf-8").splitlines()]
+    return {test["test"]: test for test in map(json.loads, lines)}

@@ -1,9 +1,11 @@
 """Mutation testing: plant small bugs in the core, one at a time, and list those that no related test notices.
 
-``python -m fuzz.mutants`` records once which functions every test calls. Then it changes one operator, comparison or number at
-a time, in a forked process, and runs the tests that call the changed function; a change outside functions is made in a copy of
-the package. A test that fails counts if it passes without the change. A run that was interrupted goes on
-where it stopped. ``mutants_equivalent.txt`` lists mutants that no test can notice, each with its reason.
+``python -m fuzz.mutants`` changes one operator, comparison or number at a time, in a forked process, and runs the tests that
+call the changed function; a change outside functions is made in a copy of the package. Which functions a test calls is
+recorded, a test file at a time, when a mutant needs it: first the test file that mentions most of the names of the changed
+module, then three more, and all of them for mutants that survive these. A test that fails counts if it passes without the
+change. A run that was interrupted goes on where it stopped. ``mutants_equivalent.txt`` lists mutants that no test can notice,
+each with its reason.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import importlib
 import io
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -33,16 +36,22 @@ from typing import Any
 
 import pytest
 
-from fuzz.calls import record
+from dynident.files import write_atomic
+from fuzz.calls import kept, record, recorded
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE, TESTS = ROOT / "packages/dynident/src/dynident", ROOT / "packages/dynident/tests"
-OUT, EQUIVALENT, FAILED = ROOT / "fuzz/out", ROOT / "fuzz/mutants_equivalent.txt", ROOT / "fuzz/out/failed"
+OUT, EQUIVALENT = ROOT / "fuzz/out", ROOT / "fuzz/mutants_equivalent.txt"
+FAILED, COPY = (
+    OUT / f"failed-{os.getpid()}",
+    OUT / f"copy-{os.getpid()}" / "dynident",
+)  # of this process
 LOOKED_AT = ("figure", "plot", "draw")  # in names of functions whose result is judged by eye
 LOOKS = ("figures.py", "pages.py", "report/", "identify/figures.py", "mechanism/describe.py", "examples/")  # judged by eye
 QUICK, SLOW, PER_FILE = 8.0, 12.0, 15  # [s] of the tests that are tried first, and then of others; tests of one file
 SECONDS, ELSEWHERE = 120, 99  # [s] of processor time of one run; exit code
 SURVIVORS = 0.05  # largest share
+NEAR = ((1, 1), (4, 1), (10_000, 3))  # numbers of the nearest test files, and of batches of their tests, that are tried in turn
 OPERATORS = "Add Sub, Sub Add, Mult Div, Div Mult, FloorDiv Mult, Mod FloorDiv, Pow Mult, Lt GtE, LtE Lt, Gt LtE, GtE Gt"
 SWAP = {
     getattr(ast, one): getattr(ast, other)
@@ -170,6 +179,9 @@ def run(tests: list[str], plant: Callable[[], bool] = bool, source: Path = SOURC
     return os.waitstatus_to_exitcode(found[1]), FAILED.read_text(encoding="utf-8") if FAILED.exists() else ""
 
 
+loaded: list[FunctionType] = []  # functions of the core, in this process and those that it forks
+
+
 def planted(mutant: Mutant, tree: ast.Module) -> bool:
     """Give functions that are loaded the code of a changed module; False for a change outside functions, as of a default."""
     file, outer = str(SOURCE / mutant.module), mutant.function.partition(".<locals>")[0]
@@ -177,8 +189,7 @@ def planted(mutant: Mutant, tree: ast.Module) -> bool:
     for code in codes:
         codes += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
     new = [code for code in codes if code.co_qualname == outer]
-    functions = [f for f in gc.get_objects() if isinstance(f, FunctionType) and f.__code__.co_filename == file]
-    own = [f for f in functions if f.__code__.co_qualname == outer]
+    own = [f for f in loaded if f.__code__.co_filename == file and f.__code__.co_qualname == outer]
     if len(new) != 1 or not own or own[0].__code__ == new[0]:
         return False
     for function in own:
@@ -199,6 +210,10 @@ def prepare_parent(names: list[str]) -> set[str]:
     watch = Watch()
     with contextlib.redirect_stdout(io.StringIO()):
         pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", str(TESTS)], plugins=[watch])
+    core = str(SOURCE)
+    loaded.extend(f for f in gc.get_objects() if isinstance(f, FunctionType) and f.__code__.co_filename.startswith(core))
+    gc.collect()
+    gc.freeze()  # collecting the garbage of a forked process would copy the whole memory: 1.3 s of processor time
     return watch.tests
 
 
@@ -239,16 +254,22 @@ def related(mutant: Mutant, calls: dict[str, dict[str, Any]], mentions: dict[str
     return batches
 
 
+def nearness(mutant: Mutant, tree: ast.Module, words: Counter[str]) -> float:
+    """Return how much a test file has to do with a mutant: the share of its words that are names of the module."""
+    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own = [*mutant.function.split("."), mutant.assigned, Path(mutant.module).stem]
+    return (sum(words[name] for name in names) + 3 * sum(words[name] for name in own)) / (100 + words.total())
+
+
 def attempt(mutant: Mutant, tree: ast.Module, batches: list[list[str]], unusable: set[str]) -> str:
     """Plant one bug and run its tests; return what noticed it, or "survived"."""
-    copied, path = OUT / "copy" / "dynident", OUT / "copy" / "dynident" / mutant.module
     for batch in batches:
         while tests := [test for test in batch if test not in unusable]:
             code, failed = run(tests, partial(planted, mutant, tree))
             if code == ELSEWHERE:
-                shutil.copytree(SOURCE, copied, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-                path.write_text(ast.unparse(tree), encoding="utf-8")
-                code, failed = run(tests, source=copied)
+                shutil.copytree(SOURCE, COPY, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+                (COPY / mutant.module).write_text(ast.unparse(tree), encoding="utf-8")
+                code, failed = run(tests, source=COPY)
             if code == 0:
                 break
             if code < 0 or not failed:
@@ -259,6 +280,42 @@ def attempt(mutant: Mutant, tree: ast.Module, batches: list[list[str]], unusable
     return "survived" if batches else "survived: no test calls it"
 
 
+def results_of(seed: int, **new: str) -> dict[str, str]:
+    """Return what became of the mutants of a seed so far, after adding to it."""
+    file = OUT / f"mutants-{seed}.json"
+    results: dict[str, str] = {**(json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}), **new}
+    if new:
+        write_atomic(file, json.dumps(results, indent=1))
+    return results
+
+
+def try_all(todo: list[Mutant], trees: dict[str, ast.Module], present: set[str], seed: int) -> None:
+    """Try mutants with the nearest test files, and those that survive with more of them."""
+    words = {file: Counter(re.findall(r"\w+", file.read_text(encoding="utf-8"))) for file in sorted(TESTS.glob("test_*.py"))}
+    mentions, unusable = users(trees), set[str]()
+    passed: dict[str, set[str]] = {mutant.name: set() for mutant in todo}
+    for count, most in NEAR:
+        for k, mutant in enumerate([*todo]):
+            near = {file: nearness(mutant, trees[mutant.module], found) for file, found in words.items()}
+            for file in sorted(words, key=near.__getitem__, reverse=True)[:count]:
+                if not kept(file).exists():
+                    record(file)
+            calls = {test: found for test, found in recorded(words).items() if test in present}
+            batches = related(mutant, calls, mentions)
+            batches = [[test for test in batch if test not in passed[mutant.name]] for batch in batches[:most]]
+            tree = copy.deepcopy(trees[mutant.module])
+            next(plant for found, plant in mutants_of(tree, mutant.module) if found == mutant)()
+            begin = time.monotonic()
+            result = attempt(mutant, tree, batches, unusable)
+            passed[mutant.name].update(*batches)
+            took = f"{result}, {time.monotonic() - begin:.0f} s"
+            sys.stderr.write(f"{k + 1}/{len(todo)} {mutant.name} (line {mutant.line}): {took}\n")
+            if result.startswith("killed"):
+                todo.remove(mutant)
+            if result.startswith("killed") or count == NEAR[-1][0]:
+                results_of(seed, **{mutant.name: result})
+
+
 def main(arguments: list[str]) -> int:
     """Try the mutants that have no result yet; print the survivors. Exit code 1 if more than 5 % survive."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.mutants", description=__doc__)
@@ -267,30 +324,21 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only", default="", help="try only mutants whose names contain this, such as a module")
     parser.add_argument("--list", action="store_true", help="print the mutants and what is known of them; run nothing")
     parser.add_argument("--again", action="store_true", help="try survivors again, after new tests")
-    parser.add_argument("--calls", default="", help="record only test files whose name contains this")
+    parser.add_argument("--part", default="1/1", help="2/3: the second of three processes that try a third each")
     given = parser.parse_args(arguments)
     names = [p.relative_to(SOURCE).as_posix() for p in sorted(SOURCE.rglob("*.py")) if p.name != "__init__.py"]
     trees = {n: ast.parse((SOURCE / n).read_text(encoding="utf-8")) for n in names if not n.startswith(LOOKS)}
     every = [mutant for name, tree in trees.items() for mutant, _ in mutants_of(tree, name)]
     every = [mutant for mutant in every if not any(word in mutant.function for word in LOOKED_AT)]
     drawn = sorted(every, key=lambda mutant: mutant.rank(given.seed))[: given.count]
-    kept = OUT / f"mutants-{given.seed}.json"
-    results: dict[str, str] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     same = {line.partition(" | ")[0] for line in EQUIVALENT.read_text(encoding="utf-8").splitlines()}
-    wanted = [m for m in drawn if m.name not in same and given.only in m.name and not given.list]
-    todo = [m for m in wanted if m.name not in results or (given.again and results[m.name].startswith("survived"))]
+    part, parts = map(int, given.part.split("/"))
+    wanted = [m for m in drawn if m.name not in same and given.only in m.name and not given.list][part - 1 :: parts]
+    old = results_of(given.seed)
+    todo = [m for m in wanted if m.name not in old or (given.again and old[m.name].startswith("survived"))]
     if todo:
-        recorded, mentions, unusable = record(given.calls), users(trees), set[str]()
-        present = prepare_parent(names)
-        calls = {test: found for test, found in recorded.items() if test in present}
-    for k, mutant in enumerate(todo):
-        tree = ast.parse((SOURCE / mutant.module).read_text(encoding="utf-8"))
-        next(plant for found, plant in mutants_of(tree, mutant.module) if found == mutant)()
-        begin = time.monotonic()
-        results[mutant.name] = attempt(mutant, tree, related(mutant, calls, mentions), unusable)
-        took = f"{results[mutant.name]}, {time.monotonic() - begin:.0f} s"
-        sys.stderr.write(f"{k + 1}/{len(todo)} {mutant.name} (line {mutant.line}): {took}\n")
-        kept.write_text(json.dumps(results, indent=1), encoding="utf-8")
+        try_all(todo, trees, prepare_parent(names), given.seed)
+    results = results_of(given.seed)
     for m in drawn if given.list else ():
         sys.stdout.write(f"{m.name} (line {m.line}): {results.get(m.name, 'equivalent' if m.name in same else '-')}\n")
     tried = [m for m in drawn if m.name in results and m.name not in same]

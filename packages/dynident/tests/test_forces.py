@@ -15,6 +15,7 @@ from small_robots import arm3_machine
 
 import dynident as di
 from dynident.errors import DescriptionError, IdentificationError, SimulationError
+from dynident.export.robot import _listed
 from dynident.graph import Graph
 from dynident.graph.expression import evaluate_nodes
 from dynident.graph.text import parse, write_text
@@ -297,6 +298,10 @@ def test_known_coefficients_are_called_known_and_forces_by_their_names(tmp_path:
     assert "known" in table.partition(">balance<")[2].partition("</tr>")[0]
     notes = " ".join(fit.export(tmp_path, "mujoco").notes)
     assert "force elements 'spring', 'balance': remainder(q, v, a)" in notes
+    many = arm().with_forces(*(replace(SPRING, name=f"spring{k}") for k in range(9)))
+    names = [name for force in many.forces for name in force.names]
+    assert _listed(names[:8], many).endswith("'spring6', 'spring7'")
+    assert _listed(names, many).endswith("'spring6', 'spring7' ...")
 
 
 def test_a_column_that_gravity_has_already_is_regrouped() -> None:

@@ -17,6 +17,7 @@ from dynident.identify.friction.choice import compare_models
 from dynident.mechanics import Motion, actuator_torques, close_motion
 from dynident.trajectory import random_motion
 from dynident.validate import judge
+from dynident.validate.verdict import _deviation
 
 CURVE = (Stribeck() + Viscous()).using(fc=1.0, fs=1.6, vs=0.15, fv=0.3)
 ARM = [(0.3, 0, 0, 0), (0.25, 0, 0, 0)]
@@ -232,6 +233,12 @@ def test_a_law_that_feeds_energy_is_in_the_verdict() -> None:
         assert check.ok == ok
         assert ("the law of joint_1 pushes with" in check.sentence) == (not ok)
         assert "joint_2" not in check.sentence
+    linear = di.fit_friction(arm(), log, "coulomb + viscous")
+    at = [linear.base.leaders.index(name) for name in ("coulomb.fc_joint_1", "viscous.fv_joint_1")]
+    slope = np.array([1.0, 0.02])  # of fc sign(v) + fv v at 0.02 rad/s: 1 and v
+    expected = np.sqrt(slope @ linear.covariance[np.ix_(at, at)] @ slope)
+    assert 0.0 < expected < 0.1
+    assert _deviation(linear, "joint_1", linear.friction["joint_1"], 0.02, {}) == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_law_that_feeds_energy_is_not_chosen_however_well_it_fits():

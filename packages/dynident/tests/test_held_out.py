@@ -18,7 +18,7 @@ import dynident as di
 from dynident.errors import IdentificationError
 from dynident.mechanics import inverse_dynamics
 from dynident.signals import prepare
-from dynident.signals.held_out import unpacked
+from dynident.signals.held_out import _listed, unpacked
 from dynident.signals.preparation import MOST_PIECES, PIECE, Options, Preparation, both, fingerprint
 from dynident.signals.quality import Segment
 from dynident.simulate import with_noise
@@ -353,3 +353,8 @@ def test_a_damaged_fingerprint_is_refused(serial):
     content["sources"][0]["motion"]["rows"][0]["levels"] = "no base64!"
     with pytest.raises(IdentificationError, match="fingerprint of one of its sources is damaged"):
         di.Fit.from_dict(content)
+
+
+def test_stretches_that_are_close_are_named_as_one():
+    spans = [("run", 2.5, 4.0), ("run", 0.0, 2.0), ("run", 5.1, 6.0), ("other", 1.0, 3.0)]
+    assert _listed(spans, 1.0) == "'other' from 1 s to 3 s, 'run' from 0 s to 4 s, 'run' from 5.1 s to 6 s"

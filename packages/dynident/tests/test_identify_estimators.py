@@ -8,7 +8,7 @@ from identify_cases import DOWN_Y, LWR, PLANAR, RRR, UR10, arm, check_estimator,
 
 from dynident.errors import ConditionWarning, DynidentWarning, IdentificationError
 from dynident.friction.terms import ASYMMETRIC, SYMMETRIC
-from dynident.identify import OLS, WLS, Regression, base_parameters, essential_parameters
+from dynident.identify import IRLS, OLS, WLS, Regression, base_parameters, essential_parameters
 from dynident.mechanics import Motion, inverse_dynamics
 from dynident.signals.filters import Decimator
 
@@ -264,6 +264,9 @@ def test_iterations_must_be_positive_and_two_steps_are_classical():
     first = OLS().fit(regression)
     two = WLS(iterations=1).fit(regression)
     assert two.n_iter_ == 1
+    motion = smooth(2, 400)
+    rows = Regression.from_motion(regression.mechanism, motion, inverse_dynamics(regression.mechanism, motion), keep_rows=True)
+    assert IRLS(iterations=1).fit(rows).n_iter_ == 1
     W = [np.zeros((g.R.shape[0], regression.base.rank)) for g in regression.groups]
     for w, g, s in zip(W, regression.groups, first.sigma_, strict=True):
         w[:, g.columns] = g.R[:, :-1] / s

@@ -359,3 +359,10 @@ def test_temperatures_that_hardly_change_are_told_and_taken_as_no_effect():
         assert bool(said) == (span < 1.0) and all(
             "range of 0.2 K" in text and text in [note.sentence for note in fit.notes] for text in said
         )
+
+
+def test_a_short_problem_is_searched_with_all_its_rows():
+    problem = Problem(("x",), [np.arange(1)], [[]], 1, 0, [], [], (400, 399))
+    assert problem.thinned(400) is problem
+    assert (problem.thinned(399).counts, problem.thinned(199).counts) == ((400, 399), (200, 199))
+    assert (problem.thinned(199).step, problem.thinned(100).counts) == (2, (100, 99))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import dynident
 from dynident.errors import DynidentError
 from dynident.files import to_json
 from dynident.identify import evaluate
+from dynident.identify.prediction import _resting
 
 MEASURED = np.array([[3.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, -1.0]])
 PREDICTED = np.array([[2.0, 1.0], [-1.0, 2.0], [1.0, -1.0], [3.0, -1.0]])
@@ -76,3 +78,12 @@ def test_metrics_are_defined_once():
     source = Path(dynident.__file__).parent
     defining = [path.name for path in source.rglob("*.py") if "rmse = " in path.read_text() or "nrms = " in path.read_text()]
     assert defining == ["score.py"]
+
+
+def test_friction_near_standstill_may_be_anything_within_its_limits():
+    """Its variance is that of a uniform distribution between -fc and fc, or what the data say if that is more."""
+    posterior = SimpleNamespace(speeds={"joint": 1.0})
+    fit = SimpleNamespace(mechanism=SimpleNamespace(loops=(), coordinate_names=("joint",)), posterior=posterior)
+    drawn = np.var(np.linspace(-3.0, 3.0, 100_001))
+    v, known = np.array([[0.0], [0.0], [5.0]]), np.array([[0.0], [7.0], [7.0]])
+    np.testing.assert_allclose(_resting(fit, v, np.full((3, 1), 3.0), known), [[drawn], [7.0], [0.0]], rtol=1e-4, atol=1e-9)

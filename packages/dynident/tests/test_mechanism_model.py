@@ -79,10 +79,10 @@ def test_wrong_couplings_are_refused(couplings, word):
 
 
 def test_actuator_matrix():
-    motors = (Actuator("m1", {"a": 1.0}, 50.0, 0.2), Actuator("m2", {"b": 1.0, "c": -1.0}, -10.0))
+    motors = (Actuator("m1", {"a": 1.0}, 50.0, 0.2), Actuator("m2", {"b": 1.0, "c": -0.5}, -10.0))
     robot = chain(actuators=motors)
     N, n0 = robot.actuator_matrix
-    assert np.array_equal(N, [[50.0, 0.0, 0.0, 0.0], [0.0, -10.0, 10.0, 0.0]])
+    assert np.array_equal(N, [[50.0, 0.0, 0.0, 0.0], [0.0, -10.0, 5.0, 0.0]])
     assert np.array_equal(n0, [0.2, 0.0])
     assert [name for name in robot.parameters if name.endswith("_m2")] == ["ia_m2", "fv_m2", "fc_m2"]
     with pytest.raises(DescriptionError, match="'nobody'"):

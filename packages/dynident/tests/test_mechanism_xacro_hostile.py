@@ -16,6 +16,7 @@ from xacro_oracle import PACKAGES, oracle
 from dynident import Mechanism
 from dynident.errors import DescriptionError, DynidentError
 from dynident.mechanism.xacro.expand import expand
+from dynident.mechanism.xacro.expressions import MAX_NESTING
 
 HEAD = '<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">'
 PROPERTY = '<xacro:property name="{}" value="{}"/>'.format
@@ -233,6 +234,17 @@ def test_hostile_yaml_ends_in_one_sentence(tmp_path, text):
     with pytest.raises(DescriptionError, match=r"robot\.xacro: .*; "):
         Mechanism.from_urdf(write(tmp_path, in_attribute("str(load_yaml('data.yaml'))")))
     assert not (tmp_path / "proof").exists()
+
+
+def test_tables_of_yaml_are_read_up_to_a_depth(tmp_path):
+    """The entries of the innermost table are one level below it."""
+    pytest.importorskip("yaml")
+    path = write(tmp_path, in_attribute("str(load_yaml('data.yaml'))"))
+    (tmp_path / "data.yaml").write_text("{a: " * MAX_NESTING + "1" + "}" * MAX_NESTING)
+    expand(path)
+    (tmp_path / "data.yaml").write_text("{a: " * (MAX_NESTING + 1) + "1" + "}" * (MAX_NESTING + 1))
+    with pytest.raises(DescriptionError, match=f"nested more than {MAX_NESTING} deep"):
+        expand(path)
 
 
 # ---- random input ---------------------------------------------------------------------------------------------------

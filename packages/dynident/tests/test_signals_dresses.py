@@ -159,6 +159,7 @@ DRESSES: dict[str, bytes] = {
     "UTF-16 with tabs": csv(["t", *numbered("q{}"), *numbered("tau{}")], T, Q, TAU, sep="\t").decode().encode("utf-16"),
     "Windows-1252": csv(["t", *numbered("q{} [°]"), *numbered("tau{}")], T, np.degrees(Q), TAU).decode().encode("cp1252"),
     "lines above the header": b"Recorder 2.1\nDate;2024-05-01\nRobot,arm\n\n" + PLAIN,
+    "one line above the header": b"Recorder 2.1\n" + PLAIN,
     "BOM": b"\xef\xbb\xbf" + PLAIN,
     "text column": (
         ",".join(["t", "mode", *numbered("q{}"), *numbered("tau{}")]) + "\n"
@@ -214,6 +215,7 @@ def test_notes_say_what_was_understood(tmp_path):
         "text column": "mode",
         "Windows-1252": "Windows-1252",
         "lines above the header": "3 lines above the header",
+        "one line above the header": "1 line above the header",
     }
     for dress, word in words.items():
         (tmp_path / "run.csv").write_bytes(DRESSES[dress])
@@ -262,6 +264,18 @@ def test_a_joint_without_effort_keeps_its_position(column, tmp_path):
     np.testing.assert_array_equal(log.position, Q)
     np.testing.assert_array_equal(log.effort, TAU * (np.arange(N) != 2))
     assert "no effort of 3" in " ".join(log.provenance["conversions"])
+
+
+def test_an_echo_of_one_joint_is_read(tmp_path):
+    lines = [
+        f"{s // 10**9},{s % 10**9},,slider,{q!r},{v!r},{f!r}"
+        for s, q, v, f in zip(STAMP, *(x[:, 0].tolist() for x in (Q, V, TAU)), strict=True)
+    ]
+    (tmp_path / "run.csv").write_text("\n".join(lines) + "\n")
+    log = Log.read(tmp_path / "run.csv", effort="joint_torque")
+    assert log.joints == ("slider",)
+    np.testing.assert_array_equal(log.position, Q[:, :1])
+    np.testing.assert_array_equal(log.effort, TAU[:, :1])
 
 
 def test_names_in_the_file_are_used(tmp_path):

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from dynident.errors import DynidentError, LogError
 from dynident.signals import Log, butterworth, diagnose, fourier, prepare
+from dynident.signals.arrow import _Thrift
 
 T = np.arange(60) / 100.0
 Q = np.column_stack([np.sin(T), np.cos(T)])
@@ -295,3 +296,9 @@ def test_a_damaged_footer_of_parquet_never_ends_the_process(tmp_path):
     assert done.returncode == 0, done.stderr[-500:]
     read, refused = map(int, done.stdout.split())
     assert read > 100 and refused > 100
+
+
+@pytest.mark.parametrize(("data", "number"), [(b"\x00", 0), (b"\x01", -1), (b"\x02", 1), (b"\x03", -2), (b"\xff\x01", -128)])
+def test_whole_numbers_of_thrift_have_their_sign_in_the_last_bit(data, number):
+    """Zigzag numbers of the specification of Thrift's compact protocol."""
+    assert _Thrift(data).whole() == number

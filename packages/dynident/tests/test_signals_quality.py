@@ -96,6 +96,13 @@ def test_delay_to_a_fraction_of_a_sample(shift):
     assert delay_between(wave(t), np.ones(t.size), rate) is None
 
 
+def test_a_delay_is_known_to_a_fraction_of_a_sample():
+    t = np.arange(4000) / 200.0
+    result = delay_between(np.sin(2 * np.pi * 2.0 * t), np.sin(2 * np.pi * 2.0 * (t - 0.0518)), 200.0)
+    assert result is not None
+    assert result.delay == pytest.approx(0.0518, abs=0.03 / 200.0)  # 10.36 samples
+
+
 def test_delay_in_a_short_slow_record():
     t = np.arange(2000) / 200.0  # one period: a shift by 36 samples moves much of it out of the record
     result = delay_between(np.sin(2 * np.pi * t / 10.0), np.sin(2 * np.pi * (t - 0.18) / 10.0), 200.0)

@@ -18,6 +18,7 @@ from dynident.drive import CurrentSensor, Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, Viscous
 from dynident.signals import Log, prepare
 from dynident.simulate import Run, Sensors, VirtualRobot
+from dynident.simulate.run import MOST_NUMBERS, thinning
 
 
 def identify(run: Run, **options: Any) -> tuple[di.Fit, np.ndarray, float]:
@@ -201,3 +202,11 @@ def test_ripple_is_averaged_unless_asked_otherwise() -> None:
     mine, theirs = np.mean(mean.truth.mean_current[10:-10], axis=0), np.mean(mean.truth.current[10:-10], axis=0)
     assert np.all(np.abs(mine) < 10.0)
     assert np.all(np.abs(theirs) < 10.0)
+
+
+def test_efforts_are_averaged_over_every_change_of_the_currents_where_memory_allows() -> None:
+    """12 steps per sample, currents that change every 5 steps: 2 rows of 6 steps, as 3 rows of 4 would be finer than that."""
+    assert thinning(1000, 12, 5, 3) == 2
+    assert thinning(1000, 12, 1, 3) == 12
+    assert thinning(1000, 7, 2, 3) == 1  # a prime number of steps is not shared out
+    assert thinning(MOST_NUMBERS // 5 // 3, 12, 1, 1) == 3

@@ -15,7 +15,7 @@ from dynident.errors import DynidentError
 from dynident.mechanics import Motion
 from dynident.mechanism import Body, Coupling, Joint, Loop, Mechanism, Placement
 from dynident.symbolic import Program, derive, operation_table
-from dynident.symbolic.derivation import QUANTITIES
+from dynident.symbolic.derivation import QUANTITIES, _natural
 
 FORMS = tuple(name for name in QUANTITIES if not name.startswith("base_"))
 RRR = [(0.0, np.pi / 2, 0.56, 0.0), (0.2, 0.0, 0.415, 0.0), (0.169, 0.0, 0.09, 0.0)]
@@ -233,3 +233,8 @@ def test_loops_fixed_robots_and_nonlinear_couplings_are_refused() -> None:
             derive(replace(robot, couplings=(Coupling("j2", ["j1"], function=bad),), actuators=()))
     with pytest.raises(DynidentError, match="no moving joint"):
         derive(Mechanism("stone", (Body("base"),), ()))
+
+
+def test_lengths_are_in_the_order_of_their_numbers() -> None:
+    symbols = dict.fromkeys(["d10", "a10", "r_arm_x", "a2", "d1"], 0.5)
+    assert list(_natural(symbols)) == ["r_arm_x", "d1", "a2", "a10", "d10"]

@@ -15,6 +15,7 @@ from identify_cases import RRR, arm, simulated_log, smooth
 import dynident as di
 from dynident.signals.quality import diagnose
 from dynident.validate.diagnosis.inspection import FAULTS
+from dynident.validate.diagnosis.left_out import left_out_errors
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
 
@@ -171,3 +172,12 @@ def test_one_gain_of_all_motors_and_heavier_bodies_give_the_same_efforts():
     masses = next(finding for finding in inspected.findings if finding.kind == "masses")
     assert inspected.usable
     assert "masses" in masses.sentence and "gain" in masses.sentence
+
+
+def test_errors_of_left_out_stretches_do_not_depend_on_units_nor_on_what_moves_nothing():
+    motion, rng = smooth(2, 800), np.random.default_rng(4)
+    W = rng.normal(size=(2, 3, 800))
+    effort = np.einsum("nbt,b->tn", W, [1.0, -2.0, 0.5]) + 0.1 * rng.normal(size=(800, 2))
+    expected = left_out_errors(W, effort, motion)
+    other = np.concatenate([W * np.array([1e6, 1.0, 1e-6])[:, None], np.zeros((2, 1, 800))], axis=1)
+    np.testing.assert_allclose(left_out_errors(other, effort, motion), expected, rtol=1e-6)

@@ -14,6 +14,7 @@ from dynident.mechanics import inverse_dynamics, regressor
 from dynident.signals import prepare
 from dynident.signals.quality import note
 from dynident.validate import cross_validate, judge, split, time_blocks
+from dynident.validate.verdict import _misfit
 
 
 @pytest.fixture(scope="module")
@@ -260,3 +261,13 @@ def test_hidden_parameters_fail_the_excitation_check(robot, tmp_path):
     silent = Regression.from_motion(arm(PLANAR), smooth(2, 300), np.zeros((300, 2)))
     text = judge(OLS().fit(silent).result_).save(tmp_path / "verdict.json").read_text()  # even then a verdict is JSON
     json.loads(text, parse_constant=lambda token: pytest.fail(f"{token} is not JSON"))
+
+
+@pytest.mark.parametrize(
+    ("error", "floor", "warned"),
+    [(0.04, 1e-4, False), (0.06, 1e-4, True), (0.06, 0.0029, True), (0.06, 0.0031, False), (0.3, 0.016, False)],
+)
+def test_an_error_of_five_per_cent_and_twenty_times_the_noise_is_warned_of(error, floor, warned):
+    score = SimpleNamespace(metrics=SimpleNamespace(relative=error))
+    found = _misfit([score], floor)
+    assert [(each.kind, each.severity, each.value) for each in found] == [("misfit", "warning", error / floor)] * warned

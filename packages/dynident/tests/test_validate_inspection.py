@@ -31,15 +31,21 @@ def log_of(robot=None, **change):
 @pytest.mark.parametrize(
     ("down", "told"),
     [
-        ((0.0, 0.0, 9.81), "gravity acts along 0,0,9.81 in the root frame, 180 degrees"),
-        ((0.0, 9.81, 0.0), "gravity acts along 0,9.81,0 in the root frame, 90 degrees"),
+        (
+            (0.0, 0.0, 9.81),
+            "gravity acts along 0,0,9.81 in the root frame, 180 degrees{} from a ceiling?)",
+        ),
+        (
+            (0.0, 9.81, 0.0),
+            "gravity acts along 0,9.81,0 in the root frame, 90 degrees{} on a wall?)",
+        ),
         ((-3.36, 0.0, -9.22), "gravity acts along -3.3"),
     ],
 )
 def test_a_robot_that_is_mounted_otherwise_is_told_and_the_advice_mends_it(down, told):
     described = arm(RRR)
     log = log_of(described.with_gravity(down))
-    assert told in said(log, described)
+    assert told.format(" from the described 0,0,-9.81 (robot mounted") in said(log, described)
     assert said(log, described.with_gravity(down)) == ""
 
 

@@ -155,7 +155,7 @@ def _read_hdf5(data: bytes, room: int, transpose: bool = False) -> Content:
         for place, item in _hdf5_items(file, h5py, follow=True):
             with decoding("HDF5"):
                 # A chunk is unpacked as a whole, however few of its numbers are in the dataset.
-                kind, cells = item.dtype.kind, max(math.prod(item.shape or (1,)), math.prod(item.chunks or (1,)))
+                kind, cells = item.dtype.kind, max(math.prod(item.shape or ()), math.prod(item.chunks or ()))
             unread = _unread(item, h5py) if transpose else None
             if unread is not None:
                 notes[unread.note((place if unread.count == 1 else place.rpartition("/")[0]).replace("/", "."))] = None

@@ -28,7 +28,7 @@ def autocovariance(parts: Sequence[tuple[Array, NDArray[np.bool_]]], lags: int) 
             both = used[lag:] & used[: used.size - lag]
             pairs += int(both.sum())
             total += float(np.sum((e[lag:] * e[: e.size - lag])[both]))
-        found[lag] = total / max(pairs, 1) if lag == 0 else total / max(pairs + lag, 1)
+        found[lag] = total / max(pairs + lag, 1)
     return found
 
 
