@@ -1,7 +1,7 @@
 """Curves: finite Fourier series, the classical excitation; multisines with fades; sampled motions; B-splines.
 
 A family is a basis Phi of functions of time, the same for all coordinates, q(t) = Phi(t) c; a `Trajectory` is a family with
-numbers. Families are linear in their parameters: the derivatives of q, v and a with respect to the parameters are Phi, Phi' and Phi''.
+numbers. Families are linear in their parameters: the derivatives of q, v and a in the parameters are Phi, Phi' and Phi''.
 
     q = q0 + sum_l [a_l sin(l w t) - b_l cos(l w t)] / (l w),    w = 2 pi f     convention "velocity": a, b in rad/s
     q = q0 + sum_l [a_l sin(l w t) - b_l cos(l w t)]                            convention "position": a, b in rad

@@ -116,7 +116,7 @@ def bridge(start: State, end: State, room: Room) -> Bridge | None:
     T = max(SHORTEST, float(np.max(fast * way / top)), float(np.max(np.sqrt(hard * (way / push)))))
     if not T < LARGEST:
         raise DynidentError(f"a join would take {T:.3g} s; raise the limits of speed and acceleration")
-    outside = None  # position violation of the first join that keeps the rates
+    outside = None  # coordinate that leaves its range in the first join that keeps the rates
     for _ in range(200):
         candidate = Bridge(start, end, T)
         rates, places = room.excess(candidate)
@@ -199,7 +199,7 @@ def join(
     speed, acceleration, jerk, lower, upper : array_like, (n,)
         Limits of the joins; joins between curves at rest stay between their ends in any case.
     rest : array_like (n,), optional
-        Position at rest from which to start and to which to return; without it the first and last curve are the ends.
+        Position at rest at start and end; without it the motion starts and ends with the first and the last curve.
     """
     if not curves:
         raise DynidentError("there is no curve to join; give at least one")
@@ -333,7 +333,7 @@ def cycle(
     upper: ArrayLike | None = None,
     jerk: ArrayLike | None = None,
 ) -> Joined:
-    """Return one cycle from rest at `home` and back: `curves` with their repetitions, joined; with leads for curves without rest.
+    """Return one cycle from rest at `home` and back: repeated `curves`, joined; with leads for curves without rest.
 
     `speed`, `acceleration`, `jerk`, `lower` and `upper` (n,) limit the joins, `acceleration` also the leads.
     """

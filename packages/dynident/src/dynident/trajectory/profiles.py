@@ -2,7 +2,7 @@
 
     q = p + (p' - p) s(t / T),    T = max over coordinates of  c_v |p' - p| / speed  and  sqrt(c_a |p' - p| / acceleration)
 
-A profile is called with times and returns s, s', s'' (exact); s is 0 before its start and `distance` after its end. Speeds of
+A profile called with times returns s, s', s'' (exact); s is 0 before its start and `distance` after its end. The speeds of
 strokes and trapezoids rise and fall along 3 u^2 - 2 u^3, because the acceleration of a plain trapezoid jumps. A cycloid over D
 that peaks at the speed V takes T = 2 D / V [Pagani2022, eqs. 81-83].
 """
