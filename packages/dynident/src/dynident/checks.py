@@ -1,7 +1,7 @@
-"""Checks of what a caller gave: one sentence each, naming the field, the value and the remedy.
+"""Checks of arguments: one sentence each, naming the field, the value and the remedy.
 
 Fields of a description (a law, a drive, a controller) raise `DescriptionError`, samples of a log `LogError`; both are
-`DynidentError`. A room with an error of its own gives it as `kind`.
+`DynidentError`. Modules with an own class of errors pass it as `kind`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ MOST = 1_000_000  # actuators or coordinates
 
 
 def shown(value: object) -> str:
-    """Return a value as it is shown in a sentence."""
+    """Return a value formatted for a message."""
     if isinstance(value, np.ndarray) and value.size > 4:
         return f"an array of shape {value.shape}"
     try:
         text = " ".join(repr(value).split())
-    except Exception:  # integers of thousands of digits, objects that cannot be shown
+    except Exception:  # integers of thousands of digits, objects whose repr fails
         return f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -47,7 +47,7 @@ def number(
     unit: str = "",
     kind: Kind = DescriptionError,
 ) -> float:
-    """Return one real number that is `least` or more, or `above` a value; infinity only where it is a limit."""
+    """Return one real number that is `least` or more, or `above` a value; infinity only if `infinite`."""
     wanted = f"a number{f' [{unit}]' if unit else ''}"
     if least is not None:
         wanted += f" of at least {least:g}"
@@ -76,7 +76,7 @@ def whole(what: str, value: object, *, least: int = -LARGEST, most: float = LARG
 
 
 def plain(value: Any) -> Any:
-    """Return the number of an array without dimensions, which NumPy's functions return; anything else as it is."""
+    """Return the number of an array without dimensions, which NumPy's functions return; other values unchanged."""
     return value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
@@ -115,7 +115,7 @@ def gain(
 
 
 def is_finite(value: object) -> bool:
-    """True for a finite number; whatever is no number at all is refused by the sentences below too."""
+    """True for a finite number; other objects are False, so that the checks below refuse them, too."""
     try:
         return math.isfinite(value)  # type: ignore[arg-type]
     except (TypeError, OverflowError):
@@ -137,13 +137,13 @@ def not_negative(owner: str, **values: float) -> None:
 
 
 def flag(owner: str, field: str, value: object) -> None:
-    """Refuse what is not True or False."""
+    """Refuse values other than True or False."""
     if not isinstance(value, bool | np.bool_):
         raise DescriptionError(f"{owner}: {field} = {value!r} must be True or False; give one of them")
 
 
 def choice(what: str, value: object, known: Iterable[str], kind: Kind = DescriptionError) -> str:
-    """Return a word after checking that it is one of those known."""
+    """Return a word after checking that it is a known one."""
     words = tuple(known)
     if not isinstance(value, str) or value not in words:
         raise kind(f"{what} is {shown(value)}; it is one of {', '.join(words)}")
@@ -168,7 +168,7 @@ def numbers(values: ArrayLike, what: str) -> Array:
 
 def finite_rows(what: str, array: Array) -> Array:
     """Return an array, whose first axis are samples, after checking that it is finite."""
-    # The sum of squares is finite unless a number is not, or is huge; it takes less time than looking at every number.
+    # The sum of squares is finite unless a number is not, or is huge; it costs less than a test of every number.
     if not math.isfinite(np.vdot(array, array)) and not np.isfinite(array).all():
         raise DynidentError(
             f"{what} is not finite at sample {int(np.argwhere(~np.isfinite(array))[0][0])}; remove or interpolate it"
@@ -177,7 +177,7 @@ def finite_rows(what: str, array: Array) -> Array:
 
 
 def per_actuator(values: ArrayLike, count: int, what: str) -> Array:
-    """Return a fresh array with one number per actuator or coordinate; a single number holds for all of them."""
+    """Return a fresh array with one number per actuator or coordinate; a single number applies to all."""
     array = numbers(values, what)
     if not 0 <= count <= MOST:
         raise DynidentError(f"count is {count}; give the number of actuators or coordinates, at most {MOST}")
@@ -205,7 +205,7 @@ def time_axis(t: ArrayLike) -> Array:
 
 
 def signal(name: str, values: ArrayLike, count: int) -> Array:
-    """Return one finite value per time; a single number is held over all times."""
+    """Return one finite value per time; a single number applies to all times."""
     array = numbers(values, name)
     if array.shape not in ((), (count,)):
         raise LogError(

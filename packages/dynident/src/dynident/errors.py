@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 import warnings
 
-OURS = ("dynident", "dynident_lab", "dynident_papers")  # import packages of our distributions
+OURS = ("dynident", "dynident_lab", "dynident_papers")  # import packages of the dynident distributions
 
 
 class DynidentError(ValueError):
-    """Something the user gave cannot be used; the message says what, where and what to do."""
+    """An input cannot be used; the message names the input, the problem and the remedy."""
 
 
 class DescriptionError(DynidentError):
-    """A robot description (URDF, MJCF, DH table, sidecar, Python objects) is wrong."""
+    """A robot description (URDF, MJCF, DH table, sidecar, Python objects) is invalid."""
 
 
 class LogError(DynidentError):
@@ -21,15 +21,15 @@ class LogError(DynidentError):
 
 
 class IdentificationError(DynidentError):
-    """The data cannot support the estimate that was asked for."""
+    """The data do not support the requested estimate."""
 
 
 class SimulationError(DynidentError):
-    """A virtual robot cannot be run as asked, or the run became unstable."""
+    """A virtual robot cannot be run as requested, or the run became unstable."""
 
 
 class LinkError(DynidentError):
-    """A controller cannot be reached or refuses, a packet is malformed, or a campaign cannot go on."""
+    """A controller is not reachable or refuses, a packet is malformed, or a campaign cannot continue."""
 
 
 class MissingExtraError(DynidentError, ImportError):
@@ -41,7 +41,7 @@ class DynidentWarning(UserWarning):
 
 
 class DescriptionWarning(DynidentWarning):
-    """The description was read, but something in it was ignored or looks wrong."""
+    """The description was read, but a part of it was ignored or looks wrong."""
 
 
 class SignalWarning(DynidentWarning):
@@ -53,7 +53,7 @@ class ConditionWarning(DynidentWarning):
 
 
 class SimulationWarning(DynidentWarning):
-    """The run is done, but something in it needs attention (limits hit, an approximation that does not hold)."""
+    """The run is complete, but needs attention (limits hit, an approximation that does not hold)."""
 
 
 def missing_extra(package: str, extra: str, purpose: str) -> MissingExtraError:
@@ -62,13 +62,13 @@ def missing_extra(package: str, extra: str, purpose: str) -> MissingExtraError:
 
 
 def require(value: object, kind: type, what: str) -> None:
-    """Raise the sentence that says what kind of thing is needed, unless `value` is one."""
+    """Raise an error that names the required type, unless `value` has it."""
     if not isinstance(value, kind):
         raise DynidentError(f"{what} is a {type(value).__name__}; give a dynident.{kind.__name__}")
 
 
 def warn(sentence: str, category: type[DynidentWarning]) -> None:
-    """Warn at the place where a user's program called dynident."""
+    """Issue a warning located at the user's call of dynident."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in OURS:
         frame, level = frame.f_back, level + 1

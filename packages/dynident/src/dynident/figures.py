@@ -1,4 +1,4 @@
-"""What all figures share: colours, labels, axes; drawn with matplotlib's object API (no pyplot, no global state)."""
+"""Common parts of all figures: colours, labels, axes; drawn with matplotlib's object API (no pyplot, no global state)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Okabe and Ito's palette, which readers with any colour vision can tell apart; ink and grid are greys.
+# Okabe and Ito's palette, distinguishable with any colour vision; ink and grid are greys.
 BLUE, ORANGE, GREEN, SKY = "#0072B2", "#D55E00", "#009E73", "#A6D3EE"
 INK, MUTED, GRID = "#333333", "#767676", "#E3E6E8"
-CURVES = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", MUTED, "#000000")  # one after the other
+CURVES = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", MUTED, "#000000")  # in this order
 
 WIDTH = 11.0  # inches
 BUCKETS = 600  # drawn columns per panel: about one per pixel of a laptop
@@ -26,7 +26,7 @@ LONGEST_LABEL = 34
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty matplotlib figure, or say which extra is missing."""
+    """Return an empty matplotlib figure; without matplotlib the error names the extra."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - matplotlib is an extra
     except ImportError as error:
@@ -63,7 +63,7 @@ def extremes(t: Array, y: Array, buckets: int = BUCKETS, pick: Callable[..., Any
 
 
 def plain_axes(axes: Axes) -> None:
-    """Give axes the common quiet look."""
+    """Apply the common style to axes."""
     axes.grid(color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=8, colors=INK, length=3, width=0.6)
@@ -83,7 +83,7 @@ def one_axes(width: float, height: float, x: str, y: str, title: str) -> tuple[F
 
 
 def finish(axes: Axes, x: str, y: str, title: str) -> None:
-    """Give axes their labels and the house style."""
+    """Set labels and the common style of axes."""
     plain_axes(axes)
     axes.set_xlabel(x, fontsize=9, color=INK)
     axes.set_ylabel(y, fontsize=9, color=INK)
@@ -91,7 +91,7 @@ def finish(axes: Axes, x: str, y: str, title: str) -> None:
 
 
 def over_time(t: Array, panels: Mapping[str, Array], names: Sequence[str] | None = None, title: str = "") -> Figure:
-    """Draw quantities (N, n) below each other over time, by what they are; one curve per name, numbered without names."""
+    """Draw quantities (N, n) over time, one panel each, by panel title; one curve per name, numbered without names."""
     height = 1.75 * len(panels) + 1.0
     figure = new_figure(WIDTH, height)
     grid = figure.add_gridspec(len(panels), 1, left=0.08, right=0.98, top=1.0 - 0.6 / height, bottom=0.5 / height, hspace=0.16)

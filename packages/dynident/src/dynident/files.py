@@ -1,4 +1,4 @@
-"""Files: reading regular ones only, and writing by a temporary file then a rename, so that nothing is half-written."""
+"""Files: safe reading of regular files, and atomic writing by a temporary file and a rename."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from dynident.errors import DynidentError, missing_extra
 
 try:
     import fcntl
-except ImportError:  # Windows: a killed run's temporary files stay
+except ImportError:  # Windows: temporary files of killed runs remain
     fcntl = None  # type: ignore[assignment]
 
 _TEMPORARY = ".part"
-# An integer that no float holds; not a part of packed numbers (base64), in which zeros are the letter A.
+# An integer beyond the range of float; not a part of packed numbers (base64), in which zeros are the letter A.
 _HUGE = re.compile(r"(?<![\w.])[\d_]{309}|(?<![\w+/])0[xob][\da-fA-F_]{250}")
-_RUN, _BEHIND = b"0" * 250, re.compile(rb"[^0]")  # what every such number has, once its digits are zeros, and what ends it
+_RUN, _BEHIND = b"0" * 250, re.compile(rb"[^0]")  # run in every such number after replacing its digits by zeros, and its end
 _DIGITS = bytes.maketrans(b"123456789abcdefABCDEF_", b"0" * 22)
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-BYTES = 64 << 20  # of a text that people write: limits, plans, designs
-PACKED = 512 << 20  # of a result with packed arrays; what is not packed has BYTES too
-NESTED = 4 << 20  # objects and lists of a text: each takes up to 200 bytes of memory, and may be two characters
-MOST_YAML = 300_000  # characters of a YAML file
-_ARRAY, _LONG = b'"base64": "', 1024  # how a packed array begins in a file, and the characters of one that never becomes text
+BYTES = 64 << 20  # limit for hand-written text: limits, plans, designs
+PACKED = 512 << 20  # limit for a result with packed arrays; the unpacked rest is limited to BYTES
+NESTED = 4 << 20  # limit for objects and lists of a text: two characters may take 200 bytes of memory
+MOST_YAML = 300_000  # limit for the characters of a YAML file
+_ARRAY, _LONG = b'"base64": "', 1024  # start of a packed array in a file, and the length above which it is kept as bytes
 
 
 def read_regular(path: str | os.PathLike[str], most: int | None = None, own: bool = False) -> bytes:
-    """Return the content of a regular file; a pipe, socket or device, on which reading may wait for ever, is refused.
+    """Return the content of a regular file; pipes, sockets and devices, on which reading may block for ever, are refused.
 
-    `own` refuses the files of other users too, where the system knows owners.
+    `own` also refuses files of other users, on systems with file owners.
     """
     # A pipe is opened without waiting for its other end, so that it can be refused.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -64,7 +64,7 @@ def read_text(path: str | os.PathLike[str], what: str, form: str = "text in UTF-
 
 
 def _read(path: str | os.PathLike[str], what: str, most: int) -> bytes:
-    """Return the bytes of a regular file; a file above the limit is not read."""
+    """Return the bytes of a regular file; files above the limit are not read."""
     try:
         file = Path(path)
     except TypeError as error:
@@ -73,7 +73,7 @@ def _read(path: str | os.PathLike[str], what: str, most: int) -> bytes:
         info = file.stat()
         if stat.S_ISDIR(info.st_mode):
             reason = "it is a directory; give a file"
-        elif not stat.S_ISREG(info.st_mode):  # a pipe would wait for ever
+        elif not stat.S_ISREG(info.st_mode):  # a pipe would block for ever
             reason = "it is not a regular file"
         elif info.st_size > most:
             reason = f"it is larger than {most >> 20} MB; expected {what}"
@@ -85,7 +85,7 @@ def _read(path: str | os.PathLike[str], what: str, most: int) -> bytes:
 
 
 def _decoded(data: bytes, path: str | os.PathLike[str], what: str, form: str) -> str:
-    """Return bytes of a file as text, with the ends of lines that Python has."""
+    """Return bytes of a file as text with line ends converted to newlines."""
     try:
         return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
@@ -99,7 +99,7 @@ def read_json(path: str | os.PathLike[str], what: str) -> Any:
 
 
 def read_packed(path: str | os.PathLike[str], what: str) -> Any:
-    """Return the plain data of a JSON file with packed arrays; the long ones are bytes, for `results.array_of` to unpack."""
+    """Return the plain data of a JSON file with packed arrays; long arrays stay bytes, which `results.array_of` unpacks."""
     parts, arrays = _cut(_read(path, what, PACKED))
     if sum(map(len, parts)) > BYTES:
         raise DynidentError(f"cannot read {what} from '{path}': it is larger than {BYTES >> 20} MB; expected {what}")
@@ -107,7 +107,7 @@ def read_packed(path: str | os.PathLike[str], what: str) -> Any:
     def whole(found: dict[str, Any]) -> dict[str, Any]:
         number = found.get("base64")
         if isinstance(number, int):
-            found["base64"] = arrays.pop(number, number)  # once: a number that a file repeats stands for nothing
+            found["base64"] = arrays.pop(number, number)  # once: a number repeated in a file refers to nothing
         return found
 
     loads = partial(json.loads, object_hook=whole) if arrays else json.loads
@@ -115,12 +115,12 @@ def read_packed(path: str | os.PathLike[str], what: str) -> Any:
 
 
 def too_large(data: bytes) -> bool:
-    """Return whether `read_packed` would refuse a file for its size."""
+    """Return whether `read_packed` would refuse a file because of its size."""
     return len(data) > PACKED or (len(data) > BYTES and sum(map(len, _cut(data)[0])) > BYTES)
 
 
 def _cut(data: bytes) -> tuple[list[memoryview | bytes], dict[int, memoryview]]:
-    """Return the parts of JSON with numbers in place of its long packed arrays, and these arrays by number."""
+    """Return the parts of JSON with numbers in place of long packed arrays, and these arrays by number."""
     view, done, at = memoryview(data), 0, 0
     parts: list[memoryview | bytes] = []
     arrays: dict[int, memoryview] = {}
@@ -143,7 +143,7 @@ def read_toml(path: str | os.PathLike[str], what: str, kind: type[DynidentError]
 
 
 def _toml(text: str) -> dict[str, Any]:
-    """Parse TOML, whose whole numbers have 64 bits."""
+    """Parse TOML, which limits integers to 64 bits."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -184,11 +184,11 @@ def _parsed_as(form: str, loads: Callable[[str], Any], text: str, path: str | os
 
 
 class ContentError(ValueError):
-    """A text is no JSON or TOML that can be read; the message says why."""
+    """A text is not readable JSON or TOML; the message gives the reason."""
 
 
 def parsed(loads: Callable[[str], Any], text: str | bytes) -> Any:
-    """Return what `json.loads` or a parser of TOML makes of a text; what is wrong with the text is a `ContentError`."""
+    """Return the result of `json.loads` or a TOML parser for a text; errors become `ContentError`."""
     if isinstance(text, bytes):
         try:
             text = text.decode()
@@ -208,11 +208,11 @@ def parsed(loads: Callable[[str], Any], text: str | bytes) -> Any:
 
 
 def _huge(text: str) -> int | None:
-    """Return where a number of hundreds of digits begins. Only long runs of digits are looked at: a text may be long."""
+    """Return the position of a number with hundreds of digits. Only long runs of digits are examined: the text may be long."""
     runs = text.encode("ascii", "replace").translate(_DIGITS)  # one byte per character
     at = runs.find(_RUN)
     while at >= 0:
-        for begin in (at, max(at - 2, 0)):  # 0x stands before its run
+        for begin in (at, max(at - 2, 0)):  # 0x precedes its run
             if _HUGE.match(text, begin):
                 return begin
         behind = _BEHIND.search(runs, at)
@@ -221,22 +221,22 @@ def _huge(text: str) -> int | None:
 
 
 def visible(text: str) -> str:
-    r"""Return a text whose control characters and direction marks, which a terminal would obey, are written as \uXXXX."""
+    r"""Return a text with control characters and direction marks, which a terminal would interpret, written as \uXXXX."""
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def xml_text(text: str) -> str:
-    """Return a text for XML that is read back as it was; what a terminal or an editor would obey stands as a reference."""
+    """Return a text for XML that survives reading; characters that a terminal or an editor interprets become references."""
 
     def reference(found: re.Match[str]) -> str:
         code = ord(found[0])
-        return f"&#{code};" if code in (9, 10, 13) or code > 31 else f"\\u{code:04x}"  # XML cannot name the others
+        return f"&#{code};" if code in (9, 10, 13) or code > 31 else f"\\u{code:04x}"  # XML cannot represent the others
 
     return re.sub("[\t\n]", reference, _OBEYED.sub(reference, escape(text)))
 
 
 def check_replaceable(target: Path) -> None:
-    """Refuse to write a file in the place of a folder, device or pipe: a rename would remove it, /dev/null too."""
+    """Refuse to replace a folder, device or pipe by a file: a rename would remove it, even /dev/null."""
     try:
         mode = target.stat().st_mode
     except FileNotFoundError:
@@ -272,7 +272,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
             os.fsync(stream.fileno())
             if fcntl is None:
                 stream.close()  # Windows does not rename open files
-            # mkstemp makes private files; give the result the permissions an ordinary new file would have.
+            # mkstemp makes private files; give the result the permissions of an ordinary new file.
             Path(temporary).chmod(0o666 & ~umask_of())
             Path(temporary).replace(target)
     except BaseException as error:
@@ -284,7 +284,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
 
 
 def _temporary(target: Path) -> tuple[int, str]:
-    """Return the descriptor, which holds the lock, and the path of a new temporary file beside `target`."""
+    """Return the descriptor, which holds the lock, and the path of a new temporary file in the folder of `target`."""
     while True:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=_TEMPORARY)
         if fcntl is None:
@@ -293,7 +293,7 @@ def _temporary(target: Path) -> tuple[int, str]:
             fcntl.flock(handle, fcntl.LOCK_EX)
         if os.fstat(handle).st_nlink:
             return handle, temporary
-        os.close(handle)  # another run took it for a stale one before it was locked
+        os.close(handle)  # another run removed it as stale before it was locked
 
 
 class _Hash(Protocol):
@@ -355,10 +355,10 @@ def to_json(data: Any) -> str:
 
 
 def jsonable(value: Any, other: Callable[[Any], Any] | None = None, null: bool = False) -> Any:
-    """Return a value as JSON holds it.
+    """Return a value converted to JSON types.
 
-    Mappings and sequences keep their form, arrays become lists and complex numbers pairs; `other` says what anything else
-    becomes, which is refused without it. With `null`, NaN and infinities become None.
+    Mappings and sequences keep their form, arrays become lists and complex numbers pairs; `other` converts all other types,
+    which are refused without it. With `null`, NaN and infinities become None.
     """
     if hasattr(value, "dtype"):  # arrays and numbers of NumPy, which this module does not import
         whole = value.dtype.kind in "biu" or (value.dtype.kind == "f" and not null)

@@ -1,9 +1,9 @@
 """Sets of files that appear together: a folder shows the old set or the whole new one, also after a kill or on a full disk.
 
-The files are written into a hidden folder beside the output; then one system call exchanges the two folders. Where that cannot
-be done (the output is the working folder, holds folders of its own, or its file system has no exchange), the finished files are
-renamed into place one after the other. Who may not write beside the output, as in a home folder, has the hidden folder in it.
-A lock tells a hidden folder in use from one that a killed run has left, which the next run removes.
+The files are written into a hidden sibling folder of the output; then one system call exchanges the two folders. If that is
+not possible (the output is the working folder, contains folders, or its file system has no exchange), the finished files are
+renamed into place one by one. Without write permission for the parent, as in a home folder, the hidden folder is in the output.
+A lock marks a hidden folder in use; the next run removes unlocked ones, which killed runs have left.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pathlib import Path
 from dynident.errors import DynidentError
 from dynident.files import try_lock, umask_of, write_error
 
-MOST_LINKED = 1000  # files of other origin that are carried over by links
+MOST_LINKED = 1000  # limit of files of other origin that are kept by links
 _EXCHANGE = 2  # RENAME_EXCHANGE of Linux's renameat2, RENAME_SWAP of macOS's renamex_np
 _HERE = -100  # AT_FDCWD
 
 
 @contextmanager
 def output_set(folder: str | os.PathLike[str], owns: tuple[str, ...]) -> Iterator[Path]:
-    """Give an empty folder to write results into; they become the content of `folder` in one step."""
+    """Yield an empty folder for results; they become the content of `folder` in one step."""
     target = Path(folder).resolve()
     made = [parent for parent in target.parents if not parent.exists()]
     try:
@@ -40,7 +40,7 @@ def output_set(folder: str | os.PathLike[str], owns: tuple[str, ...]) -> Iterato
     try:
         try:
             yield stage
-        except DynidentError as error:  # people know the folder that they asked for
+        except DynidentError as error:  # the message must name the requested folder
             raise type(error)(str(error).replace(str(stage), str(target))) from error
         try:
             _publish(stage, target, owns)
@@ -51,30 +51,30 @@ def output_set(folder: str | os.PathLike[str], owns: tuple[str, ...]) -> Iterato
             os.close(lock)
         shutil.rmtree(stage, ignore_errors=True)
         for parent in made:
-            with suppress(OSError):  # it holds the results now
+            with suppress(OSError):  # it now holds the results
                 parent.rmdir()
 
 
 def _place(target: Path) -> Path:
-    """Return where hidden folders are made: beside the output, or in it where its user may write but not beside it."""
+    """Return the parent of hidden folders: that of the output, or the output itself if only it is writable."""
     beside = os.access(target.parent, os.W_OK | os.X_OK)
     return target.parent if beside or not target.is_dir() else target
 
 
 def _stage(target: Path) -> tuple[Path, int | None]:
-    """Return a new hidden folder beside `target` and its lock."""
+    """Return a new hidden folder for `target` and its lock."""
     while True:
         stage = Path(tempfile.mkdtemp(dir=_place(target), prefix=f".{target.name}.new-"))
         with suppress(FileNotFoundError):
             lock = try_lock(stage, wait=True)
-            if stage.exists():  # else another run took it for a stale one before it was locked
+            if stage.exists():  # else another run removed it as stale before it was locked
                 return stage, lock
             if lock is not None:
                 os.close(lock)
 
 
 def _publish(stage: Path, target: Path, owns: tuple[str, ...]) -> None:
-    """Make the staged files the set in `target`."""
+    """Turn the staged files into the set in `target`."""
     stage.chmod(target.stat().st_mode & 0o7777 if target.is_dir() else 0o777 & ~umask_of())
     if not target.exists():
         stage.rename(target)
@@ -102,7 +102,7 @@ def _matches(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _may_exchange(target: Path, entries: list[os.DirEntry[str]]) -> bool:
-    """Return whether another folder may take the place of `target` unnoticed; Windows cannot exchange folders."""
+    """Return whether another folder may replace `target` without side effects; Windows cannot exchange folders."""
     if sys.platform == "win32":
         return False
     plain = all(entry.is_symlink() or entry.is_file() for entry in entries) and len(entries) <= MOST_LINKED
@@ -111,7 +111,7 @@ def _may_exchange(target: Path, entries: list[os.DirEntry[str]]) -> bool:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two folders in one step; say whether the system could."""
+    """Exchange two folders in one step; return whether the system supports it."""
     try:
         library = ctypes.CDLL(None, use_errno=True)
         if sys.platform == "darwin":
@@ -122,7 +122,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _remove_stale(target: Path) -> None:
-    """Remove what killed runs have left beside the output."""
+    """Remove hidden folders of killed runs."""
     for entry in os.scandir(_place(target)):
         if entry.name.startswith(f".{target.name}.new-") and entry.is_dir(follow_symlinks=False):
             lock = try_lock(entry.path)

@@ -1,6 +1,6 @@
 """Self-contained HTML pages: one style sheet and small builders of elements.
 
-Plain text is escaped always; only `Html`, made by these builders, passes unchanged.
+Plain text is always escaped; only `Html`, made by these builders, passes unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-# Nothing may be loaded, and no script may run but the page's own (named by its checksum), whatever gets into the page.
+# No external resources and no script but the page's own (identified by its checksum) are permitted, whatever the content.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 LONG_TITLE = 20  # characters above which the title of a column is broken: names of users' files stand there
@@ -26,27 +26,27 @@ SPACES = "\n\t\N{NO-BREAK SPACE}\N{THIN SPACE}"
 
 
 class Html(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
 
 def escape(text: object) -> Html:
-    """Return text as HTML: markup becomes visible characters, control characters a replacement sign."""
+    """Return text as HTML: markup becomes visible characters, control characters become a replacement sign."""
     if isinstance(text, Html):
         return text
     return Html(standard.escape(printable(str(text)), quote=True))
 
 
 def printable(text: str) -> str:
-    """Return text without characters that cannot be written as UTF-8 or could hide what a name says."""
+    """Return text without characters that UTF-8 cannot encode or that could disguise a name."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in SPACES else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def join(parts: Iterable[object], between: str = "\n") -> Html:
-    """Return parts, escaped unless `Html`, one after the other; nothing for None, a zero as it is."""
+    """Return parts, escaped unless `Html`, one after the other; nothing for None, but zeros are kept."""
     return Html(between.join(text for part in parts if (text := "" if part is None else escape(part))))
 
 
@@ -93,7 +93,7 @@ def section(anchor: str, title: str, *content: object) -> Html:
 
 
 def details(summary: str, *content: object, opened: bool = False) -> Html:
-    """Return content that can be folded away."""
+    """Return collapsible content."""
     inside = join([tag("summary", summary), *content])
     return Html(f"<details{' open' if opened else ''}>{inside}</details>")
 
@@ -104,12 +104,12 @@ def bullets(lines: Iterable[object]) -> Html:
 
 
 def badge(text: str, kind: str = "") -> Html:
-    """Return a short word on a coloured ground; the word alone carries the meaning."""
+    """Return a short word on a coloured background; the word alone carries the meaning."""
     return tag("span", text, class_=f"badge {kind}".strip())
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Return a number to `digits` significant digits; a dash when there is none."""
+    """Return a number to `digits` significant digits; a dash for None."""
     if value is None or math.isnan(value):
         return "\N{EN DASH}"
     if math.isinf(value):
@@ -121,7 +121,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def percent(value: float | None, decimals: int = 2) -> str:
-    """Return a share in per cent; a dash when there is none."""
+    """Return a share in per cent; a dash for None."""
     if value is None or not math.isfinite(value):
         return "\N{EN DASH}"
     return f"{100.0 * value:.{decimals}f} %".replace("-", "\N{MINUS SIGN}")
@@ -133,7 +133,7 @@ def several(count: int, noun: str) -> str:
 
 
 def date() -> str:
-    """Return the date, that of $SOURCE_DATE_EPOCH if it is set: then the same inputs give the same bytes."""
+    """Return the date, or that of $SOURCE_DATE_EPOCH if set, so that the same inputs give the same bytes."""
     try:
         when = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", "")), UTC)
     except (ValueError, OverflowError, OSError):
@@ -155,7 +155,7 @@ def page(
     script: str = "",
     data: Mapping[str, Any] | None = None,
 ) -> Html:
-    """Return the whole document; a script, which finds `data` as JSON in an element, is allowed by its checksum."""
+    """Return the whole document; the script finds `data` as JSON in an element and is permitted by its checksum."""
     links = (tag("li", tag("a", short, href=f"#{anchor}")) for anchor, short, _ in sections)
     policy, live = POLICY, ""
     if script:
@@ -182,6 +182,6 @@ def page(
 
 
 def _inert(data: Mapping[str, Any]) -> str:
-    """Return JSON that cannot end the element it stands in."""
+    """Return JSON that cannot end the element that contains it."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,4 +1,4 @@
-"""Processor cores: how many there are, threads over samples, BLAS kept to one of them, and tasks on a Dask client or a pool."""
+"""Processor cores: their number, threads over samples, BLAS on one thread, and tasks on a Dask client or a pool."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dynident.checks import whole
 from dynident.errors import DynidentError
 
 SMALL = 4096  # samples below which starting threads costs more than it saves
-WINDOW = 64  # tasks under way at once: enough to keep the workers of a cluster busy, few enough for the scheduler's memory
-PATIENCE = 150.0  # seconds without a result after which it is asked whether there are workers at all
+WINDOW = 64  # tasks in progress at once: enough to keep the workers of a cluster busy, few enough for the scheduler's memory
+PATIENCE = 150.0  # seconds without a result before checking that there are workers
 _LIMIT: ContextVar[int] = ContextVar("cores", default=0)
 
 
@@ -35,7 +35,7 @@ def threads(workers: int | None = None) -> ThreadPoolExecutor:
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Keep to one thread inside the block: sums then have the same order on every machine, and workers do not compete."""
+    """Use one thread inside the block: sums then have the same order on every machine, and workers do not compete."""
     token = _LIMIT.set(1)
     try:
         with one_blas_thread():
@@ -47,9 +47,9 @@ def one_core() -> Iterator[None]:
 def completed(
     client: Any, function: Callable[..., Any], items: Iterable[tuple[Any, ...]], window: int = WINDOW
 ) -> Generator[tuple[int, Any], None, None]:
-    """Yield number and future of ``function(*item)`` of every item, as they end, with at most `window` under way.
+    """Yield number and future of ``function(*item)`` for every item on completion, with at most `window` in progress.
 
-    `client` is a Dask client or an executor of `concurrent.futures`. What is under way is cancelled when the caller stops.
+    `client` is a Dask client or an executor of `concurrent.futures`. Tasks in progress are cancelled when the caller stops.
     """
     if not callable(getattr(client, "submit", None)):
         raise DynidentError(
@@ -75,7 +75,7 @@ def completed(
         while under_way:
             try:
                 number = ended.get(timeout=PATIENCE)
-            except Empty:  # long tasks, or nobody left to do them
+            except Empty:  # long tasks, or no workers left
                 deserted = hasattr(client, "scheduler_info") and not client.scheduler_info()["workers"]
                 idle = idle + 1 if deserted else 0
                 if idle > 1:
@@ -91,7 +91,7 @@ def completed(
 
 
 def gathered(client: Any, function: Callable[..., Any], items: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """Return ``function(*item)`` of every item in order, computed by a client; the first failure is raised."""
+    """Return ``function(*item)`` for every item in order, computed by a client; the first failure is raised."""
     found = {number: future.result() for number, future in completed(client, function, items)}
     return [found[number] for number in range(len(found))]
 
@@ -100,7 +100,7 @@ def over_samples(samples: int, work: Callable[[int, int], object], multiple: int
     """Call ``work(first, last)`` on stretches that cover all samples, one thread per core.
 
     `work` must release the interpreter lock (machine code does) and write to its own samples only. Stretches are whole
-    multiples of `multiple`, so that results do not depend on how many cores there are.
+    multiples of `multiple`, so that results do not depend on the number of cores.
     """
     workers = cores()
     if samples < SMALL or workers == 1:
@@ -126,11 +126,8 @@ _limited = threading.local()
 
 @contextmanager
 def one_blas_thread(with_scipy: bool = True) -> Iterator[None]:
-    """Keep BLAS to one thread in a block, SciPy's too unless it is not used there.
-
-    On a few hundred rows its threads only wait for each other.
-    """
-    if getattr(_limited, "here", False):  # asking and setting takes as long as a small factorisation
+    """Keep BLAS on one thread in a block, SciPy's too where it is used: for a few hundred rows more threads are slower."""
+    if getattr(_limited, "here", False):  # setting the limit takes as long as a small factorisation
         yield
         return
     with _blas(with_scipy).limit(limits=1):

@@ -1,19 +1,19 @@
 """Plug-ins: other packages add commands, robots, readers, exporters, plans, friction laws and controllers through entry points.
 
 ======================== ==================================================================================================
-group                    what an entry is
+group                    meaning of an entry
 ======================== ==================================================================================================
-dynident.commands        the command of that name: a function with typed parameters, or a `cyclopts.App` with subcommands
+dynident.commands        a command: a function with typed parameters, or a `cyclopts.App` with subcommands
 dynident.robots          a `dynident.cli.robots.KnownRobot`
-dynident.robot_readers   ``matches(path) -> bool`` and ``read(path, **options) -> Mechanism``, for endings that are not ours
-dynident.log_readers     ``matches(path) -> bool`` and ``read(path, **options) -> Log``, for folders and such endings
+dynident.robot_readers   ``matches(path) -> bool`` and ``read(path, **options) -> Mechanism``, for other endings than ours
+dynident.log_readers     ``matches(path) -> bool`` and ``read(path, **options) -> Log``, for folders and other endings
 dynident.exporters       a `dynident.cli.export.Exporter`, the target of ``dynident export --for NAME``
-dynident.plans           a function of a `Design`, ``validation=`` and ``repetitions=`` that returns a `Plan`: of ``excite``
+dynident.plans           a function of a `Design`, ``validation=`` and ``repetitions=`` that returns a `Plan`, for ``excite``
 dynident.friction        a friction law by name: a subclass of `FrictionLaw`, a frozen dataclass
 dynident.controllers     a controller by the scheme of its address, called with host, port if given, and options
 ======================== ==================================================================================================
 
-dynident-lab and dynident-papers use these groups like any third-party package. A plug-in that cannot be imported costs one
+dynident-lab and dynident-papers use these groups like any third-party package. A plug-in that cannot be imported causes one
 warning and nothing else.
 """
 
@@ -33,7 +33,7 @@ EXPORTERS, PLANS = "dynident.exporters", "dynident.plans"
 FRICTION, CONTROLLERS = "dynident.friction", "dynident.controllers"
 GROUPS = (COMMANDS, ROBOTS, ROBOT_READERS, LOG_READERS, EXPORTERS, PLANS, FRICTION, CONTROLLERS)
 PACKAGES = {"lab": "dynident-lab", "papers": "dynident-papers"}
-"""Our other distributions by the extra of dynident that installs them."""
+"""Other dynident distributions, by the extra of dynident that installs them."""
 PROVIDED: dict[str, dict[str, tuple[str, ...]]] = {
     COMMANDS: {
         "lab": (
@@ -52,11 +52,11 @@ PROVIDED: dict[str, dict[str, tuple[str, ...]]] = {
     EXPORTERS: {"lab": ("fmu",)},
     PLANS: {"lab": ("complete",)},
 }
-"""What our other distributions add, by group and extra, for the message that names the package to install."""
+"""Names that the other dynident distributions add, by group and extra, for the message that names the missing package."""
 
 
 class PluginError(DynidentError):
-    """A plug-in that was asked for cannot be used."""
+    """A requested plug-in cannot be used."""
 
 
 class PluginWarning(DynidentWarning):
@@ -65,7 +65,7 @@ class PluginWarning(DynidentWarning):
 
 @cache
 def entries(group: str) -> dict[str, EntryPoint]:
-    """Return the entry points of a group by name; of two packages that provide a name, the first on the path wins."""
+    """Return the entry points of a group by name; if two packages provide a name, the first on the path wins."""
     found: dict[str, EntryPoint] = {}
     for entry in entry_points(group=group):
         found.setdefault(entry.name, entry)
@@ -74,14 +74,14 @@ def entries(group: str) -> dict[str, EntryPoint]:
 
 @cache
 def _imported(group: str, name: str) -> tuple[Any, str]:
-    """Return the object that an entry point names, or why it cannot be imported."""
+    """Return the object that an entry point names, or the reason why it cannot be imported."""
     entry = entries(group)[name]
     package = entry.dist.name if entry.dist else entry.value
     try:
         if package in PACKAGES.values():
             check_versions()
         return entry.load(), ""
-    except Exception as error:  # code of another package: whatever it raises must not break the rest
+    except Exception as error:  # code of another package: its errors must not break the rest
         reason = " ".join(str(error).split())
         kind = "" if isinstance(error, DynidentError) else f"{type(error).__name__}: "
         return None, f"plug-in '{name}' of package '{package}' cannot be loaded ({kind}{reason})"
@@ -121,7 +121,7 @@ def reader_of(group: str, path: str | os.PathLike[str]) -> Any:
 
 
 def not_installed(group: str, name: str) -> str | None:
-    """Return the sentence that says which of our packages provides a name; None for a name that none of them has."""
+    """Return a message that names the dynident package that provides a name; None if no package provides it."""
     extra = next((extra for extra, names in PROVIDED.get(group, {}).items() if name in names), None)
     return (
         None
@@ -131,13 +131,13 @@ def not_installed(group: str, name: str) -> str | None:
 
 
 def forget() -> None:
-    """Look for plug-ins again, after a package was installed while Python runs."""
+    """Clear the cache of plug-ins, after a package was installed while Python runs."""
     for found in (entries, load, _imported, check_versions):
         found.cache_clear()
 
 
 def installed() -> dict[str, str]:
-    """Return the versions of our distributions that are installed."""
+    """Return the versions of the installed dynident distributions."""
     found = {}
     for package in ("dynident", *PACKAGES.values()):
         try:
@@ -149,7 +149,7 @@ def installed() -> dict[str, str]:
 
 @cache
 def check_versions() -> None:
-    """Refuse distributions of different versions, and name the command that repairs them."""
+    """Refuse distributions of different versions, and name the command that updates them."""
     found = installed()
     if len(set(found.values())) > 1:
         listed = ", ".join(f"{name} {number}" for name, number in found.items())

@@ -35,12 +35,12 @@ from dynident.plugins import PACKAGES, installed, plugin_packages
 if TYPE_CHECKING:
     import pandas as pd
 
-ROWS = 60  # of a view
-SHORT = 24  # characters of a cell that is not broken
+ROWS = 60  # limit of a notebook view
+SHORT = 24  # characters of a cell without line breaks
 
 
 class Tabular:
-    """Base of what users see as a table; a class says its columns, and what a notebook shows if that is something else."""
+    """Base of objects shown as tables; a class defines its columns, and optionally a different view for notebooks."""
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
         """Return the columns by name."""
@@ -51,7 +51,7 @@ class Tabular:
         return self._columns()
 
     def _head(self) -> str:
-        """Return the line above them."""
+        """Return the line above the table."""
         return repr(self)
 
     def to_frame(self) -> pd.DataFrame:
@@ -74,7 +74,7 @@ class Tabular:
 
 
 def _cell(value: object) -> str:
-    """Return a cell: numbers to the right, texts to the left, short ones (names, units) on one line."""
+    """Return a cell: numbers aligned right, texts left, short ones (names, units) on one line."""
     text = _text(value)
     side = "right" if isinstance(value, int | float | np.number) and not isinstance(value, bool) else "left"
     wrap = ";white-space:nowrap" if len(text) <= SHORT else ""
@@ -89,8 +89,8 @@ def _text(value: object) -> str:
 
 __all__ = ["Result", "load"]
 
-DESCRIPTIONS = (".urdf", ".xacro", ".xml", ".mjcf", ".sdf", ".world")  # of robots, written by Mechanism.save or by others
-LOGS = (".csv", ".csv.gz", ".npz", ".parquet", ".mat", ".mcap")  # what Log.save writes; a Regression is an .npz too
+DESCRIPTIONS = (".urdf", ".xacro", ".xml", ".mjcf", ".sdf", ".world")  # endings of robot descriptions
+LOGS = (".csv", ".csv.gz", ".npz", ".parquet", ".mat", ".mcap")  # endings of Log.save; a Regression is an .npz, too
 FORMER = {
     "dynident.mechanics": "identify.Partition identify.Partitions",
     "dynident_lab.campaigns": "signals.CampaignLog signals.Recording",
@@ -111,13 +111,13 @@ FORMER = {
     "dynident_papers.trajectories": "trajectory.VelocityProfile",
     "dynident_papers.workspace": "mechanics.Singularity mechanics.WorkspaceMap",
 }
-"""Kinds, and subpackages as a whole, that were elsewhere up to version 0.2, by the place where they are now."""
+"""Kinds and whole subpackages at other places up to version 0.2, by their present place."""
 RENAMED = {"BiasDiagnosis": "LeastSquaresBias"}  # classes of earlier versions
-LONGEST = 512  # numbers of an array that are written as text; longer ones are packed
+LONGEST = 512  # longest array that is written as text; longer ones are packed
 
 
 class Frozen:
-    """Base of frozen dataclasses that are copied and pickled by their fields: caches stay behind, mappings may be read-only."""
+    """Base of frozen dataclasses that are copied and pickled by their fields: caches are omitted, mappings may be read-only."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
@@ -125,37 +125,37 @@ class Frozen:
 
 
 def _again(cls: type, given: dict[str, Any]) -> Any:
-    """Return an object that was taken apart for copying."""
+    """Return a copied or unpickled object."""
     return cls(**given)
 
 
 class Result(Frozen):
-    """Base of what a verb returns; a frozen dataclass that inherits it can be shown, written and read back.
+    """Base of results: frozen dataclasses that can be shown, written and read back.
 
-    A class whose file is more than its fields overrides `_content` and `from_dict`.
+    A class with more content than its fields overrides `_content` and `from_dict`.
     """
 
-    #: Properties that the file shows beside the fields; they are computed again after reading.
+    #: Properties that the file contains in addition to the fields; they are computed again after reading.
     derived: ClassVar[tuple[str, ...]] = ()
-    #: What to do with a result that is too large for one file.
+    #: Remedy for a result that is too large for one file.
     _less: ClassVar[str] = "save parts of it"
 
     def summary(self) -> str:
-        """Return the result as text. Numbers and texts of its fields, shapes of its arrays."""
+        """Return the result as text: numbers and texts of its fields, shapes of its arrays."""
         shown = [_shown(f.name, getattr(self, f.name)) for f in fields(self)]  # type: ignore[arg-type]
         return f"{type(self).__name__}: {', '.join(filter(None, shown))}"
 
     def _content(self) -> dict[str, Any]:
-        """Return the fields by name, with arrays as they are; what `to_dict` and `save` start from."""
+        """Return the fields by name, with arrays unchanged; the basis of `to_dict` and `save`."""
         return _fields(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values. `kind`, then the fields: numbers, texts, lists and dicts."""
+        """Return the result as plain values: `kind`, then the fields as numbers, texts, lists and dicts."""
         return _written(self, jsonable)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the result that `to_dict` described."""
+        """Return the result stored by `to_dict`."""
         return _built(cls, data, kind_of(cls))  # type: ignore[no-any-return]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -169,7 +169,7 @@ class Result(Frozen):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote."""
+        """Read a file written by `save`."""
         found = load(path)
         if not isinstance(found, cls):
             raise DynidentError(f"'{path}' contains {kind_of(type(found))}, not {kind_of(cls)}; read it with dynident.load")
@@ -183,14 +183,14 @@ class Result(Frozen):
 
 
 def load(path: str | os.PathLike[str], mechanism: Any = None) -> Any:
-    """Read what the `save` of a result, a log or a regression wrote.
+    """Read a file written by the `save` of a result, a log, a regression or a robot.
 
     Parameters
     ----------
     path : path-like
         JSON file with a field `kind`, or the file of a log, a regression or a robot.
     mechanism : Mechanism, optional
-        The robot that a regression or a fit belongs to; a fit of a robot with functions of your own needs it.
+        Robot of a regression or a fit; required for a fit of a robot with user-defined functions.
 
     Returns
     -------
@@ -219,13 +219,13 @@ def load(path: str | os.PathLike[str], mechanism: Any = None) -> Any:
 
 
 def kind_of(cls: type) -> str:
-    """Return the name of a class in files: the subpackage of ours, or the module of another package, and its name."""
+    """Return the name of a class in files: the dynident subpackage, or the module of another package, and the class name."""
     parts = cls.__module__.split(".")
     return ".".join([*(parts[:2] if parts[0] in OURS else parts), cls.__qualname__])
 
 
 def class_of(kind: str) -> type:
-    """Return the dataclass that a file names; only our modules and those of packages with plug-ins are imported."""
+    """Return the dataclass that a file names; only modules of dynident and of packages with plug-ins are imported."""
     place = current_kind(kind)
     home, _, name = place.rpartition(".")
     package, _, below = home.partition(".")
@@ -243,7 +243,7 @@ def class_of(kind: str) -> type:
 
 
 def current_kind(kind: str) -> str:
-    """Return a kind as this version writes it: up to version 0.2 no package was named."""
+    """Return a kind in the form of this version: up to version 0.2 it named no package."""
     place, _, name = kind.rpartition(".")
     if place.partition(".")[0] in (*OURS, *plugin_packages()):
         return f"{place}.{RENAMED.get(name, name)}" if place.partition(".")[0] in OURS else kind
@@ -255,7 +255,7 @@ def current_kind(kind: str) -> str:
 
 @cache
 def _found(home: str, name: str) -> Any:
-    """Return what a module names, or what one of the modules of a subpackage of ours defines."""
+    """Return the object of a name in a module, or in a module inside a dynident subpackage; None if there is none."""
     module = import_module(home)
     found = getattr(module, name, None)
     if found is None and home.partition(".")[0] in OURS:
@@ -273,7 +273,7 @@ def _found(home: str, name: str) -> Any:
 
 
 def _shown(name: str, value: object) -> str:
-    """Return a field as a summary shows it; nothing where it would be long."""
+    """Return a field for a summary; empty if it would be long."""
     if isinstance(value, np.ndarray):
         return f"{name} {value.shape}"
     if not isinstance(value, str | int | float) or len(str(value)) >= 80:
@@ -287,11 +287,11 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def _walk(value: Any, leaf: Callable[[Any], Any], expected: frozenset[type] = frozenset()) -> Any:
-    """Return dicts and lists whose leaves were written by `leaf`; a dataclass names its class unless it is the one expected."""
+    """Return dicts and lists with leaves converted by `leaf`; a dataclass names its class unless it is the expected one."""
     if isinstance(value, Mapping):
         if all(isinstance(key, str) for key in value):
             return {key: _walk(x, leaf, expected) for key, x in value.items()}
-        value = list(value.items())  # JSON has only names as keys
+        value = list(value.items())  # JSON keys are texts only
     if isinstance(value, list | tuple):
         return [_walk(x, leaf, expected) for x in value]
     if not is_dataclass(value) or isinstance(value, type):
@@ -307,7 +307,7 @@ def _written(result: Result, leaf: Callable[[Any], Any]) -> dict[str, Any]:
 
 
 def _packed(value: Any) -> Any:
-    """A leaf that JSON can hold exactly."""
+    """Return a leaf in an exact JSON form."""
     if isinstance(value, np.ndarray):
         listed = value.ndim == 1 or 0 not in value.shape
         if value.size > LONGEST or not listed or value.dtype.kind not in "biuf" or not np.isfinite(value).all():
@@ -322,7 +322,7 @@ def _packed(value: Any) -> Any:
 
 @cache
 def _members(cls: type) -> dict[str, frozenset[type]]:
-    """Dataclasses that each field of a class may hold."""
+    """Return the dataclasses that each field of a class may hold."""
     return {name: frozenset(_classes(hint)) for name, hint in _hints(cls).items()}
 
 
@@ -335,7 +335,7 @@ def _classes(hint: Any) -> list[type]:
 def _hints(cls: type) -> dict[str, Any]:
     try:
         found = get_type_hints(cls)
-    except NameError:  # classes that its module imports for type checkers only are public names of its subpackage
+    except NameError:  # names imported for type checkers only are public names of the subpackage
         package = import_module(cls.__module__.rpartition(".")[0])
         found = get_type_hints(cls, localns={name: getattr(package, name) for name in package.__all__})
     return {f.name: found[f.name] for f in fields(cls) if f.init}
@@ -344,12 +344,12 @@ def _hints(cls: type) -> dict[str, Any]:
 def _wrong(where: str, value: object, wanted: str) -> DynidentError:
     if isinstance(value, Mapping) and "base64" in value:
         value = "a packed array"
-    shown = value if isinstance(value, str) else reprlib.repr(value)  # a long list is never a text as a whole
+    shown = value if isinstance(value, str) else reprlib.repr(value)  # a long list is never converted to text as a whole
     return DynidentError(f"'{where}' is {shown[:60]!r}, not {wanted}; the file is damaged, write it again")
 
 
 def stored(data: Any, name: str, hint: Any, where: str) -> Any:
-    """Return one entry of a stored object as what it is declared to be; a sentence says what is missing or of another kind."""
+    """Return one entry of a stored object, converted to its declared type; errors name a missing or wrong entry."""
     if not isinstance(data, Mapping):
         raise _wrong(where, data, "an object")
     if name not in data:
@@ -378,7 +378,7 @@ def _built(cls: type, data: Any, where: str) -> Any:
 
 
 def _value(hint: Any, value: Any, where: str) -> Any:
-    """Return a stored value as what a field is declared to be."""
+    """Return a stored value converted to its declared type."""
     origin, inner = get_origin(hint) or hint, get_args(hint)
     if hint in (Any, object):
         return value
@@ -390,7 +390,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         return value
     if origin is np.ndarray:
         return _array(inner, value, where)
-    if isinstance(origin, type) and issubclass(origin, tuple) and origin is not tuple:  # a named one
+    if isinstance(origin, type) and issubclass(origin, tuple) and origin is not tuple:  # a named tuple
         return origin(*_sequence(tuple, tuple(get_type_hints(origin).values()), value, where))
     if origin in (tuple, list, Sequence):
         return _sequence(origin, inner, value, where)
@@ -411,7 +411,7 @@ def _single(origin: Any, value: Any, where: str) -> Any:
 
 
 def _nested(base: type, value: Any, where: str) -> Any:
-    """Return an object of a class, or of one below it that the file names."""
+    """Return an object of a class, or of a subclass that the file names."""
     kind = value.get("class") if isinstance(value, Mapping) else None
     if kind is None and not (is_dataclass(base) and isinstance(value, Mapping)):
         raise _wrong(where, value, f"a {base.__name__}")
@@ -422,7 +422,7 @@ def _nested(base: type, value: Any, where: str) -> Any:
 
 
 def _is_a(cls: type, base: type) -> bool:
-    """Return whether objects of a class are those of another, or have the members of a protocol."""
+    """Return whether a class is a subclass of another, or has the members of a protocol."""
     if not getattr(base, "_is_protocol", False):
         return issubclass(cls, base)
     members = {*dir(cls), *(f.name for f in fields(cls))}
@@ -430,7 +430,7 @@ def _is_a(cls: type, base: type) -> bool:
 
 
 def _member(choices: tuple[Any, ...], value: Any, where: str) -> Any:
-    """Return a value of the first type of a union that takes it."""
+    """Return a value as the first type of a union that accepts it."""
     if value is None and type(None) in choices:
         return None
     if set(get_args(ArrayLike)) <= set(choices):
@@ -483,11 +483,11 @@ def _array(inner: tuple[Any, ...], value: Any, where: str) -> Any:
 
 
 def array_of(value: Any, where: str, dtype: Any = np.float64) -> Any:
-    """Return an array that was stored as a list or packed."""
+    """Return an array stored as a list or packed."""
     try:
         if isinstance(value, Mapping):
             stored = np.dtype(value["dtype"])
-            if stored.kind not in "biufc" or 2 * stored.itemsize < np.dtype(dtype).itemsize:  # no file grows in memory
+            if stored.kind not in "biufc" or 2 * stored.itemsize < np.dtype(dtype).itemsize:  # no array grows in memory
                 raise ValueError(f"dtype {stored}")
             content = binascii.a2b_base64(value["base64"], strict_mode=True)
             return np.frombuffer(content, dtype=stored).reshape(value["shape"]).astype(dtype, casting="same_kind")

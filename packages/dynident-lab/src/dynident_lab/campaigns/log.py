@@ -1,7 +1,7 @@
 """A recorded campaign: the folder of `dynident record` as one log, and as logs by stage and cycle.
 
-The folder has campaign.json (what was to be done, by whom, with which robot), and one segment per cycle and attempt. Times of
-the log are the controller's; where its clock restarted, the host's clock says how much later that was.
+The folder has campaign.json (plan, robot, host and software), and one segment per cycle and attempt. Times of
+the log are the controller's; after a restart of its clock, the host's clock gives the time in between.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dynident_lab.campaigns.segments import LogSegment, read_segment
 
 FORMAT = "dynident-campaign-1"
 ABOUT = "campaign.json"
-CONTROLLER: Mapping[str, Any] = {  # what of the controller is needed to read a campaign
+CONTROLLER: Mapping[str, Any] = {  # properties of the controller needed to read a campaign
     "period": float,
     "channels": list[str],
     "effort_kind": str | None,
@@ -38,8 +38,8 @@ CONTROLLER: Mapping[str, Any] = {  # what of the controller is needed to read a 
 }
 COLUMNS = ("host", "index", "clock", "motion", "flag")
 SIGNALS = ("position", "velocity", "effort", "temperature")
-UNEXPLAINED = 0.1  # share of target moments that a drive gain may leave
-GAP, REPEATED, CUT_OFF = 1, 2, 4  # flags of a sample: some are missing before it, it came twice, recording was interrupted
+UNEXPLAINED = 0.1  # share of target moments that a drive gain may leave unexplained
+GAP, REPEATED, CUT_OFF = 1, 2, 4  # flags of a sample: gap before it, repeated sample, interrupted recording
 
 
 def campaign_columns(channels: tuple[str, ...], extras: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -73,11 +73,11 @@ def read(path: Path, **options: Any) -> CampaignLog:
 class Recording:
     """One segment of a campaign."""
 
-    file: str  # Its name
-    kind: str  # "cycle", or "rest" and "approach" for what is between cycles
-    cycle: int  # Which
-    attempt: int  # Which
-    complete: bool  # True when the cycle came to its end
+    file: str  # Name of the segment
+    kind: str  # "cycle", or "rest" and "approach" between cycles
+    cycle: int  # Number of the cycle
+    attempt: int  # Number of the attempt
+    complete: bool  # True for a completed cycle
     rows: slice  # Its rows in the log
     motion: Array  # Time since the start of the cycle's motion [s]
     flag: NDArray[np.int64]  # `GAP`, `REPEATED` or 0
@@ -85,7 +85,7 @@ class Recording:
 
 
 def _stage_rows(part: Recording, about: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], NDArray[np.int64]]]:
-    """Yield the entries of the schedule that a recording holds, and their rows in it."""
+    """Yield the schedule entries within a recording, and their rows in it."""
     slack = 0.5 * float(about["controller"]["period"])
     for entry in about.get("schedule", ()):
         rows = np.flatnonzero((part.motion >= entry["start"] - slack) & (part.motion < entry["end"] - slack))
@@ -95,7 +95,7 @@ def _stage_rows(part: Recording, about: Mapping[str, Any]) -> Iterator[tuple[Map
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CampaignLog(Log):
-    """All samples of a campaign as one log; `cycles` and `stages` give its parts."""
+    """All samples of a campaign as one log; `cycles` and `stages` return its parts."""
 
     recordings: tuple[Recording, ...] = ()  # Segments in order
     about: Mapping[str, Any] = field(default_factory=dict)  # campaign.json: plan, robot, controller, software
@@ -110,7 +110,7 @@ class CampaignLog(Log):
     def cycles(self) -> dict[int, Log]:
         """Return the log of every complete cycle.
 
-        By number, from 0 on; each says in its provenance which plan and cycle it is.
+        The keys are cycle numbers from 0; the provenance of each log names its plan and cycle.
         """
         out = {}
         for part in self._complete():
@@ -121,7 +121,7 @@ class CampaignLog(Log):
         return out
 
     def stages(self) -> dict[str, list[Log]]:
-        """Return the logs of every recorded stage, in the order of cycles and repetitions. By name of the stage."""
+        """Return the logs of every recorded stage by name, in the order of cycles and repetitions."""
         out: dict[str, list[Log]] = {}
         for part in self._complete():
             for entry, rows in _stage_rows(part, self.about):
@@ -141,7 +141,7 @@ class CampaignLog(Log):
 
 
 def read_campaign(path: str | os.PathLike[str]) -> CampaignLog:
-    """Read the folder of a campaign, finished or being written."""
+    """Read the folder of a campaign, finished or in progress."""
     folder = Path(path)
     with _explained(folder):
         about = read_about(folder)
@@ -155,7 +155,7 @@ def read_campaign(path: str | os.PathLike[str]) -> CampaignLog:
 
 
 def read_cycles(path: str | os.PathLike[str]) -> Iterator[CampaignLog]:
-    """Read a campaign cycle by cycle: each complete cycle is a campaign of its own, and only one is in memory at a time."""
+    """Read a campaign cycle by cycle: each complete cycle is a separate campaign, and only one is in memory at a time."""
     folder = Path(path)
     with _explained(folder):
         about = read_about(folder)
@@ -167,7 +167,7 @@ def read_cycles(path: str | os.PathLike[str]) -> Iterator[CampaignLog]:
 
 @contextmanager
 def _explained(folder: Path) -> Iterator[None]:
-    """Say which campaign cannot be read, and why."""
+    """Name the unreadable campaign in errors raised inside."""
     try:
         yield
     except LogError:
@@ -177,7 +177,7 @@ def _explained(folder: Path) -> Iterator[None]:
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """Return what campaign.json says, after checking what is needed to read a campaign."""
+    """Return the content of campaign.json, after checking the entries needed to read a campaign."""
     about: dict[str, Any] = parsed(json.loads, read_regular(folder / ABOUT, BYTES))
     if stored(about, "format", Any, "campaign") != FORMAT:
         raise LogError(f"'{folder / ABOUT}' has the format {about['format']!r}; this version reads {FORMAT}")
@@ -191,7 +191,7 @@ def read_about(folder: Path) -> dict[str, Any]:
 
 
 def _parts(folder: Path, about: dict[str, Any]) -> Iterator[tuple[Recording, Array, Array]]:
-    """Yield what each segment is, its times and its rows."""
+    """Yield description, times and rows of each segment."""
     controller = about["controller"]
     width = len(campaign_columns(tuple(controller["channels"]), tuple(controller.get("extras", ()))))
     period = float(controller["period"])
@@ -251,7 +251,7 @@ def _log(folder: Path, about: dict[str, Any], parts: Sequence[tuple[Recording, A
 
 
 def drive_gains(extra: Array, controller: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
-    """Return the drive gains of a campaign, and a sentence for its provenance where they are not the controller's own.
+    """Return the drive gains of a campaign, and a note for the provenance if they differ from the controller's.
 
     The gain of a channel is the least-squares slope of its target moments over its target currents.
     """
@@ -272,7 +272,7 @@ def drive_gains(extra: Array, controller: Mapping[str, Any]) -> tuple[Any, dict[
 
 
 def read_journal(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Return the events of a campaign up to the first line that is not whole."""
+    """Return the events of a campaign up to the first incomplete line."""
     import zlib  # noqa: PLC0415 - only here
 
     file, out = Path(folder) / "journal.jsonl", []
@@ -291,7 +291,7 @@ def read_journal(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 
 def _segments(folder: Path) -> Iterator[tuple[str, LogSegment]]:
-    """Yield all segments in order; of one that is being sealed, the sealed one."""
+    """Yield all segments in order; for one that is being sealed, the sealed file."""
     for stem in sorted({p.stem for p in folder.iterdir() if p.suffix in (".seg", ".parquet") and not p.name.startswith(".")}):
         for suffix in (".parquet", ".seg"):
             try:
@@ -307,7 +307,7 @@ def _segments(folder: Path) -> Iterator[tuple[str, LogSegment]]:
 
 
 class _Clock:
-    """Puts the clocks of all sessions with a controller on one axis that increases."""
+    """Converts the clocks of all sessions with a controller to one increasing time axis."""
 
     def __init__(self) -> None:
         self._session: str | None = None

@@ -1,8 +1,8 @@
-"""Segments: files of samples that only grow, so that a crash loses nothing that was on the disk.
+"""Segments: append-only files of samples, so that a crash loses no data already on the disk.
 
     magic | length crc32 header (JSON) | length crc32 rows | length crc32 rows | ...        little endian, rows are float64
 
-A frame counts when all of it is there and its checksum is right; what follows the last good frame is a torn tail.
+A frame is valid if it is complete and its checksum is correct; bytes after the last valid frame are a torn tail.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ FRAME = struct.Struct("<II")
 
 @dataclass(frozen=True, eq=False)
 class LogSegment:
-    """What a segment holds."""
+    """Content of a segment."""
 
-    header: Mapping[str, Any]  # Its facts; ``header["columns"]`` names the columns
+    header: Mapping[str, Any]  # Metadata; ``header["columns"]`` names the columns
     table: Array  # Rows
-    size: int  # Bytes up to the end of the last good frame
-    torn: int  # Bytes after it
+    size: int  # Bytes up to the end of the last valid frame
+    torn: int  # Bytes after the last valid frame
 
 
 def segment_start(header: Mapping[str, Any]) -> bytes:
@@ -48,13 +48,13 @@ def segment_start(header: Mapping[str, Any]) -> bytes:
 
 
 def segment_frame(rows: Array) -> bytes:
-    """Return the bytes of some rows."""
+    """Return the bytes of a frame of rows."""
     body = np.ascontiguousarray(rows, dtype="<f8").tobytes()
     return FRAME.pack(len(body), zlib.crc32(body)) + body
 
 
 def read_segment(path: str | os.PathLike[str]) -> LogSegment:
-    """Read a segment, growing or complete; never more than its good frames."""
+    """Read the valid frames of a segment, growing or complete."""
     if str(path).endswith(".parquet"):
         return _read_sealed(Path(path))
     data = read_regular(path)
@@ -75,7 +75,7 @@ def read_segment(path: str | os.PathLike[str]) -> LogSegment:
 
 
 def _frames(data: bytes) -> Any:
-    """Yield the good frames with the place of their end."""
+    """Yield the valid frames with the position of their end."""
     if not data.startswith(MAGIC):
         return
     at = len(MAGIC)
@@ -89,7 +89,7 @@ def _frames(data: bytes) -> Any:
 
 
 def seal_segment(path: str | os.PathLike[str], facts: Mapping[str, Any] | None = None) -> Path:
-    """Turn a segment into Parquet: write it whole, read it back, then delete the segment."""
+    """Turn a segment into Parquet: write the whole file, read it back, then delete the segment."""
     try:
         import pyarrow as pa  # noqa: PLC0415 - an extra
         import pyarrow.parquet as pq  # noqa: PLC0415
@@ -114,7 +114,7 @@ def _names(header: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _header(data: bytes, path: object) -> dict[str, Any]:
-    """Return the facts of a segment after checking that they name its columns."""
+    """Return the metadata of a segment after checking that they name its columns."""
     try:
         header = parsed(json.loads, data)
         if not stored(header, "columns", list[str], "header"):

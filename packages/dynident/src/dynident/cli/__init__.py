@@ -25,7 +25,7 @@ from dynident.plugins import COMMANDS, check_versions, entries, installed, load,
 __all__ = ["application", "arguments_of", "command_names", "notes", "option_names", "run"]
 
 USAGE = 2
-SMALLEST, LARGEST = 1e-100, 1e100  # size of a number that an option can mean: squares and quotients stay finite
+SMALLEST, LARGEST = 1e-100, 1e100  # plausible size of a number of an option: squares and quotients stay finite
 EXIT_CODES = (
     "Exit codes: 0 success; 1 bad input; 2 wrong usage; 3 failed verdict (--strict) or unusable log (inspect); 70 bug in "
     "dynident; 130 interrupted."
@@ -34,7 +34,7 @@ MORE = "--help-all shows the rarely needed options too."
 
 
 def _default(value: object) -> str | None:
-    """Return the default of an option for the help; of flags, lists and what may be left out there is none to show."""
+    """Return the default of an option for the help; None for flags, lists and optional values."""
     return str(value) if isinstance(value, str | int | float | Path) and not isinstance(value, bool) else None
 
 
@@ -44,12 +44,12 @@ def _versions() -> str:
 
 
 def command_names() -> list[str]:
-    """Return the names of all commands that are installed."""
+    """Return the names of all installed commands."""
     return [*commands.OWN, *(name for name in entries(COMMANDS) if name not in commands.OWN)]
 
 
 def application(name: str | None = None) -> App:
-    """Return the application with one command, or, to list them, with all of them, of which ours are not imported."""
+    """Return the application with one command, or, to list them, with all of them, without importing those of this package."""
     app = App(
         name="dynident",
         help="From a robot's description and its logs to a validated dynamic model.",
@@ -84,19 +84,19 @@ def application(name: str | None = None) -> App:
 
 
 def arguments_of(words: Sequence[str], app: App | None = None) -> ArgumentCollection:
-    """Return arguments and options of the command that some words call."""
+    """Return arguments and options of the command that `words` call."""
     app = application(words[0]) if app is None else app
     with app.app_stack(words):  # settings of the application hold for its commands
         return app.parse_commands(words)[1][-1].assemble_argument_collection(parse_docstring=False)
 
 
 def option_names(arguments: ArgumentCollection) -> frozenset[str]:
-    """Return the options, as they are typed."""
+    """Return the names of the options as typed."""
     return frozenset(name for argument in arguments for name in argument.names if name.startswith("--"))
 
 
 def _problem(name: str) -> str | None:
-    """Return why there is no such command."""
+    """Return the reason why a command does not exist."""
     if name in commands.OWN or name in entries(COMMANDS):
         return None
     if missing := not_installed(COMMANDS, name):
@@ -118,7 +118,7 @@ def _joined(words: Sequence[str]) -> list[str]:
 
 
 def _check_value(option: str, value: object) -> None:
-    """Refuse what no option means: numbers that are undefined, endless or absurd, and paths that no system can have."""
+    """Refuse meaningless values: numbers that are undefined, infinite or absurd, and paths that no system accepts."""
     if isinstance(value, float | int) and value != 0 and not SMALLEST <= abs(value) <= LARGEST:
         text = f"{value:g}" if isinstance(value, float) else f"a number of {len(str(abs(value)))} digits"
         raise DynidentError(f"{option} is {text}; give a number of a plausible size ({SMALLEST:g} to {LARGEST:g}, or 0)")
@@ -178,7 +178,7 @@ def run(args: Sequence[str] | None = None) -> int:
     told: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-        """Show a warning of ours once, in one line; others are for developers."""
+        """Show a warning of dynident once, in one line; other warnings are for developers."""
         text = " ".join(str(message).split())
         if issubclass(category, DynidentWarning) and text not in told:
             told.add(text)

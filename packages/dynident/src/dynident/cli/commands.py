@@ -71,7 +71,7 @@ OWN: dict[str, tuple[Group, str]] = {
         "Show location and size of the cache of compiled code (DYNIDENT_CACHE sets another folder).",
     ),
 }
-#: Commands of our other packages, which register them as any package does.
+#: Commands of the other dynident packages, which register them like any package.
 OTHERS: dict[str, tuple[Group, str]] = {
     "bandwidth": (
         CONTROL,
@@ -144,7 +144,7 @@ OTHERS: dict[str, tuple[Group, str]] = {
 }
 _CAMPAIGN = "did you mean 'dynident simulate-campaign'?"
 _XACRO = "xacro files are evaluated without running code; omit it, or expand the file with ROS's xacro first"
-#: Options of version 0.2, by command, and what to type instead.
+#: Options of version 0.2 by command, each with the replacement to type.
 FORMER = {
     "describe": {"--reduction": "did you mean 'dynident reduction ROBOT'?", "--svg": "did you mean '--plot FILE'?"},
     "identify": {"--cycle": "did you mean 'dynident cycles ROBOT CAMPAIGN'?"},
@@ -164,7 +164,7 @@ FORMER = {
 
 
 def former_option(command: str, words: Sequence[str]) -> str | None:
-    """Return what to type instead of an option that a command had in version 0.2; None if there is none among the words."""
+    """Return the replacement of an option that a command had in version 0.2; None if `words` contain none."""
     known = {"--trust": _XACRO, **FORMER.get(command, {})} if command in OWN or command in OTHERS else {}
     found = next((option for word in words if (option := word.partition("=")[0]) in known), None)
     return None if found is None else f"{command} has no option {found}: {known[found]}"

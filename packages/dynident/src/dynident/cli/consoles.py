@@ -1,4 +1,4 @@
-"""What a command says: results on standard output, notes on standard error."""
+"""Output of commands: results on standard output, notes on standard error."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class _Plain(Console):
-    """A console that writes what a terminal would obey as text."""
+    """A console that escapes control sequences of the terminal."""
 
     def print(self, *objects: Any, **options: Any) -> None:
         super().print(*(visible(x) if isinstance(x, str) else x for x in objects), **options)
 
 
 class _Notes(_Plain):
-    """A console whose loss costs no result: when nobody reads standard error any more, or it is full, it falls silent."""
+    """A console that falls silent when standard error is closed or full: losing it costs no result."""
 
     def print(self, *objects: Any, **options: Any) -> None:
         try:
@@ -38,7 +38,7 @@ class _Notes(_Plain):
         self.quiet = True
 
 
-# Names in a robot are data: no markup and no emoji codes are read in them.
+# Names in a robot are data: no markup or emoji codes are interpreted in them.
 notes = _Notes(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 out = _Plain(highlight=False, soft_wrap=True, markup=False, emoji=False)
 
@@ -49,7 +49,7 @@ def note(text: str) -> None:
 
 
 def print_next(*words: object) -> None:
-    """Print the command that comes next, as it can be typed; placeholders are in capitals."""
+    """Print the next command, ready to type; placeholders are in capitals."""
     out.print(f"next:  {shlex.join(['dynident', *map(str, words)])}")
 
 
@@ -59,7 +59,7 @@ def print_json(data: Any) -> None:
 
 
 def save_figures(draw: Callable[[], Mapping[str, Figure]], folder: Path) -> None:
-    """Write figures as PNG; without matplotlib say so, since the numbers are worth keeping."""
+    """Write figures as PNG; a missing matplotlib costs a note only, since the numbers are worth keeping."""
     try:
         figures = draw()
     except MissingExtraError as error:

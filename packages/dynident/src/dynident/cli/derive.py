@@ -65,7 +65,7 @@ def derive(
         every = not (c or numpy or casadi)
         files = symbolic.write_model(mechanism, output, c or every, numpy or every, casadi or every, width, ik)
         for path in files:
-            if model is not None and path.suffix in (".h", ".py"):  # where a reader looks first
+            if model is not None and path.suffix in (".h", ".py"):  # the files that are read first
                 remark(path, model.provenance())
         if as_json:
             print_json({"written": [str(path) for path in files]})
@@ -95,7 +95,7 @@ def derive(
 
 
 def _friction(text: str) -> float | None:
-    """Return the speed over which jumps of friction are spread, 0 for none; None leaves friction out."""
+    """Return the speed over which friction jumps are spread, 0 for exact jumps; None omits friction."""
     kind, _, number = text.partition("=")
     if text in ("none", "exact"):
         return None if text == "none" else 0.0

@@ -1,4 +1,4 @@
-"""Options of filters and estimators: what ``--estimator`` names, what is known, and the closed loop that some simulate."""
+"""Options of filters and estimators: the estimators of ``--estimator``, prior knowledge, and the simulated closed loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dynident.simulate.closed_loop import ClosedLoop
 
 estimation: Any = import_module("dynident.identify")  # the package, not the function di.identify
-OF_FACTORS = ("map", "wls", "ols")  # triangles are enough for these; the others look at single rows
+OF_FACTORS = ("map", "wls", "ols")  # these need triangular factors only, the others single rows
 OF_ROWS = ("gls", "huber", "tukey", "tls", "iv", "didim", "output-error")
 RULES = ("auto", "physical", "prior", "minimum_norm")
 
@@ -78,7 +78,7 @@ class FilterOptions:
 @Parameter(name="*", group=LOOP)
 @dataclass(frozen=True)
 class LoopOptions:
-    """What estimators need to know that use instruments or simulate."""
+    """Options of estimators that use instruments or simulate."""
 
     period: float | None = None
     """Period of the motion [s]: its other periods serve as instruments (iv)."""
@@ -90,7 +90,7 @@ class LoopOptions:
     """Number of --loop to estimate too, as gain:ACTUATOR (all for logs without efforts) or controller.FIELD; several times."""
 
     def check(self, estimator: str) -> None:
-        """Refuse what the estimator does not look at."""
+        """Refuse options that the estimator ignores."""
         if self.period is not None and estimator != "iv":
             raise DynidentError(f"--period is for the estimator iv, not for '{estimator}'; leave it out")
         if self.loop is not None and estimator not in ("didim", "output-error"):
@@ -98,14 +98,14 @@ class LoopOptions:
         self.check_loop()
 
     def check_loop(self) -> None:
-        """Refuse numbers of a loop without a loop."""
+        """Refuse parameters of a loop without a loop."""
         if self.loop is None and (self.bandwidth != LoopOptions.bandwidth or self.unknown is not None):
             raise DynidentError("--bandwidth and --unknown need --loop; give it, or omit them")
         if not self.bandwidth > 0.0:
             raise DynidentError(f"--bandwidth is {self.bandwidth:g}; give a frequency above 0 Hz")
 
     def closed(self, mechanism: di.Mechanism, logs: Sequence[di.Log], blind: bool = False) -> ClosedLoop | None:
-        """Return the loop that was named, with the references of the logs; `blind` when they have no efforts."""
+        """Return the named loop with the references of the logs; `blind` if they have no efforts."""
         if self.loop is None:
             return None
         from dynident.simulate.closed_loop import ClosedLoop, reference_motion  # noqa: PLC0415
@@ -155,7 +155,7 @@ AS_NEEDED, NO_LOOP, NOTHING_KNOWN = FilterOptions(), LoopOptions(), KnownOptions
 
 
 def check_estimator(name: str, recovery: str, known: di.Knowledge | None) -> None:
-    """Refuse options that do not go together."""
+    """Refuse contradictory options."""
     if name == "map" and recovery == "minimum_norm":
         raise DynidentError("--recovery minimum_norm is a rule of least squares alone; add --estimator wls")
     if name != "map" and known is not None:
@@ -165,7 +165,7 @@ def check_estimator(name: str, recovery: str, known: di.Knowledge | None) -> Non
 def estimator_of(
     name: str, recovery: str, known: di.Knowledge | None, loop: ClosedLoop | None = None, period: float | None = None
 ) -> Any:
-    """Return the estimator that was named, not fitted."""
+    """Return the named estimator, not fitted."""
     check_estimator(name, recovery, known)
     rule = "physical" if recovery == "auto" else recovery
     if name == "map":
@@ -212,7 +212,7 @@ def _list(text: str, option: str) -> list[float]:
 
 
 def without_efforts(mechanism: di.Mechanism, logs: Sequence[di.Log], solver: Any, options: dict[str, Any]) -> di.Regression:
-    """Return the regression data of commands and positions alone, after reporting what they determine."""
+    """Return the regression data of commands and positions alone, and report the parameters that they determine."""
     if not isinstance(solver, estimation.OutputError):
         raise DynidentError(
             f"log '{logs[0].name}' has no efforts; fit its commands and positions with --estimator output-error and the "

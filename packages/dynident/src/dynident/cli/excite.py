@@ -36,7 +36,7 @@ from dynident.report.plan_page import write_plan_page
 from dynident.trajectory.curves import Fourier
 from dynident.trajectory.export import REPETITIONS
 
-BEYOND = 1e9  # stands for a relative deviation without bound, which JSON cannot hold
+BEYOND = 1e9  # replaces an infinite relative deviation, which JSON cannot hold
 AS_RECORDED = RecordedOptions()
 
 
@@ -189,7 +189,7 @@ def excite(
 def _sensible(
     time_budget: float, iterations: int | None, starts: int | None, repetitions: int, complete: bool, payload: float | None
 ) -> None:
-    """Refuse numbers that cannot be meant, before any work."""
+    """Refuse implausible numbers before any work."""
     if not 0.0 < time_budget < 1e6:
         raise DynidentError(f"--time-budget is {time_budget:g}; give the seconds that the search may take, above zero")
     if iterations is not None and iterations < 1:
@@ -203,14 +203,14 @@ def _sensible(
 
 
 def limits_for(robot: Path, mechanism: di.Mechanism, file: Path | None) -> MotionLimits:
-    """Return the limits of a robot: those of its document, or of its description and a file."""
+    """Return the limits of a robot: from its document, or from its description and a file."""
     if file is None and is_known(robot):
         return published_limits(str(robot), mechanism).limits
     return motion_limits(mechanism, file)[1]
 
 
 class _Clock(ProgressColumn):
-    """A bar that fills with the time budget by itself, also while nothing is reported."""
+    """A bar that fills with the time budget, even without progress reports."""
 
     def render(self, task: Task) -> ProgressBar:
         """Return the bar."""
@@ -219,7 +219,7 @@ class _Clock(ProgressColumn):
 
 @contextmanager
 def searching(budget: float | None, quiet: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Yield a function that shows the best value and the tightest limit so far; a bar on a terminal, nothing elsewhere."""
+    """Yield a function that shows the best value and the tightest limit so far; a bar on a terminal, silent elsewhere."""
     if for_programs():
         print_progress({"step": 0, "of": budget, "text": "looking for motions inside the limits"})
 

@@ -24,28 +24,28 @@ PROGRAMS = ("pinocchio", "mujoco", "gazebo", "drake")
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """What the target of ``export --for`` shall write."""
+    """Input of a target of ``export --for``."""
 
-    robot: str  # As given: a path, or the name of a known robot
-    mechanism: di.Mechanism  # The identified robot where there is a fit, else the described one
+    robot: str  # As typed: a path, or the name of a known robot
+    mechanism: di.Mechanism  # The identified robot if there is a fit, else the described one
     fit: di.Fit | None
     output: Path
-    options: Mapping[str, str]  # Of --option NAME=VALUE, only those that the exporter knows
+    options: Mapping[str, str]  # From --option NAME=VALUE, checked against `Exporter.options`
 
 
 @dataclass(frozen=True)
 class Exporter:
-    """A target of ``export --for``. An entry of the group ``dynident.exporters`` is one of these."""
+    """A target of ``export --for``: the type of entries of the group ``dynident.exporters``."""
 
-    #: Writes the output of an `ExportRequest`; returns what was done as data (for ``--json``) and as text
+    #: Writes the output of an `ExportRequest`; returns a summary as data (for ``--json``) and as text
     write: Callable[[ExportRequest], tuple[dict[str, Any], str]]
     folder: bool = True  #: Whether the output is a folder, not a file
     needs_fit: bool = True  #: Whether the target is for identified robots only
-    options: tuple[str, ...] = ()  #: Names that ``--option NAME=VALUE`` may have
+    options: tuple[str, ...] = ()  #: Names permitted in ``--option NAME=VALUE``
 
 
 def _exporter(target: str) -> Exporter:
-    """Return the exporter of a plug-in by the name of its target."""
+    """Return the exporter that a plug-in registers for a target."""
     if target not in entries(EXPORTERS):
         known = ", ".join((*PROGRAMS, *entries(EXPORTERS)))
         missing = not_installed(EXPORTERS, target)
@@ -57,7 +57,7 @@ def _exporter(target: str) -> Exporter:
 
 
 def _options(texts: list[str] | None, target: str | None, known: Sequence[str]) -> dict[str, str]:
-    """Return the settings of --option, of which the target must know every one."""
+    """Return the settings of --option after checking that the target knows them."""
     found = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
@@ -71,7 +71,7 @@ def _options(texts: list[str] | None, target: str | None, known: Sequence[str]) 
 def _write(
     model: di.Mechanism | di.Fit, target: str, robot: Path, output: Path, described: RobotOptions
 ) -> tuple[dict[str, Any], str]:
-    """Write a robot for a program; return what was done as data and as text."""
+    """Write a robot for a program; return a summary as data and as text."""
     source = robot if robot.is_file() and is_patched(robot) else None
     arguments = described.arguments()
     write = model.export if isinstance(model, di.Fit) else partial(export_robot, model)

@@ -13,7 +13,7 @@ HELP_ALL: ContextVar[bool] = ContextVar("help_all", default=False)
 
 
 class Panels(DefaultFormatter):
-    """Panels of the help, with words for the values of options that are no Python types."""
+    """Panels of the help, with plain words for the values of options without a Python type."""
 
     def __call__(self, console: Any, options: Any, panel: Any) -> None:
         """Print a panel."""
@@ -23,7 +23,7 @@ class Panels(DefaultFormatter):
 
 
 class _Rare(Panels):
-    """A panel that ``--help`` leaves out."""
+    """A panel that ``--help`` omits."""
 
     def __call__(self, console: Any, options: Any, panel: Any) -> None:
         if HELP_ALL.get():

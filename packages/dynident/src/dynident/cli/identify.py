@@ -58,7 +58,7 @@ from dynident.cli.words import COMMAND, in_options
 from dynident.errors import DynidentError
 from dynident.identify.regression.logs import match
 
-FOLLOWS = 0.5  # a recording is this share of the spread of its plan's positions away from it, at most
+FOLLOWS = 0.5  # largest distance of a recording from its plan, as a share of the spread of the plan's positions
 
 
 def identify(
@@ -132,7 +132,7 @@ def identify(
     stream = logged.stream(logs[0]) if linear and len(logs) == 1 and plan is None and not refit else None
     with progress((2 if stream is None else stream.pieces) * len(logs) + 2 * len(validate or []) + 3, quiet) as step:
         step("reading the robot")
-        mechanism = described.robot(robot)  # what is wrong with it is said before long logs are read
+        mechanism = described.robot(robot)  # its errors are reported before long logs are read
         if plan is not None:
             read, judging = (_plan_reader(reader, plan, mechanism) for reader in (read, judging))
         runs: list[di.Log] = []
@@ -186,7 +186,7 @@ def identify(
 
 
 def _print_result(done: di.report.Identification, robot: Path, table: bool) -> None:
-    """Print the summary; with `table` all parameters and checks before it, for known robots those of their source after it."""
+    """Print the summary; with `table` all parameters and checks first, for known robots the parameters of their source last."""
     if table:
         parts = [*done.fit.removals, done.fit.summary(), *(score.summary() for score in done.scores if not score.training)]
         out.print(in_options("\n\n".join([*parts, done.verdict.summary()])) + "\n")
@@ -196,7 +196,7 @@ def _print_result(done: di.report.Identification, robot: Path, table: bool) -> N
 
 
 def _as_known(robot: KnownRobot, friction: list[str] | None, recovery: str, linear: bool) -> tuple[list[str] | None, str]:
-    """Return friction laws and recovery of a known robot where none are given; say so."""
+    """Return friction laws and recovery, by default those of the known robot, with a note."""
     if friction is None and robot.friction and not linear:
         friction = [f"{joint}={law}" for joint, law in robot.friction.items()]
         note(f"friction laws of the description: {', '.join(friction)}; --friction chooses others")
@@ -252,7 +252,7 @@ def _plan_reader(read: Callable[[Path], di.Log], plan: Path, robot: di.Mechanism
 
 
 def _next_step(fit: Path, done: di.report.Identification, logged: LogOptions, inspected: list[str]) -> list[str]:
-    """Return the command that comes next: judge the model, look for faults of the log, or use the model."""
+    """Return the next command: judge the model, look for faults of the log, or use the model."""
     verdict, options = done.verdict, [] if logged.effort == "none" else typed(logged)
     if any(not check.ok and check.name != "new_motion" for check in verdict.checks):
         return ["inspect", *inspected, *options]
@@ -264,7 +264,7 @@ def _next_step(fit: Path, done: di.report.Identification, logged: LogOptions, in
 
 
 def _check_columns(order: str | None, rank_tolerance: float, friction: list[str] | None) -> None:
-    """Refuse a choice of base columns where others are fitted."""
+    """Refuse a choice of base columns if the fit uses other columns."""
     check_tolerance(rank_tolerance)
     given = {"--order": order is not None, "--rank-tolerance": rank_tolerance != RANK_TOLERANCE}
     for option in (name for name, here in given.items() if here):
@@ -273,7 +273,7 @@ def _check_columns(order: str | None, rank_tolerance: float, friction: list[str]
 
 
 def _check_linear(estimator: str, friction: list[str] | None, essential: float | None, contributing: float | None) -> None:
-    """Refuse what does not go together: columns that are searched, dropped, or looked at row by row."""
+    """Refuse contradictory options on columns: searched, dropped, or fitted row by row."""
     given = {"--friction": friction, "--essential": essential, "--contributing": contributing}
     options = [name for name, value in given.items() if value is not None]
     if options and estimator not in ("map", "wls", "ols"):

@@ -64,7 +64,7 @@ def inspect(
 
 
 def _reading(log: di.Log) -> dict[str, Any]:
-    """Return how a log was understood: channels, kind of effort, and the column and unit of every signal."""
+    """Return the interpretation of a log: channels, kind of effort, and the column and unit of every signal."""
     keys = ("time_column", "columns", "units", "conversions")
     known = {"joints": list(log.joints), "effort_kind": log.effort_kind, "position_side": log.position_side}
     return {**known, "samples": len(log), "rate": log.rate, **{key: log.provenance.get(key) for key in keys}}

@@ -1,4 +1,4 @@
-"""What the commands of the virtual robot share: ready machines, plans and motions, logs and figures to write."""
+"""Shared parts of the commands of the virtual robot: ready machines, plans and motions, logs and figures to write."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Results = Annotated[
 def any_machine(
     name: str, controller: str, bandwidth: float, described: RobotOptions, drives: Path | None = None
 ) -> VirtualRobot:
-    """Return a known machine by name, or the standard machine of a description, and say what is assumed."""
+    """Return a known machine by name, or the standard machine of a description, and note the assumptions."""
     if is_known(name):
         no_drives(name, drives)
         return ready_machine(name)
@@ -66,7 +66,7 @@ def no_drives(name: str, drives: Path | None) -> None:
 
 
 def drives_of(file: Path | None, mechanism: di.Mechanism, name: str, controller: str, bandwidth: float) -> Any:
-    """Return the drives of a file, None for ideal ones, and say what is assumed."""
+    """Return the drives of a file, None for ideal ones, and note the assumptions."""
     law = f"a controller '{controller}' of {bandwidth:g} Hz"
     if file is not None:
         note(f"{law} is assumed")
@@ -116,7 +116,7 @@ def read_plan(path: Path, mechanism: di.Mechanism) -> Any:
 
 
 def robot_of_plan(path: Path) -> Path:
-    """Return the name of the known robot that a plan is for."""
+    """Return the name of the known robot of a plan."""
     file = path / "plan.json" if path.is_dir() else path
     if not file.exists():
         raise DynidentError(f"plan '{path}' does not exist; give a folder or plan.json of dynident excite, or a motion as CSV")
@@ -131,7 +131,7 @@ def robot_of_plan(path: Path) -> Path:
 def machine_of(
     robot: Path, plan: Path, controller: str | None, bandwidth: float, described: RobotOptions, drives: Path | None = None
 ) -> tuple[VirtualRobot, Any]:
-    """Return a known machine by name, or the standard machine of a description, and what it shall do."""
+    """Return a known machine by name, or the standard machine of a description, and its reference motion or plan."""
     machine = ready_machine(str(robot)) if is_known(robot) and described.sidecar is None else None
     mechanism = described.robot(robot) if machine is None else machine.mechanism
     wanted = read_plan(plan, mechanism)

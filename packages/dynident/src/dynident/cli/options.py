@@ -1,4 +1,4 @@
-"""Options that commands share, in groups: how a robot and its logs are read, and what is printed."""
+"""Options that commands share, in groups: reading of a robot and its logs, and output."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ AsJson = Annotated[bool, Parameter(name="--json", help="Print the result as JSON
 @Parameter(name="*", group=RARE_ROBOT)
 @dataclass(frozen=True)
 class RobotOptions:
-    """How a robot is read: its description, and what is held, mounted and known of it."""
+    """Options for reading a robot: its description, held joints, mounting and joint terms."""
 
     sidecar: Annotated[Path | None, Parameter(group=ROBOT, allow_repeating=False)] = None
     """TOML file with actuators, couplings, loops and joint terms."""
@@ -103,7 +103,7 @@ class RobotOptions:
     """Comma-separated joint terms, as ia,fv,fc,off; '' for none; joint2=ia,fv,k for one joint; several times."""
 
     def robot(self, file: Path) -> di.Mechanism:
-        """Return the robot of a file, or the known one of that name."""
+        """Return the robot of a file, or the known robot of that name."""
         for folder in self.search:
             if not folder.is_dir():
                 raise DynidentError(f"--search is '{folder}', which is not a folder; give one that holds packages of robots")
@@ -123,7 +123,7 @@ class RobotOptions:
         return self._with_terms(mechanism)
 
     def robot_of_log(self, file: Path, log: di.Log, read: di.Mechanism | None = None) -> di.Mechanism:
-        """Return the robot; a known one with motors and gears of its machine for logs of their positions."""
+        """Return the robot; for logs of motor positions, a known one with motors and gears of its machine."""
         mechanism = self.robot(file) if read is None else read
         own_names = {*mechanism.joint_names, *(actuator.name for actuator in mechanism.actuators)}
         without: Any = log.provenance.get("without_gain", ())
@@ -153,7 +153,7 @@ class RobotOptions:
         return mechanism
 
     def _restructured(self, robot: di.Mechanism) -> di.Mechanism:
-        """Return the robot with gravity, base and held joints as the options say."""
+        """Return the robot with gravity, base and held joints according to the options."""
         if self.gravity is not None:
             robot = robot.with_gravity(three_numbers(self.gravity, "--gravity"))
         if self.floating:
@@ -177,7 +177,7 @@ class RobotOptions:
 @Parameter(name="*", group=RARE_LOGS)
 @dataclass(frozen=True)
 class RecordedOptions:
-    """How logs are read by a command that has a rate and a delay of its own."""
+    """Options for reading logs, of a command with its own rate and delay."""
 
     effort: Annotated[str | None, Parameter(choices=EFFORTS, group=LOGS)] = None
     """Meaning of the effort columns (required); motor_torque and motor_current are before the gears."""
@@ -197,7 +197,7 @@ class RecordedOptions:
         return {}
 
     def given(self) -> dict[str, Any]:
-        """Return the arguments of `Log.read` that were given."""
+        """Return the arguments of `Log.read` from the given options."""
         gains = None if _named_gains(self.gain) else numbers_of(self.gain, "--gain")
         names = None if self.joints is None else [name.strip() for name in self.joints.split(",")]
         units: dict[str, object] = {}
@@ -211,7 +211,7 @@ class RecordedOptions:
         return {name: value for name, value in every.items() if value is not None}
 
     def reader(self) -> Callable[[Path], di.Log]:
-        """Return a function that reads logs with these options and says once what it understood."""
+        """Return a function that reads logs with these options and notes its interpretation once."""
         named, given = _named_gains(self.gain), self.given()
         said: set[Path] = set()
 
@@ -228,7 +228,7 @@ class RecordedOptions:
 
 
 def understood(path: Path, log: di.Log) -> None:
-    """Say what was understood of a file, unless dynident wrote it: that was told when its notes were made."""
+    """Note the interpretation of a file, unless dynident wrote it: then it was noted before."""
     notes = log.provenance.get("conversions")
     if isinstance(notes, list) and notes and path.name in str(log.provenance.get("files")):
         note(f"{path.name}: {'; '.join(map(str, notes))}")
@@ -237,7 +237,7 @@ def understood(path: Path, log: di.Log) -> None:
 @Parameter(name="*", group=RARE_LOGS)
 @dataclass(frozen=True)
 class LogOptions(RecordedOptions):
-    """How logs are read."""
+    """Options for reading logs."""
 
     episode: str | None = None
     """Run of a table that holds several (LeRobot data sets), by its number or name."""
@@ -254,7 +254,7 @@ class LogOptions(RecordedOptions):
         return {"episode": self.episode, "rate": self.rate, "delay": delay, "counts_per_unit": counts}
 
     def stream(self, path: Path) -> LogStream | None:
-        """Return a long file to be read piece by piece; None for others, and where options need it whole."""
+        """Return a stream over the pieces of a long file; None for others, and if options need the whole file."""
         if not is_long(path) or self.episode is not None or self.effort == "none" or _named_gains(self.gain):
             return None
         given = self.given()
@@ -272,7 +272,7 @@ def read_fit(path: Path, robot: Path | None = None) -> di.Fit:
 
 
 def fit_in(robot: Path) -> di.Fit | None:
-    """Return the fit that is given in place of a robot; None for other robots."""
+    """Return the fit in a file given in place of a robot; None for other files."""
     if robot.suffix.lower() != ".json" or not robot.is_file():
         return None
     found = di.load(robot)
@@ -280,7 +280,7 @@ def fit_in(robot: Path) -> di.Fit | None:
 
 
 def typed(options: Any) -> list[str]:
-    """Return the words by which options other than the defaults are typed."""
+    """Return the words to type for the options that differ from the defaults."""
     words: list[str] = []
     for field in fields(options):
         value, name = getattr(options, field.name), f"--{field.name.replace('_', '-')}"
@@ -292,7 +292,7 @@ def typed(options: Any) -> list[str]:
 
 
 def _named_gains(text: str | None) -> dict[str, float]:
-    """Return gains that are given by channel, as joint1=12,joint2=9."""
+    """Return gains given by channel, as joint1=12,joint2=9."""
     if text is None or "=" not in text:
         return {}
     pairs = [entry.rpartition("=") for entry in text.split(",")]
@@ -303,7 +303,7 @@ def _named_gains(text: str | None) -> dict[str, float]:
 
 
 def _with_gains(log: di.Log, gains: dict[str, float]) -> di.Log:
-    """Return a log of the channels whose gains are given."""
+    """Return a log with gains by channel applied."""
     left = [name for name in log.joints if name not in gains]
     if left:
         note(f"channels without a gain are omitted: {', '.join(left)}")
@@ -313,7 +313,7 @@ def _with_gains(log: di.Log, gains: dict[str, float]) -> di.Log:
 
 
 def numbers_of(text: str | None, option: str) -> float | list[float] | None:
-    """Return the numbers of an option: one alone, several as a list."""
+    """Return the numbers of an option: a single one, or several as a list."""
     try:
         found = None if text is None else [float(x) for x in text.split(",")]
     except ValueError:
@@ -322,7 +322,7 @@ def numbers_of(text: str | None, option: str) -> float | list[float] | None:
 
 
 def three_numbers(text: str | None, option: str) -> list[float]:
-    """Return three numbers of an option, zeros when it was not given."""
+    """Return three numbers of an option, zeros when omitted."""
     if text is None:
         return [0.0, 0.0, 0.0]
     try:
@@ -335,7 +335,7 @@ def three_numbers(text: str | None, option: str) -> list[float]:
 
 
 def friction_laws(mechanism: di.Mechanism, laws: list[str] | None) -> str | dict[str, object] | None:
-    """Return the friction laws to fit, of the command line and of the sidecar; None where there are none."""
+    """Return the friction laws to fit, from the command line and the sidecar; None if there are none."""
     found: dict[str, object] = {name: friction.law for name, friction in mechanism.friction.items()}
     for text in laws or []:
         joint, equals, law = text.partition("=")
@@ -358,7 +358,7 @@ def projection_of(text: str) -> str | tuple[str, ...]:
 
 
 def check_tolerance(rank_tolerance: float) -> None:
-    """Refuse a tolerance that is no share."""
+    """Refuse a tolerance outside 0 to 1."""
     if not 0.0 < rank_tolerance < 1.0:
         raise DynidentError(f"--rank-tolerance is {rank_tolerance:g}; it must be between 0 and 1 (3e-5 is usual)")
 
@@ -375,11 +375,11 @@ def check_output(path: Path, folder: bool = False) -> None:
 
 
 def _has_legs(robot: di.Mechanism) -> bool:
-    """Return whether several chains begin at a base that has a mass and is held still, as of a legged robot."""
+    """Return whether several chains start at a fixed base with mass, as of a legged robot."""
     if robot.loops:
         return False
     held = {robot.root}
-    for joint in robot.joints:  # parents come before their children
+    for joint in robot.joints:  # parents precede their children
         if joint.kind == "fixed" and joint.parent in held:
             held.add(joint.child)
     chains = [joint for joint in robot.joints if joint.kind != "fixed" and joint.parent in held]

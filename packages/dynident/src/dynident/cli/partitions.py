@@ -12,7 +12,7 @@ from dynident.cli.options import AS_WRITTEN, AsJson, Robot, RobotOptions
 from dynident.mechanics.partitions import rank_partitions
 from dynident.simulate.reference import reference_of
 
-SAMPLES = 1000  # poses along a motion at which motors are ranked
+SAMPLES = 1000  # poses along a motion in the ranking of motors
 
 
 def partitions(

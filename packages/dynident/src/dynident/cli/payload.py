@@ -153,7 +153,7 @@ def payload(
 
 
 def _payload_data(load: Payload) -> dict[str, Any]:
-    """Return a load by the names of its numbers."""
+    """Return the numbers of a load by name."""
     shown = load.to_dict()
     keys = ("frame", "mass", "mass_std", "com", "com_std", "inertia", "inertia_std", "bias", "gravity", "plausible", "findings")
     rows = zip(load.names, load.values.tolist(), load.std.tolist(), strict=True)
@@ -165,7 +165,7 @@ def _payload_data(load: Payload) -> dict[str, Any]:
 
 
 def _desk(load: Payload, file: Path) -> dict[str, Any]:
-    """Return the configuration of Franka Desk, with the transformation that the file already has."""
+    """Return the configuration of Franka Desk, with the transformation that the file already contains."""
     made = load.convention("franka_desk")
     if file.exists():
         before = read_json(file, "the end-effector configuration")
@@ -179,7 +179,7 @@ def _desk(load: Payload, file: Path) -> dict[str, Any]:
 def _check_payload(
     unloaded: list[Path] | None, fit: Path | None, wrench: Path | None, loaded: list[Path] | None, options: list[str]
 ) -> None:
-    """Refuse options that do not go together."""
+    """Refuse contradictory options."""
     if sum((bool(unloaded), fit is not None, wrench is not None)) != 1 or (wrench is None) != bool(loaded):
         raise DynidentError("no input is given; give --loaded with --unloaded, --loaded with --fit, or --wrench")
     if options and not unloaded:
@@ -190,7 +190,7 @@ def _check_payload(
 
 
 def _conventions(load: Any) -> list[str]:
-    """Return a plausible load as controllers want it, one line each; the first one is URScript."""
+    """Return a plausible load in the conventions of controllers, one line each; the first one is URScript."""
     if not load.plausible:
         return []
     lines = []

@@ -1,4 +1,4 @@
-"""The progress of long work, on standard error: a bar on a terminal, lines of JSON for programs that ask for them.
+"""Progress of long work, on standard error: a bar on a terminal, lines of JSON for programs that request them.
 
 With ``DYNIDENT_PROGRESS=json`` in the environment every step is a line ``{"progress": {"step": 2, "of": 7, "text": "..."}}``.
 """
@@ -27,7 +27,7 @@ class Step(Protocol):
 
 @contextmanager
 def progress(steps: int, quiet: bool = False) -> Iterator[Step]:
-    """Yield a function that announces the next of `steps`; a bar on a terminal, nothing elsewhere."""
+    """Yield a function that announces the next of `steps`; a bar on a terminal, silent elsewhere."""
     if for_programs():
         done = -1
 
@@ -49,18 +49,18 @@ def progress(steps: int, quiet: bool = False) -> Iterator[Step]:
 
 
 def for_programs() -> bool:
-    """Return whether a program asked for progress as JSON."""
+    """Return whether a program requested progress as JSON."""
     return os.environ.get("DYNIDENT_PROGRESS") == "json"
 
 
 def print_progress(state: Mapping[str, object]) -> None:
-    """Print a state of long work as one line of JSON."""
+    """Print a progress state as one line of JSON."""
     notes.print(json.dumps({"progress": state}, allow_nan=False))
 
 
 @contextmanager
 def shown(columns: Sequence[ProgressColumn], quiet: bool) -> Iterator[Progress]:
-    """Yield a bar on a terminal, and messages about compilations of more than a second; elsewhere nothing is shown."""
+    """Yield a bar on a terminal, with messages about compilations of more than a second; elsewhere a silent one."""
     hidden = quiet or not notes.is_terminal or notes.is_dumb_terminal
     compiler, teller = logging.getLogger("dynident.graph"), _Teller()
     level = compiler.level
@@ -79,6 +79,6 @@ class _Teller(logging.Handler):
     """Shows log messages as notes."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show one."""
+        """Show one message."""
         if record.levelno >= logging.INFO:
             note(record.getMessage())

@@ -1,4 +1,4 @@
-"""What the sources of known robots print about experiments."""
+"""Published data on experiments with known robots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dynident.trajectory.curves import Fourier
 
 
 def published_limits(name: str, mechanism: di.Mechanism) -> Published:
-    """Return what the source of a known robot says about experiments; limits of its description where it says nothing."""
+    """Return the published experiment data of a known robot; without any, the limits of its description."""
     make = find_robot(name).published
     if make is not None:
         return make(mechanism)

@@ -22,39 +22,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """What the source of a robot says about experiments with it."""
+    """Published data on experiments with a robot."""
 
     limits: MotionLimits
-    source: str  # Where the limits come from, one sentence
+    source: str  # Source of the limits, one sentence
     family: Fourier  # Motions of the source
     base: di.BaseParameters | None = None  # Base parameters of the source; ours when None
 
 
 @dataclass(frozen=True)
 class PublishedResponse:
-    """What the source of a robot says about the frequency response of one coordinate."""
+    """Published frequency response of one coordinate."""
 
     points: Mapping[float, tuple[float, float]]  # Frequency [Hz] to ratio and phase [deg], measured on the machine
-    bandwidths: Mapping[str, float]  # Printed bandwidths [Hz] by what they are of
-    notes: tuple[str, ...] = ()  # Why ours differ
+    bandwidths: Mapping[str, float]  # Printed bandwidths [Hz] by quantity
+    notes: tuple[str, ...] = ()  # Reasons for differences of our values
     amplitude: float | None = None  # Amplitude of the first coordinate [rad or m]
     unloaded: Callable[[], VirtualRobot] | None = None  # The machine with the friction of its drives without their load
 
 
 @dataclass(frozen=True)
 class KnownRobot:
-    """A robot that commands know by name. An entry of the group ``dynident.robots`` is one of these."""
+    """A robot that commands know by name: the type of entries of the group ``dynident.robots``."""
 
     mechanism: Callable[[], di.Mechanism]  #: Returns the robot as a `Mechanism`
-    machine: Callable[[], VirtualRobot] | None = None  #: Returns it with drives, sensors and controller, a `VirtualRobot`
+    machine: Callable[[], VirtualRobot] | None = None  #: Returns its `VirtualRobot` with drives, sensors and controller
     #: Returns limits and motions of the robot's source for a mechanism, as `Published`
     published: Callable[[di.Mechanism], Published] | None = None
-    #: Returns what ``dynident track`` runs for a seed, a `dynident_lab.testbench.tracking_case.ProofCase`
+    #: Returns the case of ``dynident track`` for a seed, a `dynident_lab.testbench.tracking_case.ProofCase`
     proof_case: Callable[[int], Any] | None = None
     #: Returns the tests of the source, simulated: mappings with test, quantity, unit, found, model and experiment
     compare: Callable[[], list[Mapping[str, Any]]] | None = None
     response: Callable[[str], PublishedResponse] | None = None  #: Returns the `PublishedResponse` of a coordinate
-    #: Turns a plan in coordinates of the mechanism into a motion of the machine, where their coordinates differ
+    #: Converts a plan in coordinates of the mechanism into a motion of the machine, if their coordinates differ
     reference: Callable[[Plan], di.Motion | Plan] | None = None
     #: Closed-form inverse kinematics of a robot with loops: takes position and roll, pitch, yaw of its platform, returns the
     #: positions of the actuated joints by branch, NaN where there is none
@@ -63,9 +63,9 @@ class KnownRobot:
     friction: Mapping[str, str] | None = None
     #: Takes the fit of ``dynident identify`` and returns the parameters of the robot's source as text, which is printed.
     parameters: Callable[[di.Fit], str] | None = None
-    #: Whether the robot's bodies can exist; published numbers are fits that need not. Those of others are not made possible.
+    #: Whether the described bodies are physically consistent; if not (published fits), consistency is not enforced.
     possible: bool = True
-    notes: tuple[str, ...] = ()  #: Where the machine differs from its source; said when a command uses the machine
+    notes: tuple[str, ...] = ()  #: Differences of the machine from its source; noted when a command uses the machine
     block: Callable[[VirtualRobot], Any] | None = None  #: Returns a machine with voltages in, a `dynident_lab.fmu.Block`
 
 
@@ -75,12 +75,12 @@ def known_robots() -> tuple[str, ...]:
 
 
 def is_known(robot: Path | str) -> bool:
-    """Return whether an argument names a known robot, and no file."""
+    """Return whether an argument names a known robot and not a file."""
     return not Path(robot).is_file() and str(robot) in entries(ROBOTS)
 
 
 def find_robot(name: str) -> KnownRobot:
-    """Return a robot by name; the error says which package provides it, or which names there are."""
+    """Return a robot by name; the error names the package that provides it, or the known names."""
     if name not in entries(ROBOTS):
         names = ", ".join(known_robots())
         raise DynidentError(
@@ -105,7 +105,7 @@ def find_machine(name: str) -> VirtualRobot:
 
 
 def ready_machine(name: str) -> VirtualRobot:
-    """Return the machine of a known robot, and say where it differs from its source."""
+    """Return the machine of a known robot, and note its differences from the source."""
     machine = find_machine(name)
     for text in find_robot(name).notes:
         note(text)

@@ -47,7 +47,7 @@ LOAD = Group("Load", sort_key=15)
 @Parameter(name="*", group=LOAD)
 @dataclass(frozen=True)
 class LoadOptions:
-    """A load of the robot."""
+    """Options of a load on the robot."""
 
     payload: float | None = None
     """Mass of a load that the robot carries and its controller does not know [kg]."""
@@ -127,7 +127,7 @@ def simulate(
         announce("measuring efforts for the noise" if noise else "preparing")
         machine = machine if noise is None else with_noise(machine, wanted, noise, 1e-5 if noise > 0.0 else 0.0)
         announce("compiling the machine, where it is new")
-        cycle = machine.step  # a few steps: what they take to compile is no part of the speed below
+        cycle = machine.step  # a few steps, so that the speed below excludes compilation
         machine.simulate(wanted, method=method, loop=loop, seed=seed, duration=4.0 * cycle, log_cycle=cycle)
         announce("simulating")
         begin = time.perf_counter()
@@ -157,12 +157,12 @@ def simulate(
 
 
 def _tell(step: Step, done: float, whole: float) -> None:
-    """Show how far a run is."""
+    """Show the progress of a run."""
     step(f"simulating: {done:.1f} of {whole:.1f} s", advance=0)
 
 
 def _write_run(run: Run, plan: Any, output: Path | None, truth: Path | None, figures: Path | None) -> list[Path]:
-    """Write log, truth and figures; those of one folder appear together."""
+    """Write log, truth and figures; all files of one folder appear at the same time."""
     makers: dict[Path, Callable[[Path], Any]] = {}
     if output is not None:
         log = run.log_with_reference()
@@ -182,7 +182,7 @@ def _write_run(run: Run, plan: Any, output: Path | None, truth: Path | None, fig
 
 
 def _check_files(output: Path | None, truth: Path | None, figures: Path | None) -> None:
-    """Refuse outputs that cannot be written, before any long work."""
+    """Refuse outputs that cannot be written, before long work."""
     if output is not None:
         check_log_file(output)
     if truth is not None and truth.suffix != ".npz":
@@ -192,7 +192,7 @@ def _check_files(output: Path | None, truth: Path | None, figures: Path | None) 
             check_output(path)
     if figures is not None:
         check_output(figures, folder=True)
-        new_figure(1.0, 1.0)  # says now if matplotlib is missing
+        new_figure(1.0, 1.0)  # fails now if matplotlib is missing
 
 
 def _run_figures(run: Run) -> dict[str, Figure]:

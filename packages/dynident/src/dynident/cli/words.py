@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from contextvars import ContextVar
 
-#: The command that runs, as it was typed.
+#: The running command, as typed.
 COMMAND: ContextVar[str] = ContextVar("command", default="")
-#: Options of the command that runs.
+#: Options of the running command.
 OPTIONS: ContextVar[frozenset[str]] = ContextVar("options", default=frozenset())
-#: Arguments of the library whose option has another name; commands of other packages add theirs.
+#: Arguments of the library whose option has another name; other packages add theirs.
 OTHER_NAMES = {"units": "unit", "tolerance": "rank-tolerance"}
 _PHRASES = (
     # both are named already: rate= (--rate); standstill=0.1 (--standstill 0.1); --search (search=[...]); joints=, --joints
@@ -39,7 +39,7 @@ _PHRASES = (
 
 
 def in_options(text: str) -> str:
-    """Return a sentence with the options of the running command in place of arguments of the library."""
+    """Return a sentence in which options of the running command replace arguments of the library."""
     known = OPTIONS.get()
     if not known:
         return text
@@ -50,5 +50,5 @@ def in_options(text: str) -> str:
         name = "--" + OTHER_NAMES.get(match[1], match[1]).replace("_", "-")
         return f"{name} {match[2] or ''}".rstrip() if name in known else match[0]
 
-    # A name with nothing, a word in quotes or a number behind it; what follows an option is its value.
+    # A name followed by nothing, a quoted word or a number; a word after an option is its value.
     return re.sub(r"(?<![\w.'\"/-])(?<!--unit )([a-z_]+)=(?:'?([\w.+-]+)'?)?(?![\w{\[(=@'])", option, text)

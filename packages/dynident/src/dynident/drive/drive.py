@@ -43,15 +43,15 @@ class Motor:
 
     torque_constant: float  #: K_t [N m/A]
     resistance: float = 0.0  #: R of the winding [ohm]; zero where the current loop hides it
-    inductance: float = 0.0  #: L of the winding [H]; zero likewise
-    back_emf: float | None = None  #: K_E [V s/rad]; in SI it equals the torque constant, which is taken when it is not given
+    inductance: float = 0.0  #: L of the winding [H]; zero where the current loop hides it
+    back_emf: float | None = None  #: K_E [V s/rad]; in SI it equals the torque constant, the default
     inertia: float = 0.0  #: Inertia of the rotor and everything rigidly attached to it [kg m^2]
     current_limit: float = math.inf  #: Largest absolute current [A]
-    #: Largest absolute voltage [V]. With it the motor cannot push itself beyond its no-load speed V / K_E; a load that
-    #: drives it beyond makes it generate.
+    #: Largest absolute voltage [V]. With it the motor cannot drive itself beyond its no-load speed V / K_E; a load that
+    #: drives it faster makes it generate.
     voltage_limit: float = math.inf
-    #: Largest speed of the rotor that bearings, encoder or gear allow [rad/s]. Nothing in the drive stops at it, so a
-    #: simulation goes beyond and reports which motor did, when and how long; sizing counts it as a limit.
+    #: Largest speed of the rotor that bearings, encoder or gear allow [rad/s]. Nothing in the drive enforces it: a
+    #: simulation exceeds it and reports the motor, the time and the duration; sizing counts it as a limit.
     speed_limit: float = math.inf
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class Motor:
 
     @property
     def emf_constant(self) -> float:
-        """K_E as used: `back_emf`, or the torque constant where that is not given [V s/rad]."""
+        """Effective K_E: `back_emf`, or the torque constant if it is None [V s/rad]."""
         return self.torque_constant if self.back_emf is None else self.back_emf
 
 
@@ -75,7 +75,7 @@ VELOCITIES = ("difference", "exact")
 
 
 def counted(x: Any, size: Any) -> Any:
-    """Return x in whole counts, x itself where a count has no size; for expressions, numbers and arrays."""
+    """Return x in whole counts, or x itself if the size is zero; for expressions, numbers and arrays."""
     count = where(size > 0.0, size, 1.0)
     return where(size > 0.0, count * floor(x / count + 0.5), x)
 
@@ -102,11 +102,11 @@ def low_pass_coefficient(frequency: ArrayLike, cycle: float) -> Array:
 
 @dataclass(frozen=True)
 class Encoder:
-    """Position sensor of a drive, and how the drive finds its velocity."""
+    """Position sensor of a drive and the method of measuring its velocity."""
 
     #: Size of a count: rad (on the motor) or the unit of the actuator coordinate (on the joint); zero is perfect
     resolution: float = 0.0
-    side: str = "motor"  #: "motor" or "joint": where it sits
+    side: str = "motor"  #: "motor" or "joint": its mounting
     noise: float = 0.0  #: Standard deviation of the position before it is rounded, in the unit of the resolution
     velocity: str = "difference"  #: "difference" of two positions over a cycle, or "exact" as from an ideal tachometer
     filter: float = 0.0  #: Corner of a first-order low-pass on the velocity [Hz]; zero is none
@@ -119,7 +119,7 @@ class Encoder:
 
     @classmethod
     def lines(cls, count: int) -> Encoder:
-        """Incremental encoder on the motor from its number of lines, each of which gives four counts."""
+        """Return an incremental encoder on the motor with a number of lines, four counts per line."""
         return cls(0.5 * math.pi / number("encoder: count", count, least=1.0))
 
 
@@ -155,12 +155,12 @@ class Transmission:
     """Gear, screw or belt between the rotor (angle theta) and the actuator coordinate rho: ``theta = ratio rho``.
 
     With stiffness it is a chain of masses behind the rotor: rotor - shaft 1 - inertia 1 - shaft 2 - inertia 2 ...; the LAST
-    inertia moves rigidly with rho. Everything is seen at the motor. A shaft with the twist d carries ``k d + c d_dot``. With
+    inertia moves rigidly with rho. All values are at the motor side. A shaft with the twist d transmits ``k d + c d_dot``. With
     play, ``k (|d| - b/2) sgn(d) + c d_dot`` acts in the last shaft where ``|d| > b/2``, and nothing in between.
 
     Efficiency: the output receives ``ratio efficiency tau`` while power flows to it (tau omega > 0) and
-    ``ratio tau / efficiency`` when it drives the motor. tau is the torque that reaches the gear: that of the motor less what
-    the friction of the rotor and all inertias but the last (with the rotor's) take; of an elastic transmission that of the
+    ``ratio tau / efficiency`` when it drives the motor. tau is the torque at the gear: the motor torque minus rotor friction
+    and the inertial torques of the rotor and of all inertias but the last; in an elastic transmission, the torque of the
     last shaft. At rest the gear holds any load between the two.
     """
 
@@ -236,7 +236,7 @@ def _not_zero(what: str, value: float) -> float:
 
 
 def accelerations(torques: Sequence[Any], inertias: Sequence[Any]) -> list[Any]:
-    """Return those of masses in a row, each between the torques of two shafts; for expressions, numbers and arrays."""
+    """Return the accelerations of masses in a row, each between two shaft torques; for expressions, numbers and arrays."""
     return [(torques[i] - torques[i + 1]) / J for i, J in enumerate(inertias)]
 
 
@@ -266,7 +266,7 @@ class Chain:
         return len(self.inertias)
 
     def loaded(self, inertia: float) -> Chain:
-        """Chain with more inertia on its last mass, as of a mechanism at one configuration."""
+        """Chain with an inertia added to its last mass, for example that of a mechanism at one configuration."""
         more = number("chain: inertia of the load", inertia, least=0.0, unit="kg m^2")
         return replace(self, inertias=(*self.inertias[:-1], self.inertias[-1] + more))
 
@@ -316,17 +316,17 @@ class Drive:
 
     @property
     def output_inertia(self) -> float:
-        """Inertia that moves with the actuator coordinate [kg m^2, or kg of a slide]: of an elastic drive its last mass."""
+        """Inertia that moves with the actuator coordinate [kg m^2, or kg of a slide]: in an elastic drive, the last mass."""
         return self.transmission.ratio**2 * (self.inertia if self.rigid else self.transmission.inertias[-1])
 
     @property
     def reflected_inertia(self) -> float:
-        """All inertias of the drive as the actuator coordinate feels them, ``ratio^2 J`` [kg m^2, or kg of a slide]."""
+        """All inertias of the drive reflected to the actuator coordinate, ``ratio^2 J`` [kg m^2, or kg of a slide]."""
         return self.transmission.ratio**2 * self.inertia
 
     @property
     def states(self) -> int:
-        """Number of masses that have a coordinate of their own: all but the last of an elastic chain, none of a rigid one."""
+        """Number of masses with an own coordinate: all but the last of an elastic chain, zero for a rigid drive."""
         return len(self.transmission.stiffness)
 
     @property

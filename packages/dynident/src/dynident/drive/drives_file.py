@@ -1,15 +1,15 @@
-"""Drives of one's own robot from a TOML file, in place of ideal ones.
+"""Drives of a robot from a TOML file, instead of ideal drives.
 
 .. code-block:: toml
 
     [[drive]]
-    actuator = ["joint1", "joint2"]          # a name or several; absent: all that have no table of their own
+    actuator = ["joint1", "joint2"]          # a name or several; absent: all without an own table
     motor = { torque_constant = 0.11, inertia = 5e-5, current_limit = 12.0, speed_limit = 400.0 }
     gear = { ratio = 101.0, efficiency = 0.9 }       # or stiffness = [...], inertias = [...], damping = [...], backlash
     encoder = { counts = 8192, side = "motor" }      # or resolution [rad, m]; noise, velocity, filter
     friction = { law = "coulomb + viscous", values = { fc = 0.02, fv = 1e-4 } }    # of the rotor, at the motor
 
-Keys and units are those of `dynident.drive.Motor`, `Transmission` and `Encoder`. What is absent is ideal.
+Keys and units are those of `dynident.drive.Motor`, `Transmission` and `Encoder`. Absent entries are ideal.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def read_drives(path: str | os.PathLike[str], mechanism: Mechanism) -> tuple[Dri
     path : path-like
         TOML file, laid out as at the top of this module.
     mechanism : Mechanism
-        Robot whose actuators they turn; a gear without a ratio has that of its actuator.
+        Robot whose actuators the drives move; a gear without a ratio takes the ratio of its actuator.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def read_drives(path: str | os.PathLike[str], mechanism: Mechanism) -> tuple[Dri
     if set(tables) != {"drive"} or not isinstance(entries, list) or not all(isinstance(x, dict) for x in entries):
         raise DescriptionError(f"drives '{path}': it has the keys {', '.join(tables)}; give tables that begin with [[drive]]")
     known = [actuator.name for actuator in mechanism.actuators]
-    # An actuator may be called by the joint that it alone turns.
+    # An actuator of a single joint may be named by that joint.
     of_joint = {next(iter(a.coupling)): a.name for a in mechanism.actuators if len(a.coupling) == 1}
     chosen: dict[str, dict[str, Any]] = {}
     rest: dict[str, Any] | None = None

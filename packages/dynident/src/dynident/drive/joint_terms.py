@@ -1,6 +1,6 @@
-"""A mechanism with its drives as joint terms, which is what identification should find of a robot.
+"""Drives of a mechanism as joint terms: the parameters that identification of the robot should find.
 
-The drive of an actuator with rho = c q and theta = ratio rho adds, seen at its joint,
+The drive of an actuator with rho = c q and theta = ratio rho adds at its joint
 
     ia = ratio^2 J,   fv = ratio^2 fv_m,   fc = |ratio| fc_m,   off = ratio off_m        (times c^2, |c|, c)
 """
@@ -35,7 +35,7 @@ Law = Friction | DynamicLaw
 
 
 def joint_side(mechanism: Mechanism) -> Mechanism:
-    """Return the robot with its actuator coordinates behind the gears, rho = c q: the gears are the drives' own."""
+    """Return the robot with actuator coordinates rho = c q behind the gears; the gears belong to the drives."""
     if all(actuator.ratio == 1.0 and actuator.offset == 0.0 for actuator in mechanism.actuators):
         return mechanism
     bare = tuple(replace(actuator, ratio=1.0, offset=0.0) for actuator in mechanism.actuators)
@@ -54,7 +54,7 @@ def check_gears(mechanism: Mechanism, drives: Sequence[Drive]) -> None:
 
 
 def terms_of(law: Law | None) -> tuple[dict[str, float], bool]:
-    """Return a friction law as joint terms, and whether that is all of it."""
+    """Return the joint terms of a friction law, and whether they represent it exactly."""
     if law is None:
         return {}, True
     terms, exact = dict[str, float](), isinstance(law, Friction)
@@ -83,7 +83,7 @@ def _member_terms(law: FrictionLaw, own: Mapping[str, float]) -> tuple[dict[str,
 
 
 def seen_from(terms: Mapping[str, float], turns: float) -> dict[str, float]:
-    """Return terms at the other side of a gear."""
+    """Return terms referred to the other side of a gear."""
     out: dict[str, float] = {}
     for symbol, value in terms.items():
         name, factor = TERMS[symbol].reflected(turns)
@@ -94,7 +94,7 @@ def seen_from(terms: Mapping[str, float], turns: float) -> dict[str, float]:
 def identified_model(
     mechanism: Mechanism, drives: Sequence[Drive], friction: Mapping[str, Law], effort: str
 ) -> tuple[Mechanism, tuple[str, ...]]:
-    """Return the mechanism that a log of the robot should be fitted with, and what it leaves out."""
+    """Return the mechanism to fit to a log of the robot, and notes on the effects that it omits."""
     added: dict[str, dict[str, float]] = {}
     notes: list[str] = []
     actuators, coupled = [], False
@@ -136,7 +136,7 @@ def identified_model(
                     terms[key] = joint.term(coordinate, symbol) + value
         joints.append(with_joint_terms(joint, terms))
     every = mechanism.terms
-    if coupled:  # a motor that turns with several joints has a parameter only for terms that all joints have
+    if coupled:  # a motor coupled to several joints has a parameter only for terms that all these joints have
         used = [s for actuator in actuators if len(actuator.coupling) > 1 for s, value in actuator.terms.items() if value]
         every = (*every, *(s for s in dict.fromkeys(used) if s not in every))
     source = f"virtual robot on {mechanism.source or mechanism.name}"
@@ -149,9 +149,9 @@ def _add(terms: dict[str, float], more: Mapping[str, float]) -> None:
 
 
 def beside_drives(mechanism: Mechanism, drives: Sequence[Drive]) -> Mechanism:
-    """Return what is left of a robot's rotor inertia and friction when its drives have their own: both count once.
+    """Return the mechanism without the rotor inertia and friction that its drives model, so that nothing counts twice.
 
-    A description or a fit states what is seen at a joint, drive included; the part of the drive is taken out, down to zero.
+    A description or a fit states totals at the joint, drive included; the part of the drive is subtracted, down to zero.
     """
     parts: dict[str, dict[str, float]] = {}
     for actuator, drive in zip(mechanism.actuators, drives, strict=True):

@@ -2,8 +2,8 @@
 
     tau = tau_program(q, v, a; bodies, native terms) + remainder(q, v, a)
 
-Both are linear in the parameters, so the remainder is the robot's inverse dynamics with the parameters that the program has
-set to zero. Any joint term, friction law or force is exported that way, without a list of all kinds.
+Both are linear in the parameters, so the remainder is the robot's inverse dynamics with the program's own parameters
+set to zero. Any joint term, friction law or force is exported this way, without a list of all kinds.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ NATIVE: dict[str, tuple[str, ...]] = {
     "gazebo": ("fv", "fc", "k"),
     "drake": ("ia", "fv"),
 }
-"""Joint terms that a program has itself; none of them takes negative numbers."""
+"""Joint terms that a program supports; none of them accepts negative numbers."""
 
 IGNORED: dict[str, tuple[str, ...]] = {"drake": ("fc",), "mujoco": ("off",)}
-"""Joint terms that are zero in the file: the program only warns of them, or they are in the remainder already."""
+"""Joint terms that are zero in the file: the program ignores them with a warning, or the remainder contains them."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """A robot's spanning tree, and its parameters divided between a program and what is added to it."""
+    """A robot's spanning tree, and its parameters divided into those of a program and the remainder."""
 
     tree: Mechanism  # The identified robot without loops and couplings
-    native: Parameters  # Parameters as they are written: those of the program's own terms are not negative
-    own: tuple[str, ...]  # Names of the parameters that the program has
+    native: Parameters  # Parameters as written: the program's own terms are not negative
+    own: tuple[str, ...]  # Names of the parameters that the program supports
     remainder: Function  # ``tau (n,)`` of ``q, v, a``: everything else
 
     @property
@@ -52,13 +52,13 @@ class Split:
         return {joint.name for joint in self.tree.joints}
 
     def term(self, symbol: str) -> tuple[float, ...]:
-        """Return a term of every joint, as the program has it."""
+        """Return a term of every joint with its value in the program."""
         known = dict(zip(self.native.names, self.native.values.tolist(), strict=True))
         return tuple(known.get(f"{symbol}_{name}", 0.0) for name in self.joints)
 
     @property
     def added(self) -> bool:
-        """Whether there is anything that the program does not have."""
+        """Whether the remainder contains anything."""
         return any(not node.is_const(0.0) for node in self.remainder.entries)
 
     @property
@@ -68,7 +68,7 @@ class Split:
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Names of the parameters in the remainder that are not zero; tangents of laws are no parameters of anybody."""
+        """Names of the nonzero parameters in the remainder, without the tangents of laws."""
         first = self.tree.tree.inertias.size
         inner = {own.name for own in self.tree.own_columns if own.kind == "tangent"}
         pairs = zip(self.tree.parameters.names, self.tree.parameters.values, self.native.values, strict=True)
@@ -89,7 +89,7 @@ def split(mechanism: Mechanism, target: str) -> Split:
     parameters = tree.parameters
     first = tree.tree.inertias.size
     own = {f"{symbol}_{name}" for name in tree.tree.coordinates for symbol in NATIVE[target]}
-    # Python compares -0.0 and 0.0 as equal; adding zero leaves no minus sign in a file.
+    # Python compares -0.0 and 0.0 as equal; adding zero removes the minus sign.
     positive = own | {f"{symbol}_{name}" for name in tree.tree.coordinates for symbol in ("fv", "fc")}  # in every format
     native = np.array([max(x, 0.0) if name in positive else x for name, x in parameters.to_dict().items()]) + 0.0
     rest = parameters.values - np.where([name in own for name in parameters.names], native, 0.0)

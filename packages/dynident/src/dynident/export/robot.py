@@ -34,7 +34,7 @@ from dynident.mechanism.urdf_writer import drake_rotors, gazebo_base, gazebo_spr
 from dynident.results import Result
 
 TARGETS = ("pinocchio", "mujoco", "gazebo", "drake")
-NEAR = 0.02  # of home, where robots with loops are compared [rad, m]
+NEAR = 0.02  # largest distance from home in the comparison of robots with loops [rad, m]
 SAMPLES = 20
 _MODULES = {"pinocchio": "pinocchio", "mujoco": "mujoco", "drake": "pydrake"}
 _TITLES = {"pinocchio": "Pinocchio", "mujoco": "MuJoCo", "gazebo": "Gazebo", "drake": "Drake"}
@@ -42,16 +42,16 @@ _TITLES = {"pinocchio": "Pinocchio", "mujoco": "MuJoCo", "gazebo": "Gazebo", "dr
 
 @dataclass(frozen=True, eq=False)
 class Exported(Result):
-    """Files of a robot for another program, and how well that program agrees."""
+    """Files of a robot for another program, and their agreement with dynident."""
 
     target: str  #: One of `TARGETS`
     files: tuple[str, ...]  #: Files written
-    reader: str  #: What read them back; empty when nothing could
-    difference: float  #: Largest difference of any torque over random states [N m, N]; NaN when nothing read them back
-    notes: tuple[str, ...] = ()  #: What the format could not hold and where it went instead
+    reader: str  #: Program that read the files back; empty if there was none
+    difference: float  #: Largest difference of any torque over random states [N m, N]; NaN without a reader
+    notes: tuple[str, ...] = ()  #: Content that the format cannot hold, and its place instead
 
     def summary(self) -> str:
-        """Return the result as text. Files, difference and notes."""
+        """Return files, difference and notes as text."""
         said = (
             f"read back by {self.reader}: largest difference {self.difference:.2g} N m or N over {SAMPLES} random states"
             if self.reader
@@ -78,11 +78,11 @@ def export_robot(
     Parameters
     ----------
     mechanism, folder
-        The robot with its numbers, such as ``fit.model``, and where to write. Torques are those of its spanning tree.
+        The robot with its numbers, such as ``fit.model``, and the output folder. Torques are those of its spanning tree.
     target : {"pinocchio", "mujoco", "gazebo", "drake"}
         The program.
     source, search, arguments
-        File the robot was read from, as in `read_robot`: its meshes, comments and order stay if it has the program's format.
+        Source file of the robot, as in `read_robot`: its meshes, comments and order are kept if it has the program's format.
     remarks : sequence of str
         Comments for the description, such as ``fit.provenance()``.
 
@@ -159,7 +159,7 @@ def _write_description(
         write_robot(source, mechanism, mechanism.parameters.replace(parts.native.values), path, search, arguments)
     else:
         known = mechanism.parameters
-        # Offsets are in the remainder; a springref beside a spring would add them again.
+        # The remainder contains the offsets; a springref next to a spring would add them again.
         told = [0.0 if name.startswith("off_") else x for name, x in zip(known.names, parts.native.values, strict=True)]
         robot = mechanism.with_parameters(known.replace(np.array(told) if target == "mujoco" else parts.native.values))
         write_atomic(path, mjcf_text(robot) if target == "mujoco" else urdf_text(_on_the_ground(robot)))
@@ -186,7 +186,7 @@ def _on_the_ground(robot: Mechanism) -> Mechanism:
 
 
 def _held(parts: Split, path: Path) -> dict[str, float]:
-    """Return the joints of the written file that the robot holds still, and where."""
+    """Return the joints of the written file that the robot locks, with their positions."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DescriptionWarning)
         written = read_robot(path)
@@ -219,7 +219,7 @@ def _states(parts: Split) -> Motion:
 
 
 def _compare(parts: Split, path: Path, loader: Path, target: str, notes: list[str]) -> tuple[str, float]:
-    """Return what read the files back and the largest difference of torques."""
+    """Return the program that read the files back and the largest difference of torques."""
     motion = _states(parts)
     ours = inverse_dynamics(parts.tree, motion)
     if target == "gazebo":
@@ -232,16 +232,16 @@ def _compare(parts: Split, path: Path, loader: Path, target: str, notes: list[st
             module = _import(loader)
             model = module.load()
             theirs = np.array([module.torque(model, *x) for x in zip(motion.q, motion.v, motion.a, strict=True)])
-        except Exception as error:  # whatever the program says of the file is the user's to know
+        except Exception as error:  # the user needs any message of the program about the file
             raise DescriptionError(f"{_TITLES[target]} does not accept '{path}' as written: {error}") from error
     version = getattr(sys.modules[_MODULES[target]], "__version__", "")
     return f"{_TITLES[target]} {version}".strip(), float(np.max(np.abs(theirs - ours)))
 
 
 def read_back(robot: Mechanism, files: Sequence[Path]) -> float:
-    """Return the largest difference of torques of a robot and the description, with its sidecar, that was written of it.
+    """Return the largest difference in torque between a robot and its written description with sidecar.
 
-    States are random; near home with loops. NaN where the files have other coordinates, which is said when they are written.
+    States are random, and near home with loops. NaN if the files have other coordinates, which is reported on writing.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DescriptionWarning)
@@ -259,7 +259,7 @@ def read_back(robot: Mechanism, files: Sequence[Path]) -> float:
 
 @contextmanager
 def _undisturbed(target: str) -> Iterator[None]:
-    """Leave MuJoCo's callback as it was, and Drake's warnings of the description unsaid."""
+    """Preserve MuJoCo's callback, and suppress Drake's warnings about the description."""
     if target == "mujoco":
         mujoco = importlib.import_module("mujoco")
         passive = mujoco.get_mjcb_passive()
@@ -268,7 +268,7 @@ def _undisturbed(target: str) -> Iterator[None]:
         finally:
             mujoco.set_mjcb_passive(passive)
         return
-    importlib.import_module(_MODULES[target])  # it sets up its log when it is imported
+    importlib.import_module(_MODULES[target])  # the import sets up its log
     log = logging.getLogger("drake")
     level = log.level
     log.setLevel(logging.ERROR)
@@ -279,7 +279,7 @@ def _undisturbed(target: str) -> Iterator[None]:
 
 
 def _import(file: Path) -> ModuleType:
-    """Return the loader as a module; nothing else is left in its folder."""
+    """Return the loader as a module, without creating other files in its folder."""
     module = ModuleType(f"_dynident_{file.stem}")
     module.__file__ = str(file)
     exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), module.__dict__)
@@ -307,11 +307,11 @@ def _as_gazebo(parts: Split, path: Path, loader: Path, motion: Motion) -> Any:
 
 
 def remark(path: Path, lines: Sequence[str]) -> Path:
-    """Write sentences into a file of results as comments of its language, at its end."""
+    """Append sentences to a result file as comments in its language."""
     begin, end = {".urdf": ("<!-- ", " -->"), ".xml": ("<!-- ", " -->"), ".py": ("# ", ""), ".txt": ("# ", "")}.get(
         path.suffix, ("/* ", " */")
     )
-    plain = [" ".join(visible(line).split()) for line in lines]  # names of a file's joints must not end the comment
+    plain = [" ".join(visible(line).split()) for line in lines]  # joint names must not end the comment
     safe = [comment(line) if begin == "/* " else re.sub("-(?=-)", "- ", line) for line in plain]
     text = path.read_text(encoding="utf-8").rstrip("\n")
     return write_atomic(path, "\n".join([text, *(f"{begin}{line}{end}" for line in safe), ""]))

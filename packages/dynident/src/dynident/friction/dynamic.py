@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: A step is cut so that the velocity changes by at most this part of the Stribeck speed per piece, but into MOST at most.
+#: A step is divided so that the velocity changes by at most this share of the Stribeck speed per piece, into at most MOST.
 FINE = 0.25
 MOST = 64
 
@@ -126,13 +126,13 @@ class DynamicLaw(ABC):
         return self.named(routine.graph, routine.load_all("numbers", 0, len(self.parameters)))
 
     def named(self, graph: Graph, numbers: Sequence[Node]) -> dict[str, Node]:
-        """Return the parameters of compiled code by name; exponents are built in, because whole ones need no powers."""
+        """Return the parameters of compiled code by name; exponents are constants, because integer powers are cheaper."""
         own = zip(self.parameters.items(), numbers, strict=True)
         return {name: graph.const(value) if name == "exponent" else node for (name, value), node in own}
 
     @property
     def structure(self) -> tuple[Any, ...]:
-        """What the compiled step depends on beside the numbers; laws that agree in it share one step."""
+        """Dependencies of the compiled step besides the numbers; laws with equal structure share one step."""
         return type(self), self.states, getattr(self, "exponent", None)
 
     def _swept(self, t: Array, v: Array, start: Array) -> Array:
@@ -154,7 +154,7 @@ class DynamicLaw(ABC):
         return Response(times, velocity, force, state)
 
     def advance(self, state: ArrayLike, v0: float, v1: float, dt: float) -> tuple[float, Array]:
-        """One step of `simulate`, for a simulator that makes its own steps."""
+        """Advance one step, as in `simulate`, for a simulator with its own time steps."""
         after = self._swept(np.array([0.0, step_length(dt)]), np.array([v0, v1], dtype=np.float64), self._start(state))[1]
         return float(self.force(list(after), v1, self.parameters)), after
 
@@ -208,7 +208,7 @@ def relaxation_weights(a: Node) -> tuple[Node, Node, Node]:
 
 
 def simpson_mean(function: Any, v0: Node, v1: Node) -> Node:
-    """Return the mean of a function of the speed over a piece, by Simpson's rule."""
+    """Return the mean of a function of the velocity over a piece by Simpson's rule."""
     result: Node = (function(v0) + 4.0 * function(0.5 * (v0 + v1)) + function(v1)) / 6.0
     return result
 
@@ -253,7 +253,7 @@ class LuGre(DynamicLaw):
         return v - p["sigma0"] * absolute(v) * z / stribeck_curve(p, v)
 
     def passive(self, speed: float | None = None) -> bool:
-        """Return whether the law can never give back more energy than it stored.
+        """Return whether the law is passive: it never returns more energy than it has stored.
 
         Sufficient at all speeds: ``fv >= sigma1 (fs - fc) / fc`` (also necessary [Barabanov2000]).
         Sufficient up to a speed: ``sigma1^2 |v| <= 4 (sigma1 + fv) g(v)``, from the storage sigma0 z^2 / 2.

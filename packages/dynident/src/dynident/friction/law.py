@@ -2,16 +2,16 @@
 
     f(v, q, tau, T) = Phi(v, q, tau, T; eta) rho          rho: linear parameters (k),  eta: shape parameters (s)
 
-A law states its names and `torque`; the rest follows from that expression: the columns Phi = df/drho and all derivatives, so
-that a fit can eliminate rho and search eta alone (variable projection), the branches of the two directions and the levels at
-which they break away, the smooth form for optimisers, and what is printed. Laws add: ``Coulomb() + Viscous()``. Positive
+A law states its names and `torque`; the rest follows from that expression: the columns Phi = df/drho, all derivatives (so
+that a fit can eliminate rho and search eta alone, variable projection), the branches of the two directions with their
+breakaway levels, the smooth form for optimisers, and the printed form. Laws add: ``Coulomb() + Viscous()``. Positive
 friction opposes the motion and stands on the left of the equation of motion, ``M a + C v + g + f = tau``.
 
     directed(f, v, s)    sign(v) = s = +1 or -1, |v| = s v, [v > 0] = [s > 0], ...   one side's branch, smooth through v = 0
     smooth(f, v, w)      sign(v) = tanh(v/w), [v > 0] = (1 + tanh(v/w))/2            for optimisers
 
-`directed` at v = 0 is the limit of f from that side: the level at which dry friction breaks away. Friction must take power,
-f(v) v >= 0, which an identified law need not (`dissipation`): the sigmoid laws printed in [Rodriguez2002, Table 4] feed energy
+`directed` at v = 0 is the one-sided limit of f: the breakaway level of dry friction. Friction must dissipate power,
+f(v) v >= 0, but an identified law need not (`dissipation`): the sigmoid laws printed in [Rodriguez2002, Table 4] feed energy
 into the motion near zero speed on three of four joints, and a simulated robot then never comes to rest.
 """
 
@@ -64,18 +64,18 @@ class State:
         return state if isinstance(state, State) else cls(np.asarray(state, dtype=np.float64))
 
     def channel(self, name: str, law: str) -> Array:
-        """Return one of the channels `q`, `tau` and `T`, or say that the law of this name needs it."""
+        """Return one of the channels `q`, `tau` and `T`, or raise an error that names the law that needs it."""
         values: Array | None = getattr(self, name)
         if values is None:
             raise LogError(f"law '{law}' needs {name}; give State(v, {name}=...) instead of the velocity")
         return values
 
     def take(self, rows: slice | NDArray[np.bool_]) -> State:
-        """Return some of the samples, along the first axis."""
+        """Return a subset of the samples along the first axis."""
         return State(self.v[rows], *(None if c is None else c[rows] for c in (self.q, self.tau, self.T)))
 
 
-_ORDERS = 4  # derivatives looked at to find the side to which an expression leaves zero
+_ORDERS = 4  # derivatives examined to find the sign of an expression next to its zero
 
 
 def directed(output: Node, v: Node, way: Node | float) -> Node:
@@ -95,7 +95,7 @@ def directed(output: Node, v: Node, way: Node | float) -> Node:
 
 
 def _leaves(x: Node, v: Node, side: Node) -> Node | None:
-    """Return the sign of x next to v = 0 on one side, or None where x is not zero at v = 0."""
+    """Return the sign of x next to v = 0 on one side, or None where x is nonzero at v = 0."""
     graph = x.graph
     here = substitute([x], {v: graph.zero})[0]
     if not here.is_const(0.0) or v not in reachable([x]):
@@ -110,7 +110,7 @@ def _leaves(x: Node, v: Node, side: Node) -> Node | None:
 
 
 def _branch(op: str, args: list[Node], leaves: Node) -> Node:
-    """Return an operation whose outcome is known from the sign of its argument, or of the second less the first one."""
+    """Return an operation with an outcome known from the sign of its argument, or of the second argument minus the first."""
     if op == "sign":
         return leaves
     if op == "abs":
@@ -124,7 +124,7 @@ def _branch(op: str, args: list[Node], leaves: Node) -> Node:
 
 
 def smooth(output: Node, v: Node, width: Node | float) -> Node:
-    """Return an expression whose jumps with the velocity are spread over a width [rad/s or m/s]."""
+    """Return an expression with its jumps in the velocity spread over a width [rad/s or m/s]."""
     done: dict[int, Node] = {}
     moves: dict[int, bool] = {}
     for node in reachable([output]):
@@ -148,7 +148,7 @@ def jumps(output: Node) -> bool:
 
 
 CHANNELS = ("v", "q", "tau", "T")
-TILE = 4096  # samples at a time: what is computed on the way stays in the processor's cache
+TILE = 4096  # samples per block, so that intermediate results stay in the processor's cache
 
 
 class Point(NamedTuple):
@@ -161,7 +161,7 @@ class Point(NamedTuple):
 
 
 class Forms:
-    """The expression of a law, and columns, derivatives and break-away levels made from it on first use."""
+    """The expression of a law, and the columns, derivatives and breakaway levels derived from it on first use."""
 
     def __init__(self, law: FrictionLaw) -> None:
         self.law, self.graph = law, Graph()
@@ -180,7 +180,7 @@ class Forms:
         if not rest.is_const(0.0):
             raise DescriptionError(f"the law '{law.name}' has a part that no linear parameter multiplies; multiply it by one")
         self.looks_at = frozenset(node.name for node in reachable([self.torque]) if node.name in CHANNELS)
-        self._known: dict[str, tuple[list[Node], list[str]]] = {}  # expressions, and the channels beside v that they need
+        self._known: dict[str, tuple[list[Node], list[str]]] = {}  # expressions, and the channels other than v that they need
         self._lock = Lock()  # a graph grows in one thread at a time
 
     def _of(self, form: str) -> tuple[list[Node], list[str]]:
@@ -205,7 +205,7 @@ class Forms:
         return [derivative(node, self.symbols[name]) for node in nodes for name in many.get(by, (by,))]
 
     def numbers(self, form: str, state: State, values: Array) -> Array:
-        """Return the numbers of a form; values are those of all parameters, or for columns those of the shape."""
+        """Return the numbers of a form; `values` are all parameters, or for columns the shape parameters."""
         nodes, channels = self._of(form)
         law, (what, _, by) = self.law, form.partition(" ")
         names = law.shape if what == "columns" else law.parameters
@@ -228,7 +228,7 @@ _made_once = lru_cache(maxsize=512)(Forms)
 
 
 def forms_of(law: FrictionLaw) -> Forms:
-    """Return the forms of a law, made once for all laws that are equal."""
+    """Return the forms of a law, created once for all equal laws."""
     try:
         hash(law)
     except TypeError as error:
@@ -244,7 +244,7 @@ Values = Mapping[str, float] | ArrayLike
 class FrictionLaw(ABC):
     """Base of all static laws; a law is a structure without numbers, parameters are given at every call.
 
-    A law states `name`, `linear`, `shape` and `torque`; where it has shape parameters also `ranges`, and in `positive` those
+    A law states `name`, `linear`, `shape` and `torque`; a law with shape parameters also `ranges`, and in `positive` those
     that must be above zero. A law does not change after it was made: make it a frozen dataclass. The derivative of a jump (the
     sign of v at v = 0) is taken as zero.
     """
@@ -309,7 +309,7 @@ class FrictionLaw(ABC):
         return forms_of(self).numbers(f"value {by}", State.of(state), np.concatenate(self.split(parameters)))
 
     def breakaway(self, state: State | ArrayLike, parameters: Values) -> Array:
-        """Levels between which the friction of a joint at rest can be: its limits for v to zero from both sides."""
+        """Limits of the friction at rest: one-sided limits for v to zero from both sides."""
         return forms_of(self).numbers("breakaway ", State.of(state), np.concatenate(self.split(parameters)))
 
     def expression(
@@ -323,7 +323,7 @@ class FrictionLaw(ABC):
         """Friction as an expression, for compiled loops and for the printers."""
         given = Point(*(graph.symbol(name) for name in CHANNELS)) if x is None else x
         values = {name: graph.symbol(name) if p is None else graph.node(p[name]) for name in self.parameters}
-        own = graph.symbol("own velocity")  # the forms below differ by v, which may be given as any expression
+        own = graph.symbol("own velocity")  # the forms below are derived in v, which may be any expression
         result = graph.node(self.torque(given._replace(v=own), values))
         if way is not None:
             result = directed(result, own, way)
@@ -332,7 +332,7 @@ class FrictionLaw(ABC):
         return substitute([result], {own: graph.node(given.v)})[0]
 
     def split(self, parameters: Values) -> tuple[Array, Array]:
-        """Linear and shape parameters out of one set."""
+        """Split one set of parameters into linear and shape parameters."""
         names = self.parameters
         if isinstance(parameters, Mapping):
             given = {self._resolve(name): float(value) for name, value in parameters.items()}
@@ -413,7 +413,7 @@ class Sum(FrictionLaw):
 
     @property
     def prefixes(self) -> list[str]:
-        """What stands before the parameters of each member: its name, with a number where it was there before."""
+        """Prefix of the parameters of each member: its name, numbered from its second occurrence on."""
         names = [law.name for law in self.members]
         rank = [names[: i + 1].count(name) for i, name in enumerate(names)]
         return [name if r == 1 else f"{name}{r}" for name, r in zip(names, rank, strict=True)]
@@ -446,7 +446,7 @@ class Sum(FrictionLaw):
 
 @lru_cache(maxsize=512)
 def _members_of(law: Sum) -> list[tuple[FrictionLaw, list[int]]]:
-    """Return the members of a sum, and where their parameters are among its own."""
+    """Return the members of a sum, and the indices of their parameters in the sum."""
     names, members = law.parameters, zip(law.prefixes, law.members, strict=True)
     return [(member, [names.index(f"{prefix}.{name}") for name in member.parameters]) for prefix, member in members]
 
@@ -457,7 +457,7 @@ class Friction:
 
     law: FrictionLaw  #: The law
     values: Array  #: (k + s,), its parameters in the order of ``law.parameters``
-    known: tuple[str, ...] = ()  #: Shape parameters that are not to be identified
+    known: tuple[str, ...] = ()  #: Shape parameters that are held fixed
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", np.concatenate(self.law.split(self.values)))
@@ -482,7 +482,7 @@ class Friction:
 
     @property
     def steady(self) -> Friction:
-        """The law itself: what a law with memory settles on."""
+        """The law itself, which has no memory."""
         return self
 
     def __call__(self, state: State | ArrayLike, by: str = "") -> Array:
@@ -495,7 +495,7 @@ class Friction:
         return np.asarray(self(given) * given.v)
 
     def breakaway(self, state: State | ArrayLike = 0.0) -> Array:
-        """Levels between which the friction of a joint at rest can be, as in `FrictionLaw.breakaway`."""
+        """Limits of the friction of a joint at rest, as in `FrictionLaw.breakaway`."""
         return self.law.breakaway(state, self.values)
 
     def expression(
@@ -505,10 +505,10 @@ class Friction:
         return self.law.expression(graph, x, self.parameters, way, width)
 
 
-#: Speeds looked at per direction, and the lowest one over the highest one.
+#: Speeds examined per direction, and the ratio of the lowest to the highest.
 POINTS = 2000
 LOWEST = 1e-7
-#: Friction against the motion that is negative by less than this part of its largest value is round-off.
+#: Negative friction against the motion smaller than this share of its largest value is rounding error.
 ROUNDOFF = 1e-12
 
 
@@ -519,12 +519,12 @@ class Dissipation(Result):
     active: tuple[tuple[float, float], ...]
     lowest: float  # Lowest friction against the motion, ``min f(v) sgn(v)`` [N m or N]; negative where the law is active
     at: float  # Velocity of that minimum
-    speed: float  # Largest speed looked at
+    speed: float  # Largest speed examined
     derived = ("dissipative",)
 
     @property
     def dissipative(self) -> bool:
-        """True if the friction opposes the motion at every speed looked at."""
+        """True if the friction opposes the motion at every speed examined."""
         return not self.active
 
     def summary(self) -> str:
@@ -541,7 +541,7 @@ def dissipation(
 ) -> Dissipation:
     """Check ``f(v) v >= 0`` for all velocities up to `speed` in both directions.
 
-    Speeds are looked at on a grid that is fine near zero; the ends of every active interval are then found by a root search.
+    The grid of speeds is fine near zero; a root search then finds the ends of every active interval.
 
     Parameters
     ----------
@@ -550,7 +550,7 @@ def dissipation(
     speed : float
         Largest speed [rad/s or m/s], above zero.
     q, tau, T : float, optional
-        Position, load and temperature at which to look, where the law needs them.
+        Position, load and temperature of the check, if the law needs them.
 
     Returns
     -------

@@ -27,14 +27,14 @@ from dynident.errors import DescriptionError
 from dynident.friction.law import FrictionLaw, Point
 from dynident.graph.algebra import absolute, cos, exp, maximum, power, sign, sin, tanh, where
 
-#: Transitions are searched from the largest speed of the data down to this part of it ([Roldan2017]: 1/beta is 2.4e-4 of it).
+#: Transitions are searched from the largest speed of the data down to this share of it ([Roldan2017]: 1/beta is 2.4e-4 of it).
 FINEST = 1e-4
 #: Smallest |v/vs| of a Stribeck curve: its power and the logarithm of its base stay finite at rest.
 SMALLEST = 1e-300
 
 
 def transition(speed: float) -> tuple[float, float]:
-    """Return the slopes beta of tanh(beta v) that turn within the speeds of the data."""
+    """Return the range of slopes beta with the transition of tanh(beta v) within the speeds of the data."""
     return 1.0 / speed, 1.0 / (FINEST * speed)
 
 
@@ -135,7 +135,7 @@ class Stribeck(FrictionLaw):
 class Tanh(FrictionLaw):
     """Smooth Coulomb friction ``f = fc tanh(beta v)`` [Roldan2017, eqs. 2.26 and 4.10].
 
-    ``beta`` [s/rad or s/m] is the inverse of the speed at which the friction has turned.
+    ``beta`` [s/rad or s/m] is the inverse of the speed of the transition.
     """
 
     name = "tanh"
@@ -153,7 +153,7 @@ class Tanh(FrictionLaw):
 class SmoothStribeck(FrictionLaw):
     """Smooth Stribeck curve ``f = [fc + fcs sech(alpha v)] tanh(beta v)`` [Roldan2017, eq. 2.27 without its viscous part].
 
-    ``fcs`` is what breakaway adds to the Coulomb friction ``fc``.
+    ``fcs`` is the breakaway friction in excess of the Coulomb friction ``fc``.
     """
 
     name = "smooth_stribeck"
@@ -234,7 +234,7 @@ class Asymmetric(FrictionLaw):
 
     @property
     def positive(self) -> tuple[str, ...]:
-        """Those of the law."""
+        """Positive parameters of the law."""
         return tuple(name + way for name in self.law.positive for way in "pn")
 
     def ranges(self, speed: float) -> Sequence[tuple[float, float]]:
@@ -251,10 +251,10 @@ class _Modulated(FrictionLaw):
     law: FrictionLaw
 
     @abstractmethod
-    def _factors(self, x: Point) -> dict[str, Any]: ...  # the factors by what is put behind the name of a parameter
+    def _factors(self, x: Point) -> dict[str, Any]: ...  # the factors by parameter suffix
 
     @abstractmethod
-    def _marks(self) -> tuple[str, ...]: ...  # what is put behind a name for each factor
+    def _marks(self) -> tuple[str, ...]: ...  # parameter suffix of each factor
 
     @property
     def linear(self) -> tuple[str, ...]:
@@ -268,7 +268,7 @@ class _Modulated(FrictionLaw):
 
     @property
     def positive(self) -> tuple[str, ...]:
-        """Those of the inner law."""
+        """Positive parameters of the inner law."""
         return self.law.positive
 
     def ranges(self, speed: float) -> Sequence[tuple[float, float]]:
@@ -306,7 +306,7 @@ class LoadDependent(_Modulated):
 
 @dataclass(frozen=True)
 class _Unit(FrictionLaw):
-    """A torque without a name of its own, for a ripple that is not friction."""
+    """A torque without a name, for a ripple that is not friction."""
 
     name = "unit"
     linear = ("torque",)
@@ -365,7 +365,7 @@ class TemperatureDependent(FrictionLaw):
 
     @property
     def shape(self) -> tuple[str, ...]:
-        """Shape parameters of the law and ``alpha`` [1/K], ``alpha_T`` where the law has an alpha of its own."""
+        """Shape parameters of the law and ``alpha`` [1/K], named ``alpha_T`` if the law already has an ``alpha``."""
         return (*self.law.shape, self._alpha)
 
     @property
@@ -377,7 +377,7 @@ class TemperatureDependent(FrictionLaw):
 
     @property
     def positive(self) -> tuple[str, ...]:
-        """Those of the law."""
+        """Positive parameters of the law."""
         return self.law.positive
 
     def ranges(self, speed: float) -> Sequence[tuple[float, float]]:

@@ -1,12 +1,12 @@
-"""Joint terms: what a joint or a motor adds to the torque beside the bodies, one linear column each.
+"""Joint terms: contributions of a joint or a motor to the torque, in addition to the bodies, one linear column each.
 
     tau_joint = ia a + fv v + fc sign(v) + off + k q           (symmetric friction)
     tau_joint = Iz a + ...                                      (bodies whose centre of mass is known: mass elsewhere)
     tau_joint = ia a + fvp v+ + fvn v- + fcp [v>0] - fcn [v<0]  (asymmetric friction)
     tau_joint = ... + f2 v |v| + f3 v^3                         (polynomial friction [Pagani2022, eq. 88])
 
-Every term is one expression of the joint's own q, v, a, so any set of them can be switched on, in any order; nothing else in
-the toolkit knows their number or their names (FIGAROH #12: columns must be laid out from flags).
+Every term is one expression of q, v, a of its joint, so any set of them can be switched on, in any order; no other code
+depends on their number or names (FIGAROH #12: columns must be laid out from flags).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class JointTerm:
     """One linear joint parameter and the expression that it multiplies."""
 
     symbol: str  #: Name of the parameter, as in `fv`
-    meaning: str  #: What it is, in a few words
+    meaning: str  #: Meaning in a few words
     unit_revolute: str  #: SI unit on a rotating joint
     unit_prismatic: str  #: SI unit on a sliding joint
     #: ``expression(q, v, a)``, written with operators and the functions of `dynident.graph`, so that it takes
     #: expressions, numbers and arrays alike
     expression: Callable[[Any, Any, Any], Any]
     passive: bool = False  #: Whether physics keeps the parameter from being negative
-    friction: bool = False  #: Whether the term takes energy out of the motion
-    rotor: bool = False  #: Whether it is an inertia, proportional to the acceleration
-    mirrored: str = ""  #: The term that it turns into when the joint's direction is reversed; itself when empty
+    friction: bool = False  #: Whether the term dissipates energy
+    rotor: bool = False  #: Whether the term is an inertia, proportional to the acceleration
+    mirrored: str = ""  #: Term that takes its place when the joint's direction is reversed; empty for the term itself
 
     def __post_init__(self) -> None:
         if not self.symbol.isidentifier() or "_" in self.symbol:
@@ -57,7 +57,7 @@ class JointTerm:
         return self._changed(smooth, q, v, a, width)
 
     def directed(self, q: Any, v: Any, a: Any, way: Any) -> Any:
-        """Return the branch that holds for one direction, +1 or -1: ``sign(v)`` is ``way``, at v = 0 it breaks away there."""
+        """Return the branch for one direction, +1 or -1: ``sign(v)`` is ``way``, also at breakaway (v = 0)."""
         return self._changed(directed, q, v, a, way)
 
     def _changed(self, change: Callable[[Node, Node, Node], Node], q: Any, v: Any, a: Any, by: Any) -> Any:
@@ -71,7 +71,7 @@ class JointTerm:
 
     @property
     def kind(self) -> str:
-        """What it is: "rotor" inertia, "friction" or "other"."""
+        """Category: "rotor" inertia, "friction" or "other"."""
         return "rotor" if self.rotor else "friction" if self.friction else "other"
 
     @property
@@ -81,13 +81,13 @@ class JointTerm:
         return jumps(graph.node(self.expression(*(graph.symbol(name) for name in "qva"))))
 
     def reflected(self, turns: float) -> tuple[str, float]:
-        """Return the term on the other side of a gear, and its parameter there over the one here.
+        """Return the term on the other side of a gear, and the ratio of its parameter there to the parameter here.
 
-        `turns` of the joint that has the term, per turn of the coordinate that carries it afterwards; negative when the gear
+        `turns` of the joint with the term, per turn of the coordinate that carries it afterwards; negative when the gear
         reverses.
         """
         there = TERMS[self.mirrored] if turns < 0.0 else self
-        for x in (1.0, -1.0):  # one of the directions shows a term that acts in that direction alone
+        for x in (1.0, -1.0):  # a term that acts in one direction only is nonzero in one of them
             unit = float(there.expression(x, x, x))
             if unit:
                 return there.symbol, float(turns * self.expression(turns * x, turns * x, turns * x)) / unit
@@ -112,7 +112,7 @@ TERMS: dict[str, JointTerm] = {
         _friction("fvn", "viscous friction, backward", *_VISCOUS, lambda q, v, a: minimum(v, 0.0), mirrored="fvp"),
         _friction("fcp", "Coulomb friction, forward", *_DRY, lambda q, v, a: where(v > 0.0, 1.0, 0.0), mirrored="fcn"),
         _friction("fcn", "Coulomb friction, backward", *_DRY, lambda q, v, a: where(v < 0.0, -1.0, 0.0), mirrored="fcp"),
-        # A polynomial may take energy at every speed although one of its coefficients is negative: these are not passive alone.
+        # A polynomial may dissipate at every speed although one coefficient is negative, so its terms are not marked passive.
         JointTerm("f2", "quadratic friction", "N m s^2/rad^2", "N s^2/m^2", lambda q, v, a: v * absolute(v), friction=True),
         JointTerm("f3", "cubic friction", "N m s^3/rad^3", "N s^3/m^3", lambda q, v, a: v * v * v, friction=True),
     )
@@ -129,7 +129,7 @@ _BODY = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")  # par
 
 
 def register(*terms: JointTerm) -> None:
-    """Add joint terms, which every part of the toolkit then knows.
+    """Register joint terms for the whole toolkit.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def term_of(parameter: str) -> JointTerm | None:
 
 
 def check_terms(symbols: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the symbols, or the only one, as a tuple after checking that each is known and named once."""
+    """Return the symbols, or the only one, as a tuple after checking that each is known and unique."""
     chosen = (symbols,) if isinstance(symbols, str) else tuple(symbols)
     for symbol in chosen:
         if not isinstance(symbol, str) or symbol not in TERMS:

@@ -1,7 +1,7 @@
 """Friction laws as text, such as ``asymmetric(tanh + viscous)``.
 
 A law is named by its `name` or by its class; other packages register theirs in the group `dynident.friction`. Options are
-numbers, tuples of numbers, None or laws. Nothing in a text is run.
+numbers, tuples of numbers, None or laws. The text is never executed as code.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def _subclasses(of: Any) -> Iterator[type[FrictionLaw]]:
 
 
 def _known() -> dict[str, type[FrictionLaw]]:
-    """Return all laws by name and by class: those of this package and those that the program defined."""
-    assert laws  # imported so that its laws are known
+    """Return all laws by name and by class, including those defined by the program."""
+    assert laws  # imported to register its laws
     found: dict[str, type[FrictionLaw]] = {}
     for law in _subclasses(FrictionLaw):
         if is_dataclass(law) and not law.__name__.startswith("_") and law is not Sum:

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from dynident.mechanism.mechanism import Mechanism
 
 
-SHARES = tuple(0.5**k for k in range(1, 21))  # of the inertia of fixed links that they may keep, the largest that leaves a body
+SHARES = tuple(0.5**k for k in range(1, 21))  # shares of their inertia that fixed links may keep; the largest feasible is used
 
 
 def altered(self: Mechanism, **fields: Any) -> Mechanism:
-    """Return a copy with other parameters, terms, laws or forces; how its loops close stays, and is not found again."""
+    """Return a copy with other parameters, terms, laws or forces; the closure of the loops is kept, not recomputed."""
     new = replace(self, **fields)
     if "closure" in vars(self):
         vars(new)["closure"] = self.closure
@@ -39,7 +39,7 @@ def altered(self: Mechanism, **fields: Any) -> Mechanism:
 
 
 def with_terms(self: Mechanism, terms: str | Iterable[str] | Mapping[str, str | Iterable[str]]) -> Mechanism:
-    """Return a copy whose joints have other terms (rotor inertia, friction, offset, spring)."""
+    """Return a copy with other joint terms (rotor inertia, friction, offset, spring)."""
     if isinstance(terms, Mapping):
         for name in terms:
             self.joint(name)
@@ -56,7 +56,7 @@ def with_terms(self: Mechanism, terms: str | Iterable[str] | Mapping[str, str | 
 
 
 def with_friction(self: Mechanism, laws: Mapping[str, str | FrictionLaw | Friction | None]) -> Mechanism:
-    """Return a copy whose joints have other friction laws, in place of the friction among their terms."""
+    """Return a copy with other friction laws on joints, in place of the friction among their terms."""
     from dynident.friction.law import Friction  # noqa: PLC0415 - most robots have linear terms alone
     from dynident.friction.text import law_of  # noqa: PLC0415 - most robots have linear terms alone
 
@@ -89,9 +89,9 @@ def with_gravity(self: Mechanism, gravity: ArrayLike) -> Mechanism:
 
 
 def without_friction(self: Mechanism) -> Mechanism:
-    """Return a copy without friction laws, and without the friction terms of the joints that had one.
+    """Return a copy without friction laws, and without friction terms of the joints with a friction law.
 
-    The changed copy: bodies, rotors, offsets, springs, and the friction terms of the other joints.
+    The copy keeps bodies, rotors, offsets, springs, and the friction terms of the other joints.
     """
     rid = {self._coordinate_joint[name].name for name in self.friction}
     kept = {}
@@ -113,10 +113,10 @@ def with_forces(self: Mechanism, *forces: Force | Columns) -> Mechanism:
 
 
 def with_parameters(self: Mechanism, parameters: Parameters) -> Mechanism:
-    """Return a copy whose prior values are `parameters`.
+    """Return a copy with the prior values `parameters`.
 
-    Links fixed to a moving link keep their own inertia and the moving link takes the rest of its group's, if that rest is a
-    possible body; otherwise the fixed links keep a share of theirs.
+    Links fixed to a moving link keep their own inertia and the moving link takes the rest of its group's, if that rest is
+    physically consistent; otherwise the fixed links keep a share of theirs.
     """
     require(parameters, Parameters, "parameters")
     if parameters.names != self.parameters.names:
@@ -157,9 +157,9 @@ def with_parameters(self: Mechanism, parameters: Parameters) -> Mechanism:
 
 
 def _divided(self: Mechanism, change: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the inertia of the bodies after their rigid groups changed as a whole.
+    """Return the inertia of the bodies after a change of their rigid groups as a whole.
 
-    Torques show the group alone, so how it is divided is free; but tools that read a description refuse impossible bodies.
+    Torques determine the group only, so its division is free; but tools that read a description refuse inconsistent bodies.
     """
     tree, own = self.tree, {body.name: body.inertia for body in self.bodies if body.inertia is not None}
     nodes = [tree.frames[name][0] for name in tree.bodies]
@@ -192,7 +192,7 @@ def with_payload(
     name: str = "payload",
     separate: bool = False,
 ) -> Mechanism:
-    """Return a copy that carries a payload, added (never substituted) to a link."""
+    """Return a copy with a payload added to a link."""
     if isinstance(mass, bool) or not isinstance(mass, int | float | np.number) or not 0.0 < mass < np.inf:
         raise DescriptionError(f"payload mass is {mass!r}; give a positive number of kilograms")
     if body is None:
@@ -225,11 +225,11 @@ def without(self: Mechanism, body: str) -> Mechanism:
 
 
 def _ends(self: Mechanism) -> list[str]:
-    """Return the moving links with no moving joint below."""
+    """Return the moving links that carry no moving joint."""
     nodes = {node for node, _ in self.tree.frames.values() if node >= 0}
     inner = set(self.tree.arrays.parent.tolist())
     leaves = nodes - inner
-    # The body that names the group, which is not the joint's child when that is a massless frame.
+    # The body that names the group: not the joint's child if the child is a massless frame.
     named = {self.tree.frames[body][0]: body for body in self.tree.bodies}
     children = {self.tree.frames[j.child][0]: j.child for j in self.joints if j.kind != "fixed"}
     return [named.get(node, children[node]) for node in sorted(leaves)]
@@ -242,7 +242,7 @@ def lock(self: Mechanism, positions: Mapping[str, ArrayLike]) -> Mechanism:
         joint = self.joint(name)
         where = frozen(np.atleast_1d(position), (len(joint.coordinates),), f"position of joint '{name}'")
         held |= zip(joint.coordinates, where.tolist(), strict=True)
-    # A joint stands still when everything it follows does; one that is held itself no longer follows.
+    # A joint stands still when all joints that it follows do; a joint that is held itself no longer follows.
     couplings = [coupling for coupling in self.couplings if coupling.joint not in held]
     while still := [c for c in couplings if c.joint not in held and all(name in held for name in c.of)]:
         for c in still:
@@ -259,7 +259,7 @@ def lock(self: Mechanism, positions: Mapping[str, ArrayLike]) -> Mechanism:
             joints.append(joint)
 
     def split(ratios: Mapping[str, float]) -> tuple[dict[str, float], float]:
-        """Return the ratios of joints that still move, and what the others add."""
+        """Return the ratios of joints that still move, and the constant contribution of the others."""
         free = {name: ratio for name, ratio in ratios.items() if name not in held}
         return free, sum(ratio * held[name] for name, ratio in ratios.items() if name in held)
 
@@ -306,7 +306,7 @@ def keep(self: Mechanism, joints: Sequence[str]) -> Mechanism:
 
 
 def with_free_base(self: Mechanism) -> Mechanism:
-    """Return a copy whose base moves freely: a world body and a `free` joint stand before its root."""
+    """Return a copy with a free base: a world body and a `free` joint precede its root."""
     root = self.root
     if any(joint.kind == "free" and joint.parent == root for joint in self.joints):
         raise DescriptionError(f"robot '{self.name}' has a free base already; leave out floating")

@@ -1,4 +1,4 @@
-"""A mechanism in plain data (for JSON), as text and as a figure: its links in space and its graph, one row per body."""
+"""A mechanism as plain data (for JSON), as text and as a figure: its links in space and its graph, one row per body."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROUND_OFF = 1e-12  # kg, kg m, kg m^2
 
 
 def description(mechanism: Mechanism) -> dict[str, Any]:
-    """Return what a robot is made of as plain data, ready for JSON.
+    """Return the content of a robot as plain data, ready for JSON.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def description(mechanism: Mechanism) -> dict[str, Any]:
 
 
 def _bodies(mechanism: Mechanism) -> dict[str, Any]:
-    """Return bodies without any number, and what is impossible about the others."""
+    """Return the physical consistency of the bodies: those without numbers, and the violations of the others."""
     phi = mechanism.parameters.values[: 10 * len(mechanism.tree.bodies)].reshape(-1, 10)
     checked = mechanism.check_consistency()
     empty = [c.name for c, numbers in zip(checked, phi, strict=True) if np.abs(numbers).max() < ROUND_OFF]
@@ -83,7 +83,7 @@ def _bodies(mechanism: Mechanism) -> dict[str, Any]:
 
 
 def _followed(coupling: Coupling) -> str:
-    """Return what a joint follows, as "-1 q4 + 3.14159"."""
+    """Return the joints that a joint follows, as "-1 q4 + 3.14159"."""
     if coupling.function:
         text = f"function of {', '.join(coupling.of)}"
     else:
@@ -107,7 +107,7 @@ def _closure(mechanism: Mechanism) -> dict[str, Any]:
 
 
 def description_text(data: Mapping[str, Any]) -> str:
-    """Return a description as text for people."""
+    """Return a description as readable text."""
     freedom, moving = "degree" if data["dof"] == 1 else "degrees", "body" if len(data["bodies"]) == 1 else "bodies"
     lines = [f"robot {data['name']}: {data['dof']} {freedom} of freedom, {len(data['bodies'])} moving {moving}"]
     rare = (key for key in ("acceleration", "jerk") if any(j[key] is not None for j in data["joints"]))
@@ -185,7 +185,7 @@ def plot_mechanism(mechanism: Mechanism, q: ArrayLike | None = None) -> Figure:
 
 
 def link_poses(mechanism: Mechanism, q: ArrayLike | None = None) -> dict[str, Placement]:
-    """Return where every link is: its frame in the base frame."""
+    """Return the frames of all links in the base frame."""
     tree = mechanism.tree
     values = np.zeros(len(tree.coordinates)) if q is None else np.asarray(q, dtype=float).ravel()
     if values.shape != (len(tree.coordinates),):
@@ -216,4 +216,4 @@ def _draw_pose(figure: Figure, mechanism: Mechanism, poses: dict[str, Placement]
         getattr(axes, f"set_{name}lim")(middle[k] - 0.55 * size, middle[k] + 0.55 * size)
         getattr(axes, f"set_{name}label")(f"{name} [m]", fontsize=8, color=INK)
     axes.tick_params(labelsize=7)
-    axes.set_box_aspect((1, 1, 1))  # type: ignore[arg-type]  # matplotlib types axes of a plane only
+    axes.set_box_aspect((1, 1, 1))  # type: ignore[arg-type]  # matplotlib has types for plane axes only

@@ -25,7 +25,7 @@ def read_dh(
 ) -> Mechanism:
     """Make a robot from a Denavit-Hartenberg table; the link frame of ``link_i`` is DH frame i in both conventions.
 
-    Pose of frame i in frame i - 1 (or in its antecedent), with Rx the turn about and Tx the shift along x::
+    Pose of frame i in frame i - 1 (or in its antecedent), with Rx the rotation about and Tx the translation along x::
 
         standard (Denavit-Hartenberg, Paul):   T = Rz(theta) Tz(d) Tx(a) Rx(alpha)
         modified (Craig, Khalil):              T = Rx(alpha) Tx(a) Rz(theta) Tz(d)
@@ -44,7 +44,7 @@ def read_dh(
             raise DescriptionError(f"DH row {i}: kind is {kind!r}; give 'revolute', 'prismatic' or 'fixed'")
         a, alpha, d, theta, gamma, b = (_number(row, key, i) for key in ("a", "alpha", "d", "theta", "gamma", "b"))
         limits = _limits(row.get("limits"), i)
-        # Turns about and shifts along one axis commute, so the constant part of theta and d stands on either side of q.
+        # Rotations and translations along one axis commute, so the constant part of theta and d may be on either side of q.
         along_x, along_z = _screw(0, alpha, a), _screw(2, theta, d)
         if convention == "modified":
             placement = _screw(2, gamma, b) @ along_x @ along_z

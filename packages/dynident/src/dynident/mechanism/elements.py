@@ -1,4 +1,4 @@
-"""What a mechanism is made of: placements, bodies, joints, loops, couplings, actuators. Pure immutable data."""
+"""Elements of a mechanism: placements, bodies, joints, loops, couplings, actuators. Pure immutable data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynident.friction.terms import check_terms
 from dynident.mechanism.parameters import skew
 from dynident.results import Frozen
 
-STANDARD_GRAVITY = (0.0, 0.0, -9.81)  # of a robot that stands upright [m/s^2]
+STANDARD_GRAVITY = (0.0, 0.0, -9.81)  # for an upright robot [m/s^2]
 
 COORDINATES: dict[str, tuple[str, ...]] = {
     "fixed": (),
@@ -39,7 +39,7 @@ LOOP_KINDS: tuple[str, ...] = ("point", "revolute", "universal", "spherical", "p
 
 
 def frozen(values: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
-    """Return a read-only float copy of `values` after checking its shape and that it is finite."""
+    """Return a read-only float copy of `values` after checking that it is finite and of this shape."""
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -70,7 +70,7 @@ def unit_vector(x: Array, what: str) -> Array:
 
 
 def quaternion_matrix(quaternion: Array, what: str) -> Array:
-    """Return the rotation of a quaternion (w, x, y, z), which is made a unit one."""
+    """Return the rotation of a quaternion (w, x, y, z), after normalising it."""
     w, x, y, z = unit_vector(quaternion, what)
     return np.array(
         [
@@ -82,7 +82,7 @@ def quaternion_matrix(quaternion: Array, what: str) -> Array:
 
 
 def perpendicular(axis: Array) -> tuple[Array, Array]:
-    """Return two unit vectors that make a right-handed frame with a unit axis; x and y for the axis z."""
+    """Return two unit vectors that complete a unit axis to a right-handed frame; x and y for the axis z."""
     helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
     first = np.array([1.0, 0.0, 0.0]) if abs(axis[2]) > 0.999999 else np.cross(helper, axis)
     first = first - (first @ axis) * axis
@@ -124,10 +124,10 @@ class Body:
     """A rigid body."""
 
     name: str  #: Unique name
-    #: (10,), prior inertial parameters in the link frame (see `inertia.SYMBOLS`). None marks a massless frame between two
-    #: joints: it has no parameters at all.
+    #: (10,), prior inertial parameters in the link frame (see `inertia.SYMBOLS`). None for a massless frame between two
+    #: joints, which has no parameters.
     inertia: Array | None = None
-    #: True for a body that keeps parameters of its own although it is fixed to another one, such as a payload
+    #: True for a body with its own parameters although it is fixed to another one, such as a payload
     separate: bool = False
 
     def __post_init__(self) -> None:
@@ -137,7 +137,7 @@ class Body:
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Limits of a joint; infinite where none is known."""
+    """Limits of a joint; infinite if unknown."""
 
     lower: float = -np.inf  #: Lowest position [rad or m]
     upper: float = np.inf  #: Highest position [rad or m]
@@ -162,7 +162,7 @@ class Joint(Frozen):
     name: str  #: Unique name
     kind: str  #: One of `COORDINATES`
     parent: str  #: Body that carries the joint
-    child: str  #: Body that it moves, whose link frame coincides with the joint frame at q = 0
+    child: str  #: Body that the joint moves, whose link frame coincides with the joint frame at q = 0
     placement: Placement = field(default_factory=Placement)  #: Joint frame in the parent's link frame
     #: (3,), axis in the joint frame (made a unit vector); normal of the plane for `planar`
     axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
@@ -170,7 +170,7 @@ class Joint(Frozen):
     axis2: Array = field(default_factory=lambda: np.array([0.0, 1.0, 0.0]))
     limits: Limits = field(default_factory=Limits)  #: Position, speed and effort limits
     #: Prior values of joint terms, such as ``{"fv": 0.3, "fc": 1.2, "ia": 0.05}``; ``"fv.r1"`` for one coordinate of a joint
-    #: that has several
+    #: with several
     terms: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -190,7 +190,7 @@ class Joint(Frozen):
 
     @cached_property
     def coordinates(self) -> tuple[str, ...]:
-        """Names of the joint's coordinates: the joint's own name, or ``name.suffix`` when it has several."""
+        """Names of the joint's coordinates: the joint's own name, or ``name.suffix`` if there are several."""
         return tuple([f"{self.name}.{suffix}" if suffix else self.name for suffix in COORDINATES[self.kind]])
 
     def term(self, coordinate: str, symbol: str) -> float:
@@ -205,7 +205,7 @@ class Joint(Frozen):
 
 
 def with_joint_terms(joint: Joint, terms: Mapping[str, float]) -> Joint:
-    """Return a joint with other terms; the rest is not checked again."""
+    """Return a joint with other terms, without checking the rest again."""
     other = object.__new__(Joint)
     vars(other).update(vars(joint), terms=_frozen_terms(terms, f"joint '{joint.name}'"))
     return other
@@ -216,11 +216,11 @@ class Loop:
     """A cut joint that closes a loop between two bodies of the tree."""
 
     name: str  #: Unique name
-    kind: str  #: One of `LOOP_KINDS`: what the two frames share
+    kind: str  #: One of `LOOP_KINDS`: the constraint between the two frames
     body_a: str  #: First body
     body_b: str  #: Second body
     placement_a: Placement = field(default_factory=Placement)  #: Frame of the cut joint in the first body
-    placement_b: Placement = field(default_factory=Placement)  #: The same in the second body
+    placement_b: Placement = field(default_factory=Placement)  #: Frame of the cut joint in the second body
     #: (3,), axis of `revolute` and `prismatic` cuts, in both frames; axis of `universal` in frame a
     axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
     #: (3,), second axis of `universal`, in frame b; it stays perpendicular to the first
@@ -241,12 +241,12 @@ class Actuator(Frozen):
     """A motor: q_motor = ratio (sum_j coupling_j q_j) + offset, and tau_j = coupling_j ratio tau_motor."""
 
     name: str  #: Unique name
-    #: How the motor turns with each joint coordinate (joint side); one entry of 1 for an ordinary drive
+    #: Motor turns per turn of each joint coordinate (joint side); one entry of 1 for an ordinary drive
     coupling: Mapping[str, float]
     ratio: float = 1.0  #: Gear ratio, motor turns per joint turn; negative when it reverses
     offset: float = 0.0  #: Motor position at q = 0 [rad]
     gain: float | None = None  #: Drive gain, motor torque per unit of logged effort [N m/A or N m/V]; None when unknown
-    #: Prior values of the motor's own terms, on the joint side, when it turns with several joints
+    #: Prior values of the motor's own terms, on the joint side, if it is coupled to several joints
     terms: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -259,23 +259,23 @@ class Actuator(Frozen):
 
     @property
     def direct(self) -> bool:
-        """Whether it is a direct drive with the name of its joint, as a robot without actuators has."""
+        """Whether the actuator is a direct drive with the name of its joint, as in a robot without actuators."""
         plain = (self.ratio, self.offset, self.gain) == (1.0, 0.0, None) and not self.terms
         return plain and dict(self.coupling) == {self.name: 1.0}
 
 
 @dataclass(frozen=True, eq=False)
 class Coupling(Frozen):
-    """A joint that follows others: q_joint = sum_i ratio_i q_i + offset (URDF `<mimic>` is the case of one).
+    """A joint that follows others: q_joint = sum_i ratio_i q_i + offset (URDF `<mimic>` follows one joint).
 
-    With a function it follows them in any smooth way, q_joint = function(q_1, q_2, ...) + offset.
+    With a function the relation is any smooth one, q_joint = function(q_1, q_2, ...) + offset.
     """
 
     joint: str  #: The joint that follows (one coordinate)
-    #: Ratio for each joint it follows; just their names, in the order of the function's columns, with a function
+    #: Ratio for each joint it follows; with a function only their names matter, in the order of the function's columns
     of: Mapping[str, float]
     offset: float = 0.0  #: Constant [rad or m]
-    #: ``function(x)`` with x (N, k) returns (N,). It is run on expressions and differentiated, so it is written with sums,
+    #: ``function(x)`` with x (N, k) returns (N,). It is evaluated on expressions and differentiated, so it must use sums,
     #: products, quotients, powers, sin, cos, tan, sqrt, exp, tanh and arctan2 of NumPy.
     function: Callable[[Array], Array] | None = None
 
@@ -286,7 +286,7 @@ class Coupling(Frozen):
         object.__setattr__(self, "of", MappingProxyType({k: float(v) for k, v in of.items()}))
 
     def value_at(self, held: Mapping[str, float]) -> float:
-        """Return q_joint where everything that it follows is held."""
+        """Return q_joint when all joints that it follows are held."""
         if self.function is None:
             return self.offset + sum(ratio * held[name] for name, ratio in self.of.items())
         return self.offset + float(self.function(np.array([[held[name] for name in self.of]]))[0])
@@ -312,7 +312,7 @@ class Coupling(Frozen):
 
 
 def linear_map(couplings: Sequence[Coupling], tree: Sequence[str]) -> tuple[Array, Array]:
-    """Return G and g0 with q_tree = G q + g0, q being the coordinates that follow no others; rows of functions are zero."""
+    """Return G and g0 with q_tree = G q + g0, q being the independent coordinates; rows of functions are zero."""
     following = {c.joint: c for c in couplings}
     curved = {c.joint for c in couplings if c.function is not None}
     free = [name for name in tree if name not in following]

@@ -1,4 +1,4 @@
-"""Robot files by their kind: one function to read any description, one to write it back."""
+"""Robot files of all formats: one function reads any description, one writes it."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def is_sdf(path: str | os.PathLike[str]) -> bool:
 
 
 def reader_for(path: str | os.PathLike[str]) -> Any:
-    """Return the reader that another package registers for a file whose ending is not ours, or None."""
+    """Return the reader that another package registers for the file's ending, or None if the ending is built in or unknown."""
     return None if Path(path).suffix.lower() in SUFFIXES else reader_of(ROBOT_READERS, path)
 
 
 def is_patched(path: str | os.PathLike[str]) -> bool:
-    """Return whether identified numbers are written into a copy of the file (URDF, MJCF); of others a URDF is written."""
+    """Return whether identified numbers are written into a copy of the file (URDF, MJCF); other files become a URDF."""
     return Path(path).suffix.lower() != ".json" and not is_sdf(path) and not reader_for(path)
 
 
 def read_text_robot(text: str) -> Mechanism:
-    """Read a description in memory by the kind of its root element."""
+    """Read a description in memory; the root element decides the format."""
     if not isinstance(text, str) or not text.lstrip().startswith("<"):
         raise DescriptionError(f"the description is {str(text)[:40]!r} ...; give the text of a URDF, MJCF or SDF")
     ending = {"mujoco": ".xml", "sdf": ".sdf"}.get(_root_tag(text), ".urdf")
@@ -71,7 +71,7 @@ def _root_tag(text: str) -> str:
     while text.startswith(("<!", "<?"), at):
         if text.startswith("<!--", at):
             at = text.find("-->", at + 4)
-            if at < 0:  # an open comment hides the rest
+            if at < 0:  # an unterminated comment hides the rest
                 return ""
         at = text.find("<", at + 1)
     found = re.compile(r"<\s*([A-Za-z_][\w.:-]*)").match(text, at) if at >= 0 else None
@@ -86,16 +86,16 @@ def read_robot(
 ) -> Mechanism:
     """Read a URDF, xacro, MJCF, SDF or JSON file, or a format that an installed package registers (`dynident.robot_readers`).
 
-    JSON is a robot that `Mechanism.save` wrote, or a fit, whose identified robot is returned.
+    JSON is a robot that `Mechanism.save` wrote, or a fit, of which the identified robot is returned.
 
     Parameters
     ----------
     path : path-like
         Description file.
     sidecar : path-like, optional
-        TOML file with what the description cannot say.
+        TOML file with content that the description format cannot express.
     search : sequence of path-like
-        Folders outside the robot's own that it may read from.
+        Further folders that the robot may read from.
     arguments : mapping of str to object, optional
         Values of ``<xacro:arg>``.
 
@@ -121,7 +121,7 @@ def read_robot(
 
 
 def _saved_robot(path: str | os.PathLike[str]) -> Mechanism:
-    """Return the robot of a JSON file: a mechanism, or the identified one of a fit."""
+    """Return the robot of a JSON file: a mechanism, or the identified robot of a fit."""
     found = load(path)
     robot = getattr(found, "model", found)
     if not isinstance(robot, Mechanism):
@@ -140,11 +140,11 @@ def save_robot(mechanism: Mechanism, path: str | os.PathLike[str]) -> list[Path]
         raise DescriptionError(f"cannot write a robot to '{file}'; known endings are .urdf, .xml, .mjcf and .json")
     if file.suffix.lower() == ".urdf":
         text = urdf_text(mechanism)
-    else:  # loops that MJCF cannot close, or whose pose it cannot hold, go to the sidecar
+    else:  # loops that MJCF cannot close, or with a pose that it cannot hold, go to the sidecar
         single = all(len(joint.coordinates) <= 1 for joint in mechanism.joints)
         loops = tuple(x for x in mechanism.loops if x.kind in MJCF_LOOPS and single)
         written = mechanism
-        if len(loops) < len(mechanism.loops):  # fewer loops have other independent coordinates, at the same closed home
+        if len(loops) < len(mechanism.loops):  # with fewer loops the independent coordinates differ; the home is the same
             home = dict(zip(mechanism.tree.coordinates, mechanism.closure.home, strict=True))
             written = replace(mechanism, loops=loops, independent=(), home=home)
         text = mjcf_text(written)
@@ -152,13 +152,13 @@ def save_robot(mechanism: Mechanism, path: str | os.PathLike[str]) -> list[Path]
 
 
 def completed(mechanism: Mechanism, file: Path, sidecar: str | os.PathLike[str] | None = None) -> list[Path]:
-    """Write what a description `file` does not say of its robot to a sidecar beside it; return file and sidecar.
+    """Write the content that a description `file` lacks to a sidecar of the same name; return file and sidecar.
 
     Keys and comments of another `sidecar` of this robot are kept. The pair is read back and compared.
     """
     from dynident.mechanism.sidecar import write_sidecar  # noqa: PLC0415 - it imports Mechanism
 
-    # The coordinates are named: they would be chosen differently if motors or the order of joints differ.
+    # The coordinates are named because other motors or another order of joints would change the choice.
     whole = mechanism.altered(independent=mechanism.coordinate_names) if mechanism.loops else mechanism
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DescriptionWarning)
@@ -184,7 +184,7 @@ def write_robot(
 ) -> Path:
     """Write a copy of a description `source` of a `mechanism` with identified `parameters` to `path`.
 
-    `source` is a URDF or MJCF file (`is_patched`); of a .xacro the expansion is written. `search` and `arguments` are those of
+    `source` is a URDF or MJCF file (`is_patched`); a .xacro is written expanded. `search` and `arguments` are those of
     `read_robot`.
     """
     from dynident.mechanism.mjcf_writer import write_mjcf  # noqa: PLC0415 - writers import readers

@@ -1,9 +1,9 @@
-"""Force elements: what the actuators must exert beside bodies, friction and the other joint terms.
+"""Force elements: actuator efforts in addition to bodies, friction and the other joint terms.
 
     tau_i = ... + c f_i(q, v, a)                    on named coordinates: springs, cables, ripple, known torques
     tau_i = ... + c dV/dq_i                         of an energy V(q): counterbalances, springs across several joints
 
-c is the coefficient: a parameter to be identified, or a known number. f and V are expressions of the q, v, a of named joints.
+c is the coefficient: an identified parameter or a known number. f and V are expressions of the q, v, a of named joints.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Force(Frozen):
     """One force element: a column of the regressor and its coefficient.
 
     Texts have numbers, ``pi``, + - * / and ``**``, comparisons, ``x if c else y``, sin, cos, tan, sqrt, exp, log, tanh, abs,
-    sign, floor, min, max, atan2 and where; ``q[joint1]``, ``v[joint1]``, ``a[joint1]`` are those of a joint, and ``q``, ``v``,
-    ``a`` alone those of the joint that the element acts on. Nothing in a text is run.
+    sign, floor, min, max, atan2 and where; ``q[joint1]``, ``v[joint1]``, ``a[joint1]`` belong to a joint, and ``q``, ``v``,
+    ``a`` alone to the joint that the element acts on. A text is never executed as code.
 
     Examples
     --------
@@ -47,14 +47,14 @@ class Force(Frozen):
     name: str  #: Name of the coefficient, unique among all parameters
     #: Coordinate that the element acts on, or an expression for each of several
     on: Mapping[str, str] | str = field(default_factory=dict)  # after construction always a mapping of texts
-    #: What the coefficient multiplies where `on` is one coordinate, in N m or N per unit of it: positive where the actuator
-    #: has to push forward. A function gets q, v and a to be looked up by joint: ``lambda q, v, a: np.sin(q["joint1"])``.
+    #: Factor of the coefficient if `on` is one coordinate, in N m or N per unit of the coefficient: positive where the
+    #: actuator must push forward. A function looks up q, v and a by joint: ``lambda q, v, a: np.sin(q["joint1"])``.
     expression: Written = ""
-    #: In place of `on` and `expression`: potential energy per unit of the coefficient; the element then acts on all joints
+    #: In place of `on` and `expression`: potential energy per unit of the coefficient; the element acts on all joints
     #: that it names
     energy: Written = ""
-    value: float | None = None  #: The coefficient, or the prior value of one that is to be identified; 1 or 0 when omitted
-    known: bool = False  #: True when the coefficient is known and not to be identified
+    value: float | None = None  #: Known coefficient, or prior value of an identified one; 1 or 0 when omitted
+    known: bool = False  #: True for a known coefficient, which is not identified
     unit: str = ""  #: Unit of the coefficient
     held: Mapping[str, float] = field(default_factory=dict)  #: Positions of joints that are held fixed
 
@@ -77,7 +77,7 @@ class Force(Frozen):
         object.__setattr__(self, "held", MappingProxyType({k: float(x) for k, x in self.held.items()}))
 
     def _check_energy(self) -> None:
-        """Refuse a potential energy without a position in it, or with a rate: what it does would be nothing, or not that."""
+        """Refuse a potential energy without positions, or with velocities or accelerations: its force would be wrong."""
         if not self.energy:
             return
         used = sorted(node.name for node in reachable(self._nodes()) if node.op == "symbol")
@@ -92,13 +92,13 @@ class Force(Frozen):
 
     @property
     def texts(self) -> Mapping[str, str]:
-        """Expression by coordinate; empty for an element that is given by its energy."""
+        """Expression by coordinate; empty for an element with an energy."""
         assert not isinstance(self.on, str)
         return self.on
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What the code of the element depends on, without its coefficient."""
+        """Dependencies of the element's code, without its coefficient."""
         return self.name, tuple(self.texts.items()), self.energy, tuple(self.held.items())
 
     @property
@@ -107,7 +107,7 @@ class Force(Frozen):
         return (self.name,)
 
     def _text(self, written: Written, own: str | None) -> str:
-        """Return an expression as text after reading it once, so that what is wrong is said here."""
+        """Return an expression as text after parsing it once, so that errors are reported here."""
         graph = Graph()
         if isinstance(written, str):
             with _naming(self.name):
@@ -125,7 +125,7 @@ class Force(Frozen):
         return write_text(node)
 
     def columns(self, graph: Graph, states: States) -> dict[str, Node]:
-        """Return what the coefficient multiplies, by coordinate."""
+        """Return the expression that the coefficient multiplies, by coordinate."""
         known: dict[Node, Node] = {}
         for coordinate, values in states.items():
             known |= {graph.symbol(f"{x}[{json.dumps(coordinate)}]"): value for x, value in zip("qva", values, strict=True)}
@@ -141,7 +141,7 @@ class Force(Frozen):
         return {name: substitute([node], known)[0] for name, node in found.items()}
 
     def potential(self, graph: Graph, states: States) -> Node:
-        """Return the energy per unit of the coefficient, zero where none was given."""
+        """Return the energy per unit of the coefficient, zero without one."""
         if not self.energy:
             return graph.zero
         known = {graph.symbol(f"q[{json.dumps(name)}]"): values[0] for name, values in states.items()}
@@ -153,35 +153,35 @@ class Force(Frozen):
 
     @property
     def coordinates(self) -> tuple[str, ...]:
-        """Coordinates that it acts on or looks at."""
+        """Coordinates that the element acts on or depends on."""
         seen = dict.fromkeys(self.texts)
         seen |= {json.loads(node.name[2:-1]): None for node in reachable(self._nodes()) if node.op == "symbol"}
         return tuple(name for name in seen if name not in self.held)
 
     def _nodes(self) -> list[Node]:
-        """Return its expressions on symbols of their own."""
+        """Return its expressions on separate symbols."""
         graph = Graph()
         texts = [(str(self.energy), None)] if self.energy else [(text, name) for name, text in self.texts.items()]
         return [self._parsed(graph, text, own) for text, own in texts]
 
     @property
     def looks_at(self) -> frozenset[str]:
-        """Which of q, v and a its expressions have in them."""
+        """The subset of q, v and a in its expressions."""
         return frozenset(node.name[0] for node in reachable(self._nodes()) if node.op == "symbol")
 
     @property
     def jumps(self) -> bool:
-        """Whether it has a sign of, or a comparison with, a velocity in it."""
+        """Whether its expressions contain a sign of, or a comparison with, a velocity."""
         steps = [node for node in reachable(self._nodes()) if node.op in ("sign", "lt", "le", "eq")]
         return any(node.name.startswith("v[") for node in reachable(steps) if node.op == "symbol")
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns that are known by their numbers only: a regressor of one's own."""
+    """Columns without expressions: a user-defined regressor."""
 
     names: tuple[str, ...]  #: Names of the m parameters
-    #: ``function(q, v, a)`` with (N, n) arrays of the robot's coordinates returns Y (N, n, m); without it nothing can be
+    #: ``function(q, v, a)`` with (N, n) arrays of the robot's coordinates returns Y (N, n, m); without it no effort can be
     #: predicted from a motion
     function: Callable[[Array, Array, Array], Array] | None = None
     values: tuple[float, ...] = ()  #: (m,), prior values; zero when omitted
@@ -221,7 +221,7 @@ class Columns:
 
 
 class _Signals(Mapping[str, Node]):
-    """The q, v or a of every joint, each a symbol when it is looked up."""
+    """The q, v or a of every joint, each created as a symbol on lookup."""
 
     def __init__(self, graph: Graph, letter: str) -> None:
         self.graph, self.letter = graph, letter
@@ -243,7 +243,7 @@ def _symbol(graph: Graph, name: str, index: str | None) -> Node:
 
 
 class _naming:  # noqa: N801 - used like a function
-    """Put the name of a force in front of what is wrong with its text."""
+    """Prefix errors in the text of a force with its name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -259,7 +259,7 @@ class _naming:  # noqa: N801 - used like a function
 
 
 def check_name(name: str, what: str) -> None:
-    """Refuse a name that would be taken for a parameter of bodies or for a joint term."""
+    """Refuse a name that could be mistaken for a body parameter or a joint term."""
     plain = isinstance(name, str) and bool(name) and (what == "column" or name.replace("_", "a").replace(".", "a").isalnum())
     if not plain:
         raise DescriptionError(f"{what} name {name!r} must be letters, digits and underscores; rename it")

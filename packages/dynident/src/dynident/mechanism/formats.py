@@ -1,4 +1,4 @@
-"""A mechanism from and to what others have: files, texts, tables of Denavit and Hartenberg, models of other packages.
+"""Conversion of a mechanism from and to other formats: files, texts, Denavit-Hartenberg tables, models of other packages.
 
 These functions are the methods of `Mechanism` of the same names. Readers import `Mechanism`, so they are loaded on first use.
 """
@@ -29,7 +29,7 @@ def from_urdf(
     search: Sequence[str | os.PathLike[str]] = (),
     arguments: Mapping[str, object] | None = None,
 ) -> Mechanism:
-    """Read a URDF or xacro file; no code in it is run."""
+    """Read a URDF or xacro file without executing code in it."""
     from dynident.mechanism.urdf import read_urdf  # noqa: PLC0415 - readers import Mechanism
 
     return read_urdf(path, sidecar, floating, search, arguments)
@@ -114,7 +114,7 @@ def from_regressor(
     units: Sequence[str] = (),
     values: ArrayLike | None = None,
 ) -> Mechanism:
-    """Make a robot that is nothing but a regressor of one's own: tau = Y(q, v, a) phi."""
+    """Make a robot that consists of a user-defined regressor only: tau = Y(q, v, a) phi."""
     labels = tuple(joints) or ("joint_1",)
     bodies = ("base", *(f"link of {label}" for label in labels))
     chain = [Joint(label, "revolute", bodies[i], bodies[i + 1]) for i, label in enumerate(labels)]

@@ -67,7 +67,7 @@ def _links(model: Any) -> list[str]:
 
 
 def _pinocchio_kind(joint: Any, name: str) -> tuple[str, Any, bool]:
-    """Return kind and axis of a joint, and whether it turns for ever."""
+    """Return kind and axis of a joint, and whether it is unbounded."""
     short = joint.shortname().removeprefix("JointModel")
     if short in _PINOCCHIO:
         return ("revolute" if short[0] == "R" else "prismatic"), _PINOCCHIO[short], False
@@ -116,7 +116,7 @@ def from_mujoco(model: Any) -> Mechanism:
 
 
 def _mujoco_joint(model: Any, j: int, carrier: str, rest: Placement, taken: set[str]) -> tuple[dict[str, Any], Placement]:
-    """Return the fields of a joint but its child, and the joint's place in the body's frame."""
+    """Return the fields of a joint but its child, and the pose of the joint in the body's frame."""
     kind, dof = _MUJOCO[int(model.jnt_type[j])], int(model.jnt_dofadr[j])
     name = unique_name(model.joint(j).name or f"joint{j + 1}", taken.__contains__)
     taken.add(name)
@@ -126,7 +126,7 @@ def _mujoco_joint(model: Any, j: int, carrier: str, rest: Placement, taken: set[
     placement, address = rest @ offset, int(model.jnt_qposadr[j])
     terms, limits = {}, Limits()
     if kind != "spherical":
-        start = float(model.qpos0[address])  # the body's pose in the model is that of qpos0
+        start = float(model.qpos0[address])  # the body poses of a model hold at qpos0
         shift = rotation_exp(-start * axis), np.zeros(3)
         placement = placement @ (Placement(*shift) if kind == "revolute" else Placement(np.eye(3), -start * axis))
         values = {"ia": model.dof_armature[dof], "fv": model.dof_damping[dof], "fc": model.dof_frictionloss[dof]}
@@ -138,7 +138,7 @@ def _mujoco_joint(model: Any, j: int, carrier: str, rest: Placement, taken: set[
 
 
 def _scalar(x: Any) -> float:
-    """Return a number, or the first of the coefficients that newer versions of MuJoCo keep in its place."""
+    """Return a number, or the first of the polynomial coefficients that newer versions of MuJoCo store instead."""
     return float(np.atleast_1d(np.asarray(x, dtype=np.float64))[0])
 
 

@@ -1,4 +1,4 @@
-"""loop_closures.yaml, which CAD exporters write beside the URDF of a robot with loops, as the tables of a sidecar.
+"""Conversion of loop_closures.yaml, which CAD exporters write next to the URDF of a robot with loops, to sidecar tables.
 
 ``closures`` are hinges that the tree leaves out: ``link_a``, ``link_b``, and ``point`` and ``axis`` in the frame of base_link
 at q = 0. ``independent`` joints are driven, ``dependent`` ones follow [LoopClosures].
@@ -25,7 +25,7 @@ def is_loop_closures(path: str | os.PathLike[str]) -> bool:
 
 
 def sidecar_of_closures(mechanism: Mechanism, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return loops and motors of a loop_closures.yaml as a sidecar has them."""
+    """Return loops and motors of a loop_closures.yaml in the layout of a sidecar."""
     try:
         data = read_yaml(path, "the loop closures")
     except DynidentError as error:

@@ -1,13 +1,13 @@
-"""Loop closure as rows of equations, and what they leave free.
+"""Loop closure: constraint equations and independent coordinates.
 
-Every cut joint becomes scalar equations Phi(q_tree) = 0 of three sorts, with point x and frame axes of the two bodies a and b:
+Every cut joint becomes scalar equations Phi(q_tree) = 0 of three kinds, with point x and frame axes of the two bodies a and b:
 
     POINT    e . (x_a - x_b)          e fixed in the base
     SLIDE    u_a . (x_b - x_a)        u fixed in body a
     DOT      u_a . e_b                u fixed in body a, e fixed in body b
 
-and every coupling a LINEAR one, c . q - offset. Cut joints of planar robots repeat equations; the rank of dPhi/dq at closed
-configurations tells how many count, hence the degrees of freedom, and which rows to solve.
+and every coupling a LINEAR one, c . q - offset. Cut joints of planar robots give dependent equations; the rank of dPhi/dq at
+closed configurations is the number of independent ones, hence the degrees of freedom, and selects the rows to solve.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 POINT, SLIDE, DOT, LINEAR = 0, 1, 2, 3
 CLOSED = 1e-10  # residual of a closed configuration [m, or dot product of unit vectors]
 RANK = 1e-7  # relative size below which a pivot of the constraint Jacobian counts as zero
-REACH = 0.5  # largest change of a coordinate [rad or m] that one solution may bridge
+REACH = 0.5  # largest change of a coordinate [rad or m] in one solution
 
 
 class LoopArrays(NamedTuple):
@@ -52,27 +52,27 @@ class LoopArrays(NamedTuple):
     offset: Array  # Offset of LINEAR rows
 
     def take(self, rows: Sequence[int]) -> LoopArrays:
-        """Return some of the rows."""
+        """Return a subset of the rows."""
         index = np.asarray(rows, dtype=np.int64)
         return self._replace(**{name: np.ascontiguousarray(array[index]) for name, array in self._asdict().items()})
 
 
 @dataclass(frozen=True, eq=False)
 class Closure:
-    """What the loops of a mechanism leave free."""
+    """Independent coordinates and equations of a mechanism with loops."""
 
     arrays: LoopArrays  # All closure equations
-    names: tuple[str, ...]  # Loop (or coupled joint) each equation belongs to
+    names: tuple[str, ...]  # Loop (or coupled joint) of each equation
     selected: LoopArrays  # Independent equations, as many as dependent coordinates
-    independent: NDArray[np.int64]  # Tree coordinates that are free, and those that follow
-    dependent: NDArray[np.int64]  # Tree coordinates that are free, and those that follow
+    independent: NDArray[np.int64]  # Independent tree coordinates
+    dependent: NDArray[np.int64]  # Dependent tree coordinates
     home: Array  # A closed configuration; it selects the assembly and working mode
     dof: int  # Degrees of freedom, n_tree - rank
-    redundant_equations: int  # Equations that repeat others (over-constraint), rows - rank
+    redundant_equations: int  # Redundant equations (over-constraint), rows - rank
 
 
 def loop_arrays(mechanism: Mechanism) -> tuple[LoopArrays, tuple[str, ...]]:
-    """Return the closure equations of a mechanism and the loop each belongs to."""
+    """Return the closure equations of a mechanism and the loop of each."""
     tree = mechanism.tree
     n = len(tree.coordinates)
     rows: list[tuple[int, int, int, Array, Array, Array, Array]] = []
@@ -123,7 +123,7 @@ class LoopEquations:
 
     @cached_property
     def _worlds(self) -> dict[int, Pose]:
-        """Pose of every node and of the base, -1, from the base outward: what a branch shares is computed once."""
+        """Pose of every node and of the base, -1, computed from the base outward to share common branches."""
         found: dict[int, Pose] = {-1: self.state.world(-1)}
         for i in range(self.state.nodes):
             found[i] = compose(found[int(self.state.tree.parent[i])], self.state.poses[i])
@@ -133,11 +133,11 @@ class LoopEquations:
         return vector(self.graph, snapped(values, SNAP) if direction else values)
 
     def _turned(self, node: int, values: Sequence[float]) -> Vector:
-        """Return a direction of a node in base axes."""
+        """Return a direction fixed in a node, in base axes."""
         return times(self._worlds[node][0], self._constant(values, True))
 
     def _point(self, node: int, values: Sequence[float]) -> Vector:
-        """Return a point of a node in base axes."""
+        """Return a point fixed in a node, in base axes."""
         R, p = self._worlds[node]
         return plus(p, times(R, self._constant(values)))
 
@@ -251,7 +251,7 @@ class LoopEquations:
 
     @property
     def derivatives(self) -> list[list[Node]]:
-        """Rows of dPhi by the coordinates, whose rates are not the velocities of spherical and free joints."""
+        """Rows of dPhi by the coordinates; their rates differ from the velocities of spherical and free joints."""
         if np.isin(self.state.tree.kind, (SPHERICAL, FREE)).any():
             return derivative_matrix(self.residuals, self.state.q)
         return self.jacobian
@@ -297,7 +297,7 @@ def assemble(closure: Callable[[Array], tuple[Array, Array]], start: Array) -> t
 
 
 def find_closure(mechanism: Mechanism, independent: Sequence[str]) -> Closure:
-    """Close the loops near home, count what is free and choose the equations to solve."""
+    """Close the loops near home, determine the degrees of freedom and choose the equations to solve."""
     tree = mechanism.tree
     arrays, names = loop_arrays(mechanism)
     guess = np.array([float(mechanism.home.get(name, 0.0)) for name in tree.coordinates])
@@ -312,7 +312,7 @@ def find_closure(mechanism: Mechanism, independent: Sequence[str]) -> Closure:
         )
     generator = np.random.default_rng(0)
     stack = [J]
-    for _ in range(4):  # generic configurations beside home, which may be special
+    for _ in range(4):  # generic configurations near home, because home may be singular
         _, phi, J = assemble(equations, home + generator.uniform(-0.1, 0.1, home.size))
         if np.max(np.abs(phi), initial=0.0) < CLOSED:
             stack.append(J)
@@ -329,7 +329,7 @@ def find_closure(mechanism: Mechanism, independent: Sequence[str]) -> Closure:
     if not wanted:
         driven = [tree.coordinates.index(c) for a in mechanism.actuators for c in a.coupling if c in tree.coordinates]
         rest = [i for i in range(home.size) if i not in driven]
-        # Columns that are NOT needed to span the constraints are free: take the actuated ones last into the pivots.
+        # Columns NOT needed to span the constraints are independent: actuated ones are the last choice for pivots.
         dependent = _greedy(J[rows], [*rest, *dict.fromkeys(driven)], rank)
         wanted = [i for i in range(home.size) if i not in dependent]
     dependent = [i for i in range(home.size) if i not in wanted]
@@ -379,7 +379,7 @@ def _greedy(J: Array, order: Sequence[int], rank: int) -> list[int]:
     """Return `rank` independent columns of J, preferring those early in `order`."""
     kept: list[int] = []
     Q = np.zeros((J.shape[0], 0))
-    # A coordinate that moves no loop, as those of a free base, has a column of rounding errors only.
+    # A coordinate that moves no loop, such as one of a free base, has a column of rounding errors only.
     noise = RANK * max(float(np.linalg.norm(J, 2)), 1e-300)
     for c in order:
         w = J[:, c] - Q @ (Q.T @ J[:, c])

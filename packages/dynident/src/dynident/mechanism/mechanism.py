@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 class OwnColumn(NamedTuple):
-    """One column of a friction law or force element: name, unit, owner and value of its parameter, and what it is.
+    """One column of a friction law or force element: name, unit, owner and value of its parameter, and its kind.
 
-    Kinds: `linear`, `shape` and `settled` (known) shape parameters of laws, the `tangent` at which shape parameters are taken,
+    Kinds: `linear`, `shape` and `settled` (known) shape parameters of laws, the `tangent` at given shape parameters,
     `force` and `known` elements, `opaque` columns.
     """
 
@@ -50,7 +50,7 @@ class OwnColumn(NamedTuple):
 class Mechanism(Result):
     """A robot: bodies and joints in a spanning tree, cut joints that close loops, couplings, actuators.
 
-    A serial arm is the case without loops. Coordinates are the tree's, less those of coupled joints.
+    A serial arm has no loops. Coordinates are those of the tree without those of coupled joints.
     """
 
     name: str  #: Name of the robot
@@ -59,19 +59,19 @@ class Mechanism(Result):
     loops: tuple[Loop, ...] = ()  #: Cut joints
     couplings: tuple[Coupling, ...] = ()  #: Joints that follow others
     actuators: tuple[Actuator, ...] = ()  #: Motors; one direct drive per independent single-axis joint when empty
-    #: Joint terms that every joint has as parameters (see `dynident.friction.TERMS`); a joint also has those it has a prior
-    #: value for. A motor that turns with several joints has them too, but for the offset. "auto" stands for `SYMMETRIC`, and
-    #: for none on the joints without a motor of a robot with loops and named motors.
+    #: Joint terms that every joint has as parameters (see `dynident.friction.TERMS`); a joint also has the terms with a prior
+    #: value. A motor coupled to several joints has them too, except the offset. "auto" means `SYMMETRIC`, but
+    #: no terms on joints without a motor of a robot with loops and named motors.
     terms: tuple[str, ...] = ("auto",)
     gravity: Array = field(default_factory=lambda: np.array(STANDARD_GRAVITY))  #: (3,), gravity in the root frame [m/s^2]
-    #: With loops: tree coordinates that serve as the robot's coordinates q; chosen (actuated ones first) when empty
+    #: With loops: tree coordinates used as the robot's coordinates q; chosen (actuated ones first) when empty
     independent: tuple[str, ...] = ()
     #: With loops: a guess of one closed configuration, which selects the assembly and working mode; 0 where not named
     home: Mapping[str, float] = field(default_factory=dict)
-    source: str = ""  #: Where the description comes from
-    #: Joint terms of single joints, in place of `terms`
+    source: str = ""  #: Origin of the description
+    #: Joint terms of single joints, instead of `terms`
     joint_terms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: Friction laws with their numbers by coordinate, in place of the friction among the joint's terms
+    #: Friction laws with their numbers by coordinate, instead of the friction among the joint's terms
     friction: Mapping[str, Any] = field(default_factory=dict)
     #: Springs, counterbalances, cables, known torques and other columns, with known or unknown coefficients
     forces: tuple[Force | Columns, ...] = ()
@@ -89,11 +89,11 @@ class Mechanism(Result):
         object.__setattr__(self, "gravity", frozen(self.gravity, (3,), "gravity"))
         check_structure(self)
         if not self.actuators:
-            # With loops the actuated joints must be named: which joints are passive cannot be guessed.
+            # With loops the actuated joints must be named: passive joints cannot be guessed.
             plain = [c for c in self.coordinate_names if c in self._joint] if not self.loops else []
             object.__setattr__(self, "actuators", tuple(Actuator(c, {c: 1.0}) for c in plain))
         following = {c.joint for c in self.couplings}
-        # Direct drives that were put in for want of others, before a copy got couplings: a follower needs none.
+        # Default direct drives, added before a copy got couplings, are removed: a follower needs no drive.
         drives = tuple(a for a in self.actuators if not (a.name in following and a.direct))
         object.__setattr__(self, "actuators", drives)
         driveable = [name for name in self.tree.coordinates if name not in following]
@@ -106,7 +106,7 @@ class Mechanism(Result):
                     )
 
     def _content(self) -> dict[str, Any]:
-        """Fields as a file has them: laws and force elements are texts and numbers."""
+        """Fields in the layout of a file: laws and force elements are texts and numbers."""
         from dynident.mechanism.sidecar import own_parts  # noqa: PLC0415 - additions import Mechanism
 
         opaque = [force for force in self.forces if isinstance(force, Columns)]
@@ -117,7 +117,7 @@ class Mechanism(Result):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Mechanism:
-        """Return the robot that `to_dict` described."""
+        """Return the robot stored by `to_dict`."""
         from dynident.mechanism.sidecar import with_laws_and_forces  # noqa: PLC0415 - additions import Mechanism
 
         if not isinstance(data, Mapping):
@@ -126,14 +126,14 @@ class Mechanism(Result):
         return with_laws_and_forces(super().from_dict(rest), data.get("friction", []), data.get("forces", []))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the robot, completely: as JSON, or as URDF or MJCF with a sidecar (.toml) for what the format cannot hold."""
+        """Write the complete robot: as JSON, or as URDF or MJCF with a sidecar (.toml) for content that the format lacks."""
         from dynident.mechanism.files import save_robot  # noqa: PLC0415 - it imports Mechanism
 
         return save_robot(self, path)[0]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | None = None) -> Mechanism:
-        """Read what `save` wrote, or any other description, by its ending; a `sidecar` (.toml) completes it."""
+        """Read a file written by `save`, or any other description, by its ending; a `sidecar` (.toml) completes it."""
         from dynident.mechanism.files import read_robot  # noqa: PLC0415 - it imports Mechanism
 
         beside = Path(path).with_suffix(".toml")
@@ -141,7 +141,7 @@ class Mechanism(Result):
             warn(f"'{beside}' is not read; sidecar='{beside.name}' adds it to the robot", DescriptionWarning)
         return read_robot(path, sidecar)
 
-    # ---- what is in it ----------------------------------------------------------------------------------------------
+    # ---- content ----------------------------------------------------------------------------------------------------
 
     @cached_property
     def root(self) -> str:
@@ -181,7 +181,7 @@ class Mechanism(Result):
 
     @cached_property
     def joint_names(self) -> tuple[str, ...]:
-        """Names of the moving joints that do not follow others, in the order of their coordinates."""
+        """Names of the moving joints that follow no others, in the order of their coordinates."""
         return tuple(dict.fromkeys(self._coordinate_joint[name].name for name in self.coordinate_names))
 
     @cached_property
@@ -244,9 +244,9 @@ class Mechanism(Result):
 
     @cached_property
     def actuator_columns(self) -> tuple[tuple[str, str], ...]:
-        """(actuator, term) of the motors that turn with several joints; the others' terms are their joint's."""
+        """(actuator, term) of the motors coupled to several joints; terms of other motors belong to their joint."""
         shared = [actuator.name for actuator in self.actuators if len(actuator.coupling) > 1]
-        # A constant torque of such a motor is already a combination of its joints' offsets.
+        # The constant torque of such a motor is a combination of the offsets of its joints.
         return tuple((name, term) for name in shared for term in self.terms if term not in ("off", "k"))
 
     @cached_property
@@ -293,7 +293,7 @@ class Mechanism(Result):
 
     @cached_property
     def own_columns(self) -> tuple[OwnColumn, ...]:
-        """Columns of friction laws and of force elements, which come last among the parameters."""
+        """Columns of friction laws and of force elements, the last of the parameters."""
         found: list[OwnColumn] = []
         for coordinate, friction in self.friction.items():
             owner, linear = self._coordinate_joint[coordinate].name, len(friction.law.linear)
@@ -315,20 +315,20 @@ class Mechanism(Result):
 
     @cached_property
     def known_columns(self) -> NDArray[np.int64]:
-        """Parameters that are not identified: their values are known."""
+        """Known parameters, which are not identified."""
         first = len(self.parameters) - len(self.own_columns)
         known = [first + i for i, own in enumerate(self.own_columns) if own.kind in ("known", "tangent", "settled")]
         return np.array(known, dtype=np.int64)
 
     @cached_property
     def rotor_columns(self) -> NDArray[np.bool_]:
-        """Which parameters behind those of the bodies are inertias of rotors."""
+        """Mask of rotor inertias among the parameters after those of the bodies."""
         terms = [TERMS[symbol].rotor for _, symbol in (*self.joint_columns, *self.actuator_columns)]
         return np.array([*terms, *(False for _ in self.own_columns)], dtype=np.bool_)
 
     @cached_property
     def law_values(self) -> Array:
-        """Numbers of all friction laws, one law after the other: where their columns are taken."""
+        """Parameters of all friction laws, one law after the other, at which their columns are evaluated."""
         return np.concatenate([np.zeros(0), *(friction.values for friction in self.friction.values())])
 
     def _motor_parameter(self, actuator: str, symbol: str) -> str:
@@ -356,7 +356,7 @@ class Mechanism(Result):
     keep = changes.keep
 
     def frame(self, name: str) -> tuple[int, Placement]:
-        """Return where a link is carried in the tree."""
+        """Return the tree node that carries a link, and the pose of the link in it."""
         try:
             return self.tree.frames[name]
         except KeyError:
@@ -379,7 +379,7 @@ class Mechanism(Result):
 
     @cached_property
     def own_regressor(self) -> bool:
-        """True for a robot of `from_regressor`: its parameters are columns known by their numbers only."""
+        """True for a robot of `from_regressor`, whose columns have no expressions."""
         return (
             bool(self.own_columns)
             and all(own.kind == "opaque" for own in self.own_columns)
@@ -390,7 +390,7 @@ class Mechanism(Result):
 def on_same_tree(
     mechanism: Mechanism, joints: tuple[Joint, ...], actuators: tuple[Actuator, ...], terms: tuple[str, ...], source: str
 ) -> Mechanism:
-    """Return a robot with other terms of its joints and other gears: its tree and its loops are not checked again."""
+    """Return a robot with other joint terms and other gears, without checking its tree and loops again."""
     own = {f.name: getattr(mechanism, f.name) for f in fields(mechanism)}
     if mechanism.loops:
         own["closure"] = mechanism.closure
@@ -400,7 +400,7 @@ def on_same_tree(
 
 
 def passive_terms(mechanism: Mechanism) -> dict[str, tuple[str, ...]]:
-    """Return no terms for every joint without a motor, values or terms of its own, of a robot with loops and named motors."""
+    """Return empty terms for joints without a motor, values and terms, in a robot with loops and named motors."""
     driven = {name for actuator in mechanism.actuators for name in actuator.coupling}
     if not mechanism.loops or not driven:
         return {}
@@ -409,7 +409,7 @@ def passive_terms(mechanism: Mechanism) -> dict[str, tuple[str, ...]]:
 
 
 def check_structure(mechanism: Mechanism) -> None:
-    """Raise the sentence that says what is wrong with a mechanism, if anything."""
+    """Raise an error that describes the first inconsistency of a mechanism, if there is one."""
     _check_names(mechanism)
     _check_tree(mechanism)
     _check_loops_and_home(mechanism)
@@ -418,7 +418,7 @@ def check_structure(mechanism: Mechanism) -> None:
 
 
 def _check_forces(mechanism: Mechanism) -> None:
-    """Terms, laws and forces of joints that exist, each name once."""
+    """Check that terms, laws and forces belong to existing joints, and that names are unique."""
     joints = {joint.name: joint for joint in mechanism.joints}
     for name in mechanism.joint_terms:
         if name not in joints:
@@ -492,7 +492,7 @@ def _check_tree(mechanism: Mechanism) -> None:
 
 
 def _check_parents(mechanism: Mechanism, known: set[str]) -> set[str]:
-    """Return the bodies that are children, each of one joint only."""
+    """Return the bodies that are children, each of only one joint."""
     parent_of: dict[str, Joint] = {}
     for joint in mechanism.joints:
         for role in ("parent", "child"):
@@ -509,7 +509,7 @@ def _check_parents(mechanism: Mechanism, known: set[str]) -> set[str]:
 
 
 def _below(mechanism: Mechanism, root: str) -> set[str]:
-    """Return a body and all that hang on it."""
+    """Return a body and all its descendants."""
     children: dict[str, list[str]] = {}
     for joint in mechanism.joints:
         children.setdefault(joint.parent, []).append(joint.child)
@@ -531,7 +531,7 @@ def _check_loops_and_home(mechanism: Mechanism) -> None:
             raise DescriptionError(f"loop '{loop.name}' joins body '{loop.body_a}' to itself; name two bodies")
     labels = {joint.name for joint in mechanism.joints}
     for name in mechanism.home:
-        # A joint that was locked keeps its name but has no coordinate any more.
+        # A locked joint keeps its name but has no coordinate.
         if name not in labels and not any(name in joint.coordinates for joint in mechanism.joints):
             raise DescriptionError(
                 f"robot '{mechanism.name}': home names '{name}', which is not a joint; joints are {', '.join(sorted(labels))}"
@@ -563,4 +563,4 @@ def _check_couplings(mechanism: Mechanism) -> None:
             raise DescriptionError(
                 f"joint '{coupling.joint}' follows a joint that has a coupling function; combine them in one"
             )
-    _ = mechanism.coupling_map  # raises where couplings follow each other in a circle
+    _ = mechanism.coupling_map  # raises for cyclic couplings

@@ -1,7 +1,7 @@
 """MJCF reader: MuJoCo's bodies, joints, constraints and actuators become a `Mechanism`.
 
-Link frames are MuJoCo's body frames and q is MuJoCo's qpos (rotation vectors in place of quaternions). A joint that is
-not at its body's origin, or one of several on a body, moves a massless frame; the body is fixed to the last of them.
+The link frames are MuJoCo's body frames and q is MuJoCo's qpos (rotation vectors in place of quaternions). A joint that is
+not at its body's origin, or one of several on a body, moves a massless frame; the body is fixed to the last frame.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ ACTUATORS = (
     "plugin",
 )
 UNSUPPORTED = ("replicate", "composite", "flexcomp", "attach")
-"""Elements that MuJoCo expands into bodies; its own saved model has them written out."""
+"""Elements that MuJoCo expands into bodies; a model saved by MuJoCo contains them expanded."""
 
 
 @dataclass
@@ -88,7 +88,7 @@ class MjcfFile:
             yield from section
 
     def attributes(self, element: Element, childclass: str = "") -> Mapping[str, str]:
-        """Return an element's attributes with those of its default class behind them."""
+        """Return an element's attributes, completed by those of its default class."""
         name = element.get("class", childclass)
         if name not in self.classes:
             raise DescriptionError(
@@ -156,7 +156,7 @@ class MjcfFile:
 
 
 def shortest_turn(direction: Array) -> Array:
-    """Return the smallest rotation that takes z to `direction`."""
+    """Return the smallest rotation of z to `direction`."""
     axis = np.array([-direction[1], direction[0], 0.0])  # z x direction
     sine = float(np.linalg.norm(axis))
     if sine < 1e-12:
@@ -183,7 +183,7 @@ def load_mjcf(path: str | os.PathLike[str], root: Element | None = None, folders
 
 
 def _include(element: Element, folder: Path, folders: Folders, seen: set[Path], depth: int) -> None:
-    """Put the children of included files in the place of <include>, as MuJoCo does; each file may come once."""
+    """Replace <include> by the children of the included file, as MuJoCo does; each file may occur once."""
     if depth > MAX_DEPTH:
         raise DescriptionError(f"included elements are nested more than {MAX_DEPTH} deep; flatten the description")
     children: list[Element] = []
@@ -215,7 +215,7 @@ def _read_defaults(classes: dict[str, dict[str, dict[str, str]]], default: Eleme
     for element in default:
         if element.tag == "default":
             continue
-        # All kinds of actuator share one default.
+        # Actuators of all kinds share one default.
         tag = "actuator" if element.tag in ACTUATORS else "tendon" if element.tag in TENDONS else element.tag
         own.setdefault(tag, {}).update(element.attrib)
     if name in classes and not top:
@@ -229,7 +229,7 @@ def _read_defaults(classes: dict[str, dict[str, dict[str, str]]], default: Eleme
 
 
 def polynomial_head(attributes: Mapping[str, str], key: str, where: str) -> float | None:
-    """Return a joint coefficient that MuJoCo also accepts as a polynomial, when only its linear part is there."""
+    """Return a joint coefficient that MuJoCo also accepts as a polynomial, if only the linear part is given."""
     if key not in attributes:
         return None
     values = parse_numbers(attributes[key], None, f"{where}: {key}")
@@ -254,7 +254,7 @@ CUSTOM = {
 }
 """Joint terms that <custom><numeric name="dynident_KEY_JOINT"> may hold: one number, or one per coordinate.
 
-Other terms have their symbol as key. They win over the joint's attributes; MuJoCo itself ignores them.
+Other terms have their symbol as key. They override the joint's attributes; MuJoCo itself ignores them.
 """
 
 
@@ -273,15 +273,15 @@ class MjcfTree:
     body_of: dict[Element, str] = field(default_factory=dict)  # Name of every <body> element
     joint_of: dict[Element, tuple[str, dict[str, str]]] = field(default_factory=dict)
     rest: dict[str, Placement] = field(default_factory=lambda: {WORLD: Placement()})
-    sites: dict[str, tuple[str, Placement]] = field(default_factory=dict)  # Body that carries a site, and where
+    sites: dict[str, tuple[str, Placement]] = field(default_factory=dict)  # Body that carries a site, and the pose of the site
     reference: dict[str, float] = field(default_factory=dict)  # `ref` of every hinge and slide
     moving: set[str] = field(default_factory=set)  # Bodies that can move
-    mocap: set[str] = field(default_factory=set)  # Bodies that a program moves at will
-    unread: list[str] = field(default_factory=list)  # Bodies whose inertia comes from a shape that is not read
+    mocap: set[str] = field(default_factory=set)  # Bodies that a program moves
+    unread: list[str] = field(default_factory=list)  # Bodies with an inertia from an unsupported shape
 
 
 def read_mjcf(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] = ()) -> Mechanism:
-    """Read a MuJoCo XML file; link frames, and so the frames of all parameters, are MuJoCo's body frames.
+    """Read a MuJoCo XML file; link frames, in which all parameters are expressed, are MuJoCo's body frames.
 
     Joint attributes become terms, tau = armature a + damping v + frictionloss sign(v) + stiffness (q - springref):
     `ia`, `fv`, `fc`, `k` and `off` = -stiffness springref.
@@ -303,7 +303,7 @@ def read_mjcf(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[s
         _check_inertias(mechanism, tree)
         mechanism = mechanism.lock(held) if held else mechanism
         actuators = read_actuators(tree, mechanism, source)
-        # Without any actuator, `Mechanism` drives every joint, or none when there are loops.
+        # Without any actuator, `Mechanism` drives every joint, or none if there are loops.
         # MuJoCo assembles loops at qpos0, where every joint is at its `ref`.
         home = {name: ref for name, ref in tree.reference.items() if ref and name in mechanism.tree.coordinates}
         home |= {name: x for name, x in _home_key(tree).items() if name in mechanism.tree.coordinates}
@@ -312,7 +312,7 @@ def read_mjcf(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[s
 
 
 def _home_key(tree: MjcfTree) -> dict[str, float]:
-    """Return the positions of single-axis joints in the key frame named home, where there is one."""
+    """Return the positions of single-axis joints in the key frame named home, if there is one."""
     for element in tree.file.sections("keyframe"):
         if element.tag != "key" or element.get("name") != "home" or "qpos" not in element.attrib:
             continue
@@ -341,7 +341,7 @@ def read_tree(path: str | os.PathLike[str], root: Element | None = None, folders
 
 
 def _warn_of_ignored(tree: MjcfTree, source: str) -> None:
-    """Say what MuJoCo would add to the forces or change in the inertias, and is not read."""
+    """Warn of MuJoCo settings that change forces or inertias and are ignored."""
     file = tree.file
     for key in ("balanceinertia", "boundmass", "boundinertia"):
         if file.compiler.get(key, "0") not in ("0", "false"):
@@ -406,7 +406,7 @@ def _read_body(tree: MjcfTree, element: Element, parent: str, childclass: str, f
     if moving:
         tree.moving.add(name)
     phi = _body_inertia(tree, name, element.find("inertial"), inside, moving)
-    # A jointed body always has parameters; one fixed to another only if it adds something.
+    # A jointed body always has parameters; a body fixed to another one has them only if they are nonzero.
     tree.bodies.append(Body(name, phi if np.any(phi) or joints else None))
     _read_joints(tree, joints, parent, name, placement)
     _read_children(tree, element, name, childclass, moving)
@@ -431,7 +431,7 @@ def _read_joints(
         if kind == "free":
             if parent != WORLD or len(elements) > 1:
                 raise DescriptionError(f"{where} is free; that needs a body directly in <worldbody> with no other joint")
-            # qpos of a free joint is the pose in the world; the body's own pose is only its initial value.
+            # qpos of a free joint is the pose in the world; the body's pose is only the initial value.
             tree.joints.append(Joint(name, "free", parent, body, terms=_terms(tree, attributes, kind, where)))
             return
         anchor = frame @ Placement(np.eye(3), numbers(attributes, "pos", 3, np.zeros(3), where))
@@ -487,7 +487,7 @@ def _terms(tree: MjcfTree, attributes: dict[str, str], kind: str, where: str) ->
 
 
 def _read_custom(tree: MjcfTree) -> None:
-    """Add the joint terms that MJCF has no attribute for, see `CUSTOM`."""
+    """Add the joint terms without an MJCF attribute, see `CUSTOM`."""
     data = {e.get("name", ""): e for e in tree.file.sections("custom") if e.tag == "numeric"}
     for i, joint in enumerate(tree.joints):
         terms = dict(joint.terms)
@@ -592,7 +592,7 @@ _WITHOUT_MASS = ("plane", "hfield")
 
 
 class UnreadableShapeError(DescriptionError):
-    """A geom's mass comes from a mesh or a shell, which this reader does not integrate."""
+    """The mass of a geom comes from a mesh or a shell, which this reader does not integrate."""
 
 
 def geom_inertia(file: MjcfFile, attributes: Mapping[str, str], frame: Placement, where: str) -> Array:
@@ -633,7 +633,7 @@ def _pose_and_size(file: MjcfFile, attributes: Mapping[str, str], kind: str, whe
     length = float(np.linalg.norm(along))
     if size.size < 1 or length < 1e-12:
         raise DescriptionError(f"{where}: fromto is '{attributes['fromto']}'; give two different points and a size")
-    # The thickness is one number; the half length between the two points is the last size.
+    # The thickness is one number; the last size is half the distance between the two points.
     full = np.array([size[0]] * (count - 1) + [0.5 * length])
     return Placement(shortest_turn(along / length), 0.5 * (ends[:3] + ends[3:])), full
 
@@ -653,7 +653,7 @@ def _uniform_solid(kind: str, size: Array) -> tuple[float, Array]:
     if kind == "cylinder":
         return tube, np.array([across, across, along])
     caps = 4.0 / 3.0 * np.pi * r**3
-    # The two half spheres at the ends: their own moment, and the parallel axis term of half spheres at distance h/2.
+    # The two hemispheres at the ends: their own moment, and the parallel-axis term at distance h/2.
     ends = 0.4 * r * r
     moments = tube * np.array([across, across, along]) + caps * np.array(
         [ends + height * (3.0 * r + 2.0 * height) / 8.0] * 2 + [ends]
@@ -702,7 +702,7 @@ def _loop(tree: MjcfTree, element: Element, attributes: Mapping[str, str], taken
         for key, body in (("body1", a), ("body2", b)):
             if body not in tree.rest:
                 raise DescriptionError(f"{where}: {key} '{body}' does not exist; correct the name")
-        # What the file leaves out is as it is at qpos0.
+        # Omitted values are taken at qpos0.
         a_to_b = tree.rest[b].inverse() @ tree.rest[a]
         if kind == "connect":
             pose_a = Placement(np.eye(3), numbers(attributes, "anchor", 3, None, where))
@@ -780,7 +780,7 @@ def read_actuators(tree: MjcfTree, mechanism: Mechanism, source: str) -> list[Ac
 
 
 def _actuated(attributes: Mapping[str, str], joint: str | None, tendons: Mapping[str, Element], where: str) -> dict[str, float]:
-    """Return how an actuator's length changes with each joint, empty when it acts on something else."""
+    """Return the derivative of an actuator's length in each joint, empty if it acts on something else."""
     if joint is not None:
         return {joint: 1.0}
     tendon = tendons.get(attributes.get("tendon", ""))

@@ -1,4 +1,4 @@
-"""MJCF writer: puts identified numbers into a copy of the original file and leaves every other byte alone."""
+"""MJCF writer: puts identified numbers into a copy of the original file and preserves every other byte."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 ATTRIBUTES = ("armature", "damping", "frictionloss", "stiffness")
-"""Terms that MuJoCo's joints have an attribute for."""
+"""Terms that MuJoCo's joints have as attributes."""
 
 
 def write_mjcf(
@@ -39,8 +39,8 @@ def write_mjcf(
     """Write a copy of an MJCF file with identified parameters; reading it back gives the same inverse dynamics.
 
     Only <inertial> of moving bodies and the joints' armature, damping, frictionloss, stiffness (and springref, which
-    becomes zero) change, and only where the numbers differ. What MJCF has no attribute for (a constant offset, friction
-    that differs with direction) goes to <custom><numeric name="dynident_offset_JOINT">, which `read_mjcf` reads.
+    becomes zero) change, and only where the numbers differ. Terms without an MJCF attribute (a constant offset, friction
+    that differs with direction) go to <custom><numeric name="dynident_offset_JOINT">, which `read_mjcf` reads.
 
     Parameters
     ----------
@@ -52,16 +52,16 @@ def write_mjcf(
         Standard parameters with the names of ``mechanism.parameters``; every body needs a positive mass.
     path : path-like
         File to write, which may be `source` itself.
-    search : sequence of path-like
+    Further folders with included files.
         Folders outside the robot's own that its includes may be in.
     """
     with naming_file(source):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DescriptionWarning)  # already given when the mechanism was read
+            warnings.simplefilter("ignore", DescriptionWarning)  # already issued when the mechanism was read
             old = read_mjcf(source, search)
         patch = XmlPatch(read_bytes(source, "MJCF"), "mujoco")
         tree = read_tree(source, patch.root, Folders(source, search))
-        # These two would undo the numbers written, so they go and every body is written.
+        # These two would undo the numbers written, so they are removed and every body is written.
         undone = {"inertiafromgeom": "auto", "settotalmass": "-1"}
         undone = {k: v for k, v in undone.items() if _undoes(k, tree.file.compiler.get(k))}
         changed = bodies_to_write(mechanism, parameters, old, every=bool(undone))
@@ -86,7 +86,7 @@ def write_mjcf(
 
 
 def _patch_folders(patch: XmlPatch, compiler: Mapping[str, str], source: Path, path: Path) -> None:
-    """Let meshes and textures be found from another folder than the source's."""
+    """Correct the paths to meshes and textures for a target folder other than the source's."""
     if source.resolve().parent == path.resolve().parent or patch.root.find("asset") is None:
         return
     common = compiler.get("assetdir", "")
@@ -126,7 +126,7 @@ def _patch_inertial(patch: XmlPatch, body: Element, phi: Array) -> None:
 
 
 def _patch_joint(patch: XmlPatch, element: Element, attributes: dict[str, str], joint: Joint, old: Joint) -> dict[str, str]:
-    """Write the joint's terms; return the <numeric> elements that it needs."""
+    """Write the joint's terms; return the required <numeric> elements."""
     numerics: dict[str, str] = {}
     spring = float(attributes.get("springref", "0")) != 0.0 and bool(old.terms.get("k"))
     changed = {}
@@ -135,12 +135,12 @@ def _patch_joint(patch: XmlPatch, element: Element, attributes: dict[str, str], 
         if values != [old.term(coordinate, symbol) for coordinate in old.coordinates]:
             changed[key] = values
     if spring and ("stiffness" in changed or "offset" in changed):
-        # The spring's own offset moves into the constant one.
+        # The offset of the spring moves into the constant one.
         patch.set(_own(patch, element, f"joint '{joint.name}'"), "springref", "0")
         changed["offset"] = [joint.term(coordinate, "off") for coordinate in joint.coordinates]
     for key, values in changed.items():
         if key in ATTRIBUTES and element.tag == "joint":
-            # MuJoCo has one number for all axes of a joint; where they differ it gets the mean, and we read the exact ones.
+            # MuJoCo has one number for all axes of a joint; if the axes differ it gets the mean, and we read the exact numbers.
             mean = values[0] if len(set(values)) == 1 else float(np.mean(values))
             patch.set(_own(patch, element, f"joint '{joint.name}'"), key, exact(mean))
         if key not in ATTRIBUTES or element.tag != "joint" or len(set(values)) > 1:

@@ -7,7 +7,7 @@ The pseudo-inertia is the 4x4 moment matrix
 
     P = [[Sigma, h], [h^T, m]],    Sigma = tr(I)/2 1 - I,
 
-and a body is physically possible when P is positive semi-definite [Wensing2018].
+and a body is physically consistent if P is positive semi-definite [Wensing2018].
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Parameters(Tabular):
     names: tuple[str, ...]  #: Unique names, in column order of the regressor
     values: Array  #: (p,), numbers in SI units
     units: tuple[str, ...] = ()  #: Unit of each number
-    owners: tuple[str, ...] = ()  #: Body, joint or actuator each number belongs to
-    provenance: str = ""  #: Where the numbers come from
+    owners: tuple[str, ...] = ()  #: Body, joint or actuator of each number
+    provenance: str = ""  #: Origin of the numbers
     _index: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ class Parameters(Tabular):
         """Return the position of a parameter in the vector."""
         try:
             return self._index[name]
-        except (KeyError, TypeError):  # a list is no name, and cannot even be looked up
+        except (KeyError, TypeError):  # a list cannot be looked up
             symbol = str(name).split("_", maxsplit=1)[0]
             near = [other for other in self.names if other.split("_")[0] == symbol][:4] or list(self.names[:4])
             raise DescriptionError(f"unknown parameter '{name}'; names look like {', '.join(near)}") from None
@@ -168,7 +168,7 @@ def to_com(phi: ArrayLike) -> tuple[float, Array, Array]:
 
 
 def principal(phi: ArrayLike) -> tuple[float, Array, Array, Array]:
-    """Return what a person would measure of a body."""
+    """Return mass, centre of mass, principal moments and principal axes of a body."""
     mass, com, inertia = to_com(phi)
     moments, axes = np.linalg.eigh(inertia)
     if np.linalg.det(axes) < 0.0:
@@ -194,7 +194,7 @@ def pseudo_inertia(phi: ArrayLike) -> Array:
 
 
 def moved(phi: Sequence[S], R: Square[S], r: Triple[S]) -> tuple[S, ...]:
-    """Return inertial parameters seen from another frame, x' = R x + r, as expressions or numbers.
+    """Return inertial parameters in another frame, x' = R x + r, as expressions or numbers.
 
     h' = R h + m r,   I' = R I R^T + (2 r.Rh + m r.r) 1 - r (Rh)^T - (Rh) r^T - m r r^T
     """
@@ -222,7 +222,7 @@ def transform(phi: ArrayLike, rotation: ArrayLike, translation: ArrayLike) -> Ar
 
 
 def transform_matrix(rotation: ArrayLike, translation: ArrayLike) -> Array:
-    """Return the matrix (10, 10) of `transform`; of many poses (..., 3, 3) and (..., 3) one matrix each."""
+    """Return the matrix (10, 10) of `transform`; for poses (..., 3, 3) and (..., 3), one matrix each."""
     R: Any = np.moveaxis(np.asarray(rotation, dtype=np.float64), (-2, -1), (0, 1))[..., None]
     r: Any = np.moveaxis(np.asarray(translation, dtype=np.float64), -1, 0)[..., None]
     units: Any = np.eye(10)
@@ -231,19 +231,19 @@ def transform_matrix(rotation: ArrayLike, translation: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class Consistency:
-    """Is a body physically possible, and by how much not."""
+    """Physical consistency of a body, with the size of a violation."""
 
     name: str  #: Body
     ok: bool  #: True when mass > 0 and the pseudo-inertia is positive semi-definite (relative tolerance 1e-9)
     mass: float  #: Mass [kg]
-    smallest_eigenvalue: float  #: Smallest eigenvalue of the pseudo-inertia over its trace; negative if impossible
+    smallest_eigenvalue: float  #: Smallest eigenvalue of the pseudo-inertia over its trace; negative if inconsistent
     #: Smallest of I1 + I2 - I3 over the principal moments about the centre of mass, relative to their sum
     triangle_slack: float
     sentence: str  #: The finding in words
 
 
 def check_consistency(phi: ArrayLike, name: str = "body", tolerance: float = 1e-9) -> Consistency:
-    """Check that a body can exist: m > 0 and P >= 0.
+    """Check that a body is physically consistent: m > 0 and P >= 0.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def check_consistency(phi: ArrayLike, name: str = "body", tolerance: float = 1e-
     name : str
         Name used in the sentence.
     tolerance : float
-        How far the smallest eigenvalue of P / tr(P) may be below zero (round-off).
+        Permitted negative value of the smallest eigenvalue of P / tr(P) (rounding error).
 
     Returns
     -------

@@ -2,8 +2,8 @@
 
 x_model = X_link x_link, X_link = X_relative_to pose;  joint frame = X_child pose;  first joint of a link: tree, others: loops
 
-A second joint with the same child closes a loop: it becomes a cut joint between its two links, as they stand in the file. Link
-frames, and so the frames of all parameters, are the file's; a joint away from the origin of its child gets a massless frame.
+A second joint with the same child closes a loop: it becomes a cut joint between its two links, posed as in the file. Link
+frames, in which all parameters are expressed, are the file's; a joint away from the origin of its child gets a massless frame.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Axis:
 
 
 class _Model:
-    """The only model of a file."""
+    """The model of a file."""
 
     def __init__(self, root: Element, source: str) -> None:
         self.source = source
@@ -110,7 +110,7 @@ class _Model:
         return Placement.from_rpy(x[:3], scale * x[3:])
 
     def place(self, name: str, depth: int = 0) -> Placement:
-        """Return a frame in the model's frame."""
+        """Return the pose of a frame in the model's frame."""
         if name in self._known:
             return self._known[name]
         if depth > len(self.links) + len(self.joints) + len(self.frames):
@@ -227,7 +227,7 @@ class _Model:
         )
 
     def _actuators(self, parts: _Parts) -> list[Actuator]:
-        """Return the drives of a robot with loops: joints that plug-ins name, or that have an effort limit of their own."""
+        """Return the drives of a robot with loops: joints named by plug-ins, or with an effort limit."""
         known = {joint.name: joint for joint in parts.joints if len(joint.coordinates) == 1}
         named = [(e.text or "").strip() for e in self.model.iter("joint_name")]
         driven = [name for name in dict.fromkeys(named) if name in known]
@@ -269,7 +269,7 @@ class _Model:
 
 @dataclass
 class _Parts:
-    """What the robot is made of so far."""
+    """Elements of the robot collected so far."""
 
     joints: list[Joint] = field(default_factory=list)
     frames: list[Body] = field(default_factory=list)
@@ -279,7 +279,7 @@ class _Parts:
 
 
 def _number(element: Element | None, tag: str, default: float, where: str) -> float:
-    """Return the number inside a child element, or the default when it is absent."""
+    """Return the number in a child element, or the default if it is absent."""
     text = None if element is None else element.findtext(tag)
     if text is None or not text.strip():
         return float(default)

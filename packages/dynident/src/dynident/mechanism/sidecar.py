@@ -1,4 +1,4 @@
-"""The sidecar: a TOML file beside a URDF with what URDF cannot say; ``docs/reference/formats.md`` lists its keys."""
+"""The sidecar: a TOML file next to a URDF with content that URDF lacks; ``docs/reference/formats.md`` lists its keys."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TOP = (
 _LOOP = ("name", "kind", "body_a", "body_b", "xyz_a", "rpy_a", "xyz_b", "rpy_b", "axis", "axis2")
 _COUPLING = ("joint", "of", "offset")
 _ACTUATOR = ("name", "coupling", "ratio", "offset", "gain", "terms")
-#: Values that a table of a loop or an actuator may leave out.
+#: Values that the table of a loop or an actuator may omit.
 DEFAULTS: dict[str, Any] = {
     **{key: [0.0, 0.0, 0.0] for key in ("xyz_a", "rpy_a", "xyz_b", "rpy_b")},
     **{"axis": [0.0, 0.0, 1.0], "axis2": [0.0, 1.0, 0.0], "ratio": 1.0, "offset": 0.0},
@@ -48,9 +48,9 @@ DEFAULTS: dict[str, Any] = {
 
 
 def apply_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], drives: tuple[Actuator, ...] = ()) -> Mechanism:
-    """Return the mechanism with what the sidecar adds.
+    """Return the mechanism with the additions of the sidecar.
 
-    Loops and couplings are added to those of the mechanism; actuators, terms and gravity replace them.
+    Loops and couplings are added to the mechanism's; actuators, terms and gravity replace the mechanism's.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def apply_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], drives: tu
     path : path-like
         TOML file, or loop_closures.yaml of a CAD exporter.
     drives : tuple of Actuator
-        Actuators the description itself declares: all that is known when loops appear and the sidecar names none.
+        Actuators declared by the description, the only ones known if the sidecar adds loops without naming actuators.
     """
     closures = is_loop_closures(path)
     tables = {} if closures else read_toml(path, "the sidecar", DescriptionError)
@@ -71,7 +71,7 @@ def apply_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], drives: tu
         actuators = [_actuator(table, i) for i, table in enumerate(_tables(tables, "actuator"), 1)]
         every_coupling = (*mechanism.couplings, *couplings)
         if not actuators:
-            # A joint that follows now has no drive of its own, and in a loop no drive can be guessed.
+            # A joint that follows now has no drive, and in a loop no drive can be guessed.
             following = {coupling.joint for coupling in couplings}
             known = drives if loops else mechanism.actuators
             actuators = [a for a in known if not following.intersection(a.coupling)]
@@ -104,7 +104,7 @@ def apply_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], drives: tu
 
 
 def _with_terms(mechanism: Mechanism, terms: tuple[str, ...] | None, own: Mapping[str, tuple[str, ...]]) -> Mechanism:
-    """Return the robot with terms of all and of single joints; values of the description stay where their terms do."""
+    """Return the robot with other terms of all and of single joints; values of the description are kept for remaining terms."""
     described = {joint.name: joint.terms for joint in mechanism.joints}
     changed = mechanism if terms is None else mechanism.with_terms(terms)
     changed = changed.with_terms(own)
@@ -117,16 +117,16 @@ def _with_terms(mechanism: Mechanism, terms: tuple[str, ...] | None, own: Mappin
 
 
 def without_passive_terms(mechanism: Mechanism) -> Mechanism:
-    """Return a robot with loops whose joints without a motor have no rotor inertia, friction or offset of their own.
+    """Return a robot with loops in which joints without a motor have no rotor inertia, friction or offset.
 
-    Joints whose terms or values are given keep them. Without named motors nothing changes: any joint may have one.
+    Joints with given terms or values keep them. Without named motors nothing changes: any joint may have one.
     """
     own = passive_terms(mechanism)
     return mechanism.altered(joint_terms={**mechanism.joint_terms, **own}) if own else mechanism
 
 
 def _without_inertia(mechanism: Mechanism, names: Sequence[str]) -> Mechanism:
-    """Return the robot whose named bodies have no inertial parameters."""
+    """Return the robot without inertial parameters of the named bodies."""
     known = {body.name: body for body in mechanism.bodies}
     for name in names:
         if name not in known:
@@ -144,7 +144,7 @@ def write_sidecar(
     plain: Mechanism | None = None,
     other: str | os.PathLike[str] | None = None,
 ) -> Path | None:
-    """Write what a description does not say of its robot as a sidecar; return None if it says everything.
+    """Write the content that a description lacks as a sidecar; return None if the description is complete.
 
     Parameters
     ----------
@@ -153,9 +153,9 @@ def write_sidecar(
     path : path-like
         TOML file to write.
     plain : Mechanism, optional
-        The robot as its description alone gives it; everything is written when omitted.
+        The robot as read from its description alone; everything is written when omitted.
     other : path-like, optional
-        Sidecar whose keys, order and comments are kept; numbers that differ are replaced.
+        Sidecar that provides keys, order and comments; numbers that differ are replaced.
     """
     content = _content(mechanism, plain)
     other = None if other is None or is_loop_closures(other) else other
@@ -172,7 +172,7 @@ def write_sidecar(
 
 
 def _update(document: Any, key: str, value: Any) -> None:
-    """Set a value of a TOML document where it differs: tables keep the comments of what stays."""
+    """Set a value of a TOML document if it differs; unchanged entries of tables keep their comments."""
     before = document.get(key)
     if isinstance(before, list) and isinstance(value, list) and value and isinstance(value[0], dict):
         same = len(before) == len(value) and [_label(x) for x in before] == [_label(x) for x in value]
@@ -232,7 +232,7 @@ def _item(value: Any) -> Any:
 def _content(mechanism: Mechanism, plain: Mechanism | None) -> dict[str, Any]:
     """Return the keys of the sidecar that turns the robot `plain` of a description into `mechanism`."""
     known, parts = _whole(plain) if plain is not None else {}, _whole(mechanism)
-    for key in ("loop", "coupling"):  # those of a sidecar are added to those of the description
+    for key in ("loop", "coupling"):  # a sidecar adds to those of the description
         there = {_label(table) for table in known.get(key, ())}
         parts[key] = [table for table in parts[key] if _label(table) not in there]
     if plain is not None:  # MJCF has no moving bodies without mass
@@ -240,7 +240,7 @@ def _content(mechanism: Mechanism, plain: Mechanism | None) -> dict[str, Any]:
         parts["massless"] = [name for name in parts["massless"] if name not in heavy]
         for table in parts["loop"]:  # the base of MJCF is called world
             table |= {key: plain.root for key in ("body_a", "body_b") if table[key] == mechanism.root}
-    # With other loops or couplings the motors that a description implies are others: they are named.
+    # Other loops or couplings change the motors that a description implies, so they are named.
     always = {"loop", "coupling", *(["actuator"] if parts["loop"] or parts["coupling"] else [])}
     if plain is None:
         return {key: value for key, value in parts.items() if value or key == "terms"}
@@ -252,13 +252,13 @@ def _content(mechanism: Mechanism, plain: Mechanism | None) -> dict[str, Any]:
 
 
 def _whole(mechanism: Mechanism) -> dict[str, Any]:
-    """Return all that a sidecar can say of a robot as plain data."""
+    """Return the complete sidecar content of a robot as plain data."""
     if any(coupling.function is not None for coupling in mechanism.couplings):
         raise DescriptionError(f"robot '{mechanism.name}' has a coupling that is a function, which no file holds")
     if any(isinstance(force, Columns) for force in mechanism.forces):
         raise DescriptionError(f"robot '{mechanism.name}' has columns that are a function, which no file holds")
     parts, inertia = own_parts(mechanism), {body.name: body.inertia for body in mechanism.bodies}
-    more = {}  # a joint also has the terms that it has a value for
+    more = {}  # a joint also has the terms with a value
     for joint in mechanism.joints:
         terms = dict.fromkeys(
             [*mechanism.joint_terms.get(joint.name, mechanism.terms), *(k.split(".")[0] for k in joint.terms)]
@@ -394,7 +394,7 @@ def _actuator(table: Mapping[str, Any], i: int) -> Actuator:
 
 
 def own_parts(mechanism: Mechanism) -> dict[str, Any]:
-    """Return terms, friction laws and force elements of a robot as plain data."""
+    """Return joint terms, friction laws and force elements of a robot as plain data."""
     return {
         "terms": list(mechanism.terms),
         "joint_terms": {name: list(terms) for name, terms in mechanism.joint_terms.items()},
@@ -417,7 +417,7 @@ def with_own_parts(mechanism: Mechanism, data: Mapping[str, Any]) -> Mechanism:
 
 
 def with_laws_and_forces(mechanism: Mechanism, friction: Any, forces: Any) -> Mechanism:
-    """Return a robot whose laws and force elements are those of plain data."""
+    """Return a robot with the friction laws and force elements of plain data."""
     for name, tables in (("friction", friction), ("forces", forces)):
         if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
             raise DescriptionError(f"{name} is {str(tables)[:60]}, not a list of tables; the file was cut or edited")
@@ -477,7 +477,7 @@ def force_of(table: Mapping[str, Any], where: str) -> Force:
 
 
 def friction_of(table: Mapping[str, Any], where: str) -> Any:
-    """Return the friction law of a table, with its numbers where they are given."""
+    """Return the friction law of a table, with its numbers if given."""
     _known(table, ("joint", "law", "values", "known"), where)
     for key in ("joint", "law"):
         if not isinstance(table.get(key), str):

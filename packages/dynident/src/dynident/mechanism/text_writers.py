@@ -1,4 +1,4 @@
-"""A mechanism as URDF or MJCF text, for robots that came from another format: bodies, joints, limits, friction, no pictures."""
+"""A mechanism as URDF or MJCF text, for robots from another format: bodies, joints, limits, friction, without meshes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dynident.mechanism.sidecar import rpy_of
 from dynident.mechanism.urdf import FAR, KINDS, dynamics_attributes
 from dynident.mechanism.xml import exact
 
-APART = 0.1  # distance of the two points that stand for a hinge [m]
+APART = 0.1  # distance of the two points that replace a hinge [m]
 MJCF_LOOPS = ("point", "spherical", "weld", "revolute")  # cut joints that MJCF can close
 LEAST = (
     1e-14  # mass and inertia of massless moving links for MuJoCo, which refuses less than 1e-15; below every torque that counts
@@ -30,13 +30,13 @@ def _attributes(numbers: Mapping[str, float]) -> str:
 
 
 def _inertia(mechanism: Mechanism, body: str) -> tuple[float, Array, Array] | None:
-    """Return mass, centre and central inertia of a body; None when it has no mass."""
+    """Return mass, centre and central inertia of a body; None without mass."""
     phi = next(b.inertia for b in mechanism.bodies if b.name == body)
     return None if phi is None or not np.any(phi) else _checked(body, phi)
 
 
 def _checked(body: str, phi: Array) -> tuple[float, Array, Array]:
-    """Return mass, centre and central inertia, of a body that has mass."""
+    """Return mass, centre and central inertia of a body with mass."""
     if not phi[0] > 0.0:
         raise DescriptionError(
             f"body '{body}' has mass {phi[0]:.6g} kg; use physically consistent parameters, or save the robot as .json"
@@ -52,7 +52,7 @@ def urdf_text(mechanism: Mechanism) -> str:
     held = {joint.child for joint in mechanism.joints if joint.kind == "fixed"}
     for body in mechanism.bodies:
         found = _inertia(mechanism, body.name)
-        if found is None and body.inertia is not None and body.name in held:  # unknown numbers, not no inertia
+        if found is None and body.inertia is not None and body.name in held:  # unknown inertia, not zero inertia
             found = (0.0, np.zeros(3), np.zeros((3, 3)))
         if found is None:
             lines.append(f'  <link name="{xml_text(body.name)}"/>')
@@ -139,13 +139,13 @@ def mjcf_text(mechanism: Mechanism) -> str:
 
 
 def _mjcf_numerics(mechanism: Mechanism) -> dict[str, str]:
-    """Return the joint terms that MuJoCo has no attribute for, as `read_mjcf` reads them."""
+    """Return the joint terms without a MuJoCo attribute, in the layout that `read_mjcf` reads."""
     found = {}
     for joint in mechanism.joints:
         for key, symbol in custom_keys().items():
             values = [joint.term(coordinate, symbol) for coordinate in joint.coordinates]
             native = joint.kind != "free" and key in ATTRIBUTES and len(set(values)) == 1
-            if any(values) and not native and not (symbol == "off" and joint.terms.get("k")):  # a springref holds that one
+            if any(values) and not native and not (symbol == "off" and joint.terms.get("k")):  # the springref expresses it
                 found[f"dynident_{key}_{joint.name}"] = exact(*values)
     return found
 
@@ -167,7 +167,7 @@ def _mjcf_children(mechanism: Mechanism, parent: str, blank: str) -> list[str]:
 
 
 def _loop_sites(loop: Loop) -> list[tuple[str, str, str, Placement]]:
-    """Return name, kind, body and place of the sites that a loop ties together; a hinge is two points on its axis."""
+    """Return name, kind, body and pose of the sites that a loop connects; a hinge becomes two points on its axis."""
     if loop.kind not in MJCF_LOOPS:
         raise DescriptionError(f"loop '{loop.name}' is cut at a {loop.kind} joint, which MJCF cannot close; cut it elsewhere")
     steps = (0.0, APART) if loop.kind == "revolute" else (0.0,)
@@ -193,7 +193,7 @@ def _mjcf_loop(loop: Loop) -> list[str]:
 
 
 def _mjcf_home(mechanism: Mechanism) -> list[str]:
-    """Return the pose in which loops are closed, as a key frame."""
+    """Return the pose with closed loops as a key frame."""
     if not mechanism.loops or any(joint.kind in ("free", "spherical") for joint in mechanism.joints):
         return []
     home = dict(zip(mechanism.tree.coordinates, mechanism.closure.home, strict=True))
@@ -202,7 +202,7 @@ def _mjcf_home(mechanism: Mechanism) -> list[str]:
 
 
 def _depth_first(mechanism: Mechanism, parent: str) -> Iterator[Joint]:
-    """Yield the joints in the order in which MJCF has them."""
+    """Yield the joints in the order of MJCF, depth first."""
     for joint in mechanism.joints:
         if joint.parent == parent:
             yield joint
@@ -215,7 +215,7 @@ def _mjcf_place(place: Placement) -> str:
 
 
 def _mjcf_inertial(mechanism: Mechanism, joint: Joint, blank: str) -> list[str]:
-    if joint.kind == "fixed":  # part of the moving body that carries it: MuJoCo checks every body by itself
+    if joint.kind == "fixed":  # merged into the moving body that carries it, because MuJoCo checks every body separately
         return []
     node, here = mechanism.frame(joint.child)
     phi = np.zeros(10)

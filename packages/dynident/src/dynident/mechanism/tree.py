@@ -2,7 +2,7 @@
 
 Fixed joints disappear: bodies rigidly attached to each other form one group. The group is named after its first body with
 mass, counted from the joint that moves it (the joint's own child unless that is a massless frame), and the parameters of
-the group are expressed in that body's link frame. Joints with several axes become chains of simple nodes without mass
+the group are expressed in that body's link frame. Joints with several axes become chains of simple nodes, massless in
 between.
 """
 
@@ -43,7 +43,7 @@ NODE_DOF = (1, 1, 3, 6, 0)
 
 
 class TreeArrays(NamedTuple):
-    """Flat tree, one entry per node in an order where parents come first."""
+    """Flat tree, one entry per node; parents precede their children."""
 
     parent: NDArray[np.int64]  # Parent node, -1 for the base
     kind: NDArray[np.int64]
@@ -53,7 +53,7 @@ class TreeArrays(NamedTuple):
     translation: Array  # Joint frame in the parent node's frame
     axis: Array  # Axis in the joint frame
     support: NDArray[np.int64]  # Coordinates that move the node, in order from the base
-    support_count: NDArray[np.int64]  # How many of them
+    support_count: NDArray[np.int64]  # Number of these coordinates
     gravity: Array  # Gravity in the base frame [m/s^2]
 
 
@@ -70,7 +70,7 @@ class Tree:
 
 
 def primitives(joint: Joint) -> list[tuple[int, Array]]:
-    """Return the chain of simple nodes, (kind, axis) each, that makes the joint."""
+    """Return the chain of simple nodes, (kind, axis) each, that is equivalent to the joint."""
     if joint.kind in ("revolute", "continuous"):
         return [(REVOLUTE, joint.axis)]
     if joint.kind == "prismatic":
@@ -122,7 +122,7 @@ def build_tree(mechanism: Mechanism) -> Tree:
         inertias[group_of[node]] += transform(phi, seen_from_group.rotation, seen_from_group.translation)
 
     def outward(body: str) -> list[Joint]:
-        """Return the joints that leave a body, last to be visited first: fixed ones, then in the order of the file."""
+        """Return the joints from a body in reverse order of visits: fixed ones first, then in the order of the file."""
         return sorted(children.get(body, []), key=lambda joint: joint.kind != "fixed")[::-1]
 
     waiting = outward(mechanism.root)
@@ -193,7 +193,7 @@ Pose = tuple[Matrix, Vector]
 Twist = tuple[Vector, Vector]
 """(angular, linear); a wrench is (moment, force)."""
 
-SNAP = 1e-12  # direction cosines closer than this to 0, 1, 1/2, ... are taken as exact: the decimals a file was printed with
+SNAP = 1e-12  # direction cosines closer than this to 0, 1, 1/2, ... become exact: files have few decimals
 
 
 @dataclass
@@ -225,7 +225,7 @@ def numeric_geometry(graph: Graph, tree: Tree) -> Geometry:
 
 
 def joint_pose(kind: int, placement: Pose, axis: Vector, q: Sequence[Node]) -> Pose:
-    """Return the pose of a simple node in its parent's frame, from its joint frame there and its own coordinates."""
+    """Return the pose of a simple node in its parent's frame, from its joint frame and its coordinates."""
     P, t = placement
     if kind == FIXED:
         return placement
@@ -272,7 +272,7 @@ def joint_transform(joint: Joint, q: ArrayLike) -> Placement:
 
 
 def _placement(pose: Pose) -> Placement:
-    """Return a pose whose entries are constants."""
+    """Return a placement from a pose with constant entries."""
     R, r = pose
     return Placement(np.array([[entry.value for entry in row] for row in R]), np.array([entry.value for entry in r]))
 
@@ -298,7 +298,7 @@ def spin(w: Vector, al: Vector) -> Matrix:
 
 
 class TreeState:
-    """All quantities of one state (q, v, a) of the tree, each computed when first asked for."""
+    """All quantities of one state (q, v, a) of the tree, each computed on first use."""
 
     def __init__(
         self,
@@ -330,7 +330,7 @@ class TreeState:
         return found
 
     def rates(self, i: int, x: Sequence[Node] | Mapping[int, Node]) -> Twist:
-        """Return the joint's own angular and linear rate in the child frame."""
+        """Return the angular and linear rate of the joint in the child frame."""
         kind, d = int(self.tree.kind[i]), int(self.tree.dof[i])
         if kind == FIXED:
             return self.zero, self.zero
@@ -344,7 +344,7 @@ class TreeState:
 
     @cached_property
     def motions(self) -> list[tuple[Vector, Vector, Vector]]:
-        """Angular velocity, angular acceleration and origin acceleration less gravity, in each node's frame."""
+        """Angular velocity, angular acceleration and origin acceleration minus gravity, in each node's frame."""
         found: list[tuple[Vector, Vector, Vector]] = []
         for i in range(self.nodes):
             p, (R, r) = int(self.tree.parent[i]), self.poses[i]
@@ -383,7 +383,7 @@ class TreeState:
         return found
 
     def own_columns(self, i: int) -> dict[int, Twist]:
-        """Return the columns of a node's own joint by coordinate."""
+        """Return the columns of the node's joint by coordinate."""
         d = int(self.tree.dof[i])
         own: dict[int, Twist] = {}
         for k in range(NODE_DOF[int(self.tree.kind[i])]):

@@ -44,9 +44,9 @@ KINDS = {
     "planar": "planar",
     "floating": "free",
 }
-"""URDF joint types and ours."""
+"""URDF joint types and their kinds here."""
 
-FAR = 1e6  # stands for no limit where URDF asks for a number [rad, m, rad/s, m/s, N m, N]
+FAR = 1e6  # replaces an infinite limit where URDF requires a number [rad, m, rad/s, m/s, N m, N]
 DYNAMICS = {
     "damping": "fv",
     "friction": "fc",
@@ -58,9 +58,9 @@ DYNAMICS = {
     "friction_positive": "fcp",
     "friction_negative": "fcn",
 }
-"""Attributes of <dynamics> and joint terms; only the first two are URDF's, other programs ignore the rest.
+"""Attributes of <dynamics> and joint terms; only the first two are part of URDF, other programs ignore the rest.
 
-Other terms are attributes of their own name. A `planar` joint may have one value per coordinate: ``damping_x``, ``friction_rz``
+Other terms are attributes of the same name. A `planar` joint may have one value per coordinate: ``damping_x``, ``friction_rz``
 and so on.
 """
 
@@ -77,7 +77,7 @@ def read_urdf(
     search: Sequence[str | os.PathLike[str]] = (),
     arguments: Mapping[str, object] | None = None,
 ) -> Mechanism:
-    """Read a URDF file; link frames, and so the frames of all parameters, are the file's.
+    """Read a URDF file; link frames, in which all parameters are expressed, are the file's.
 
     A link's prior is its <inertial> expressed in the link frame: with pose (R, c) of the inertial frame,
     I_link = R I R^T - m [c]x [c]x.
@@ -88,7 +88,7 @@ def read_urdf(
         joints, couplings = _read_joints(robot, {body.name for body in bodies})
         moving = {joint.child for joint in joints if joint.kind != "fixed"}
         bodies = [Body(b.name, np.zeros(10)) if b.inertia is None and b.name in moving else b for b in bodies]
-        # Checked before the drives are read, so that a wrong tree is reported as such.
+        # Checked before the drives are read, so that an invalid tree is reported as such.
         name = robot.get("name") or Path(path).stem
         mechanism = Mechanism(name, tuple(bodies), tuple(joints), couplings=tuple(couplings), source=Path(path).name)
         mechanism = mechanism.with_free_base() if floating else mechanism
@@ -97,7 +97,7 @@ def read_urdf(
         mechanism = replace(mechanism, actuators=tuple(driven.values()))
     mechanism = mechanism if sidecar is None else apply_sidecar(mechanism, sidecar, tuple(drives.values()))
     with naming_file(path):
-        _check_inertias(mechanism)  # a sidecar may say that links have no mass
+        _check_inertias(mechanism)  # a sidecar may declare links massless
     return mechanism
 
 
@@ -154,7 +154,7 @@ def _read_links(robot: Element) -> list[Body]:
 
 
 def _check_inertias(mechanism: Mechanism) -> None:
-    """Warn of links whose inertia is missing or cannot be."""
+    """Warn of links with missing or inconsistent inertia."""
     moving = {joint.child for joint in mechanism.joints if joint.kind != "fixed"}
     groups = zip(mechanism.tree.bodies, mechanism.tree.inertias.reshape(-1, 10), strict=True)
     empty = [body for body, phi in groups if not np.any(phi)]  # links fixed to a moving link may carry the mass
@@ -192,7 +192,7 @@ def _read_joints(robot: Element, links: set[str]) -> tuple[list[Joint], list[Cou
                 raise DescriptionError(f"{where}: {role} link '{ends[role]}' does not exist; add it or correct the name")
         axis = numbers(element.find("axis"), "xyz", 3, (1.0, 0.0, 0.0), f"{where} <axis>")
         if kind == "fixed":
-            axis = np.array([0.0, 0.0, 1.0])  # meaningless, often left at zero
+            axis = np.array([0.0, 0.0, 1.0])  # meaningless, often zero
         joints.append(
             Joint(
                 name,
@@ -221,7 +221,7 @@ POSITIVE = ("velocity", "effort", "acceleration", "deceleration", "jerk")
 def _read_limits(limit: Element | None, kind: str, where: str) -> Limits:
     if limit is None or kind == "fixed":
         return Limits()
-    # Acceleration, deceleration and jerk are of URDF 1.2; the weaker of braking and speeding up limits both.
+    # Acceleration, deceleration and jerk are part of URDF 1.2; the lower of deceleration and acceleration limits both.
     values = {"lower": -np.inf, "upper": np.inf, **dict.fromkeys(POSITIVE, np.inf)}
     for key, default in tuple(values.items()):
         values[key] = number(limit, key, default, f"{where} <limit>", finite=False)
@@ -229,7 +229,7 @@ def _read_limits(limit: Element | None, kind: str, where: str) -> Limits:
             values[key] = default
         if key in POSITIVE and values[key] < 0.0:
             raise DescriptionError(f"{where} <limit>: {key} is {values[key]}; give a positive number")
-    if kind not in ("revolute", "prismatic"):  # the others turn or move without end, whatever the file says
+    if kind not in ("revolute", "prismatic"):  # the others are unbounded, regardless of the file
         values |= {"lower": -np.inf, "upper": np.inf}
     values["acceleration"] = min(values["acceleration"], values.pop("deceleration"))
     return Limits(**values)
@@ -251,7 +251,7 @@ def _read_terms(dynamics: Element | None, kind: str, where: str) -> Mapping[str,
 
 
 def _drives(robot: Element, mechanism: Mechanism) -> dict[str, Actuator]:
-    """Return the actuator of every joint that has a <transmission> of its own."""
+    """Return the actuator of every joint with its own <transmission>."""
     single = {name for actuator in mechanism.actuators for name in actuator.coupling}
     taken = set(single)
     drives: dict[str, Actuator] = {}
@@ -269,7 +269,7 @@ def _drives(robot: Element, mechanism: Mechanism) -> dict[str, Actuator]:
             name = (motor.get("name") if motor is not None else None) or joints[0]
             name = unique_name(name, (taken - {joints[0]}).__contains__)
             taken.add(name)
-            # Old files put the reduction beside the actuator, new ones inside.
+            # Old files have the reduction next to the actuator, new ones inside.
             texts = [element.text or "" for element in transmission.iter("mechanicalReduction")]
             what = f"transmission '{label}': mechanicalReduction"
             drives[joints[0]] = Actuator(name, {joints[0]: 1.0}, float(parse_numbers(texts[0], 1, what)[0]) if texts else 1.0)

@@ -1,6 +1,6 @@
-"""URDF writer: puts identified numbers into a copy of the original file and leaves every other byte alone.
+"""URDF writer: puts identified numbers into a copy of the original file and preserves every other byte.
 
-It also writes the elements that single programs read: Drake's rotor inertias, Gazebo's springs and its world.
+It also writes elements for single programs: Drake's rotor inertias, Gazebo's springs and its world.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ def write_urdf(
     """Write a copy of a URDF file with identified parameters; reading it back gives the same inverse dynamics.
 
     Only <inertial> of moving links and <dynamics> of joints change, and only where the numbers differ; comments, order
-    and blanks stay. A moving link takes its rigid group's inertia less that of the links fixed to it, which keep
+    and blanks stay. A moving link gets its rigid group's inertia minus that of the links fixed to it, which keep
     their own. The inertial frame becomes parallel to the link frame, at the centre of mass.
 
     Parameters
     ----------
     source : path-like
-        The URDF or xacro file the mechanism was read from; of a .xacro its expansion is written.
+        The URDF or xacro file the mechanism was read from; a .xacro is written expanded.
     mechanism : Mechanism
         The robot.
     parameters : Parameters
         Standard parameters with the names of ``mechanism.parameters``; every body needs a positive mass.
     path : path-like
-        File to write, which may be `source` itself when that is a URDF.
+        File to write, which may be `source` itself if it is a URDF.
     search, arguments : see `read_urdf`
-        For xacro: as it was read.
+        For xacro: as in reading the file.
     """
     with naming_file(source):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DescriptionWarning)  # already given when the mechanism was read
+            warnings.simplefilter("ignore", DescriptionWarning)  # already issued when the mechanism was read
             old = read_urdf(source, search=search, arguments=arguments)
         if Path(source).suffix.lower() == ".xacro":
             if Path(path).suffix.lower() == ".xacro":
@@ -80,7 +80,7 @@ def write_urdf(
 
 
 def bodies_to_write(mechanism: Mechanism, parameters: Parameters, old: Mechanism, every: bool = False) -> dict[str, Array]:
-    """Return the inertial parameters of the bodies that differ from the file's."""
+    """Return the inertial parameters that differ from the file's, by body."""
     new = mechanism.with_parameters(parameters)
     known = {body.name: body.inertia for body in old.bodies}
     owner_of_node = {new.frame(body)[0]: body for body in new.tree.bodies}
@@ -92,14 +92,14 @@ def bodies_to_write(mechanism: Mechanism, parameters: Parameters, old: Mechanism
         if body.name in known:
             values[body.name] = np.array(body.inertia)
             continue
-        # A body that the file does not have, such as a payload, is carried by the link it is fixed to.
+        # A body that is not in the file, such as a payload, is carried by the link it is fixed to.
         node, pose = new.frame(body.name)
         owner = owner_of_node.get(node, body.name)
         if owner == body.name or owner not in known:
             raise DescriptionError(f"body '{body.name}' is not in the file and no link of the file carries it; add it")
         seen = new.frame(owner)[1].inverse() @ pose
         lost[owner] = lost.get(owner, np.zeros(10)) + transform(body.inertia, seen.rotation, seen.translation)
-    # A mass is what is left of sums of masses: below their rounding it is zero, whatever its sign.
+    # A mass is a difference of sums of masses: below their rounding error it is zero, whatever its sign.
     heaviest = max((abs(float(phi[0])) for phi in values.values()), default=0.0)
     least = len(values) * np.finfo(float).eps * heaviest
     changed = {}
@@ -129,7 +129,7 @@ def _patch_inertial(patch: XmlPatch, link: Element, name: str, phi: Array) -> No
         patch.insert(link, f"{head}<inertia {written}/></inertial>")
         return
     origin, mass_element, tensor_element = (inertial.find(tag) for tag in ("origin", "mass", "inertia"))
-    if mass_element is None or tensor_element is None:  # read_urdf has refused such a file
+    if mass_element is None or tensor_element is None:  # read_urdf refuses such a file
         raise DescriptionError(f"link '{name}' <inertial> has no <mass> or no <inertia>; add it")
     if origin is None:
         patch.insert(inertial, f'<origin xyz="{exact(*com)}" rpy="0 0 0"/>')
@@ -143,14 +143,14 @@ def _patch_inertial(patch: XmlPatch, link: Element, name: str, phi: Array) -> No
 
 
 def _patch_dynamics(patch: XmlPatch, element: Element, joint: Joint) -> None:
-    """Write the joint's terms into <dynamics>; attributes of terms that the joint no longer has become zero."""
+    """Write the joint's terms into <dynamics>; attributes of removed terms become zero."""
     dynamics = element.find("dynamics")
     given: dict[str, str] = {} if dynamics is None else dict(dynamics.attrib)
     changed: dict[str, float] = {}
     for attribute, symbol in dynamics_attributes().items():
         for suffix in ("", *filter(None, COORDINATES[joint.kind])):
             key, term = (f"{attribute}_{suffix}", f"{symbol}.{suffix}") if suffix else (attribute, symbol)
-            # What the file leaves out is zero, or the joint's common value; what it has stays when it is the same number.
+            # An omitted value is zero, or the joint's common value; a value in the file is kept if it is the same number.
             before = float(given.get(key, given.get(attribute, "0") if term in joint.terms else "0"))
             value = joint.terms.get(term, 0.0)
             if value != before:
@@ -171,7 +171,7 @@ DRAKE = "http://drake.mit.edu"
 
 
 def drake_rotors(data: bytes, rotors: Mapping[str, float]) -> bytes:
-    """Return URDF text whose joints have an actuator with a rotor inertia, seen at the joint (gear ratio 1)."""
+    """Return URDF text with an actuator and its rotor inertia per joint, at the joint side (gear ratio 1)."""
     patch = XmlPatch(data, "robot")
     patch.set(patch.root, "xmlns:drake", DRAKE)
     known: dict[str, Element] = {}
@@ -216,10 +216,10 @@ def gazebo_springs(data: bytes, springs: Mapping[str, tuple[float, float]]) -> b
 
 
 def gazebo_base(data: bytes) -> bytes:
-    """Return URDF text whose first link is fixed to Gazebo's world and has mass.
+    """Return URDF text with the first link fixed to Gazebo's world, with mass.
 
-    Gazebo leaves out a link without mass together with all joints behind it, and lets a base fall that is not fixed to a link
-    of the name ``world``. What is fixed to the world moves nothing: its mass does not matter.
+    Gazebo removes a massless link together with all joints behind it, and lets a base fall unless it is fixed to a link
+    named ``world``. Links fixed to the world do not move, so their mass does not matter.
     """
     patch = XmlPatch(data, "robot")
     children = {(child.get("link") or "").strip() for child in patch.root.findall("joint/child")}

@@ -1,6 +1,6 @@
-"""XML of robot descriptions: reading it safely, patching it in place, and the folders that it may name files in.
+"""XML of robot descriptions: safe reading, patching in place, and the folders of the files that it names.
 
-Every malformed file, element or number becomes one clear sentence.
+Every malformed file, element or number becomes one clear error message.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from dynident.mechanism.elements import Body
 
 Attributes: TypeAlias = "Element | Mapping[str, str]"
-"""What attributes are read from: an element, or its attributes merged with defaults."""
+"""Source of attributes: an element, or its attributes merged with defaults."""
 
 MAX_DEPTH = 400
-"""Deepest nesting accepted: far beyond any robot, and below what recursion over elements can bear."""
+"""Deepest nesting accepted: deeper than any robot, and within the recursion limit."""
 
 MAX_BYTES = 20_000_000
 """Largest file accepted; the largest robot descriptions have about a hundredth."""
@@ -41,15 +41,15 @@ MAX_BODIES, MAX_ELEMENTS = 3_000, 200_000
 """Most links or bodies, and elements, of one file: ten times the largest robot, and read within seconds."""
 
 LONGEST = 1_000
-"""Characters of a sentence about a file."""
+"""Characters of an error message about a file."""
 
 LARGEST = 1e30
-"""Largest number accepted: no robot has one, and products of a few stay within floating point."""
+"""Largest number accepted: larger ones are implausible, and products of a few stay within floating point."""
 
 
 @contextmanager
 def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Put the file's name in front of every `DescriptionError` raised inside."""
+    """Prefix every `DescriptionError` raised inside with the file's name."""
     name = Path(path).name
     try:
         yield
@@ -57,13 +57,13 @@ def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
         if type(error) is not DescriptionError or str(error).startswith(f"{name}: "):
             raise
         text = str(error)
-        if len(text) > LONGEST:  # it shows a value of the file
+        if len(text) > LONGEST:  # the message quotes a value of the file
             text = f"{text[: LONGEST - 300]} ... {text[-300:]}"
         raise DescriptionError(f"{name}: {text}") from error
 
 
 def read_bytes(path: str | os.PathLike[str], what: str) -> bytes:
-    """Return the content of a regular file that must exist and not be empty."""
+    """Return the content of a regular file after checking that it exists and is not empty."""
     file = Path(path)
     try:
         if "\0" in os.fspath(file):
@@ -91,11 +91,11 @@ def parse_xml(data: bytes | str, root_tag: str) -> Element:
 
 
 def check_encoding(data: bytes) -> None:
-    """Refuse an encoding that the parser does not know; a parser with a builder of ours would not tell it from our errors."""
+    """Refuse an encoding unknown to the parser, whose error could not be distinguished from those of our builder."""
     try:
         defusedxml.ElementTree.XMLParser().feed(data[:400])
     except (ParseError, DefusedXmlException):
-        return  # reported when all of it is read
+        return  # reported when the whole file is read
     except (LookupError, ValueError) as error:
         raise DescriptionError(f"the file is not well-formed XML ({error}); correct or re-export it") from error
 
@@ -127,7 +127,7 @@ def checked_root(root: Element, root_tag: str) -> Element:
 
 
 def text_attribute(element: Attributes, attribute: str, where: str) -> str:
-    """Return a text attribute that must be there and not be empty."""
+    """Return a text attribute after checking that it is present and not empty."""
     text = (element.get(attribute) or "").strip()
     if not text:
         raise DescriptionError(f"{where} has no attribute '{attribute}'; add {attribute}=\"...\"")
@@ -177,7 +177,7 @@ def number(element: Attributes | None, attribute: str, default: float | None, wh
 
 
 def unique_name(wanted: str, taken: Callable[[str], bool]) -> str:
-    """Return `wanted`, with a number behind it when that name is taken."""
+    """Return `wanted`, with a number appended if the name is taken."""
     name, count = wanted, 2
     while taken(name):
         name, count = f"{wanted}_{count}", count + 1
@@ -185,7 +185,7 @@ def unique_name(wanted: str, taken: Callable[[str], bool]) -> str:
 
 
 def quoted(names: Iterable[str], most: int = 8) -> str:
-    """Return names in quotes, separated by commas, the first few of them."""
+    """Return names in quotes, separated by commas, at most the first `most`."""
     every = [f"'{name}'" for name in names]
     rest = f" and {len(every) - most} more" if len(every) > most else ""
     return ", ".join(every[:most]) + rest
@@ -197,7 +197,7 @@ def warn_description(sentence: str) -> None:
 
 
 def warn_of_impossible(bodies: Iterable[Body], source: str) -> None:
-    """Warn of bodies of a file whose inertia no body can have."""
+    """Warn of bodies of a file with physically inconsistent inertia."""
     found = [check_consistency(b.inertia, b.name) for b in bodies if b.inertia is not None and np.any(b.inertia)]
     wrong = [verdict.sentence for verdict in found if not verdict.ok]
     if wrong:
@@ -208,7 +208,7 @@ _ATTRIBUTE = re.compile(rb"""([^\s=/>"']+)\s*=\s*("[^"]*"|'[^']*')""")
 
 
 class _SpanBuilder(TreeBuilder):
-    """Tree builder that notes the byte where each element's start tag and end tag begin."""
+    """Tree builder that records the byte where each element's start tag and end tag begin."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -229,7 +229,7 @@ class _SpanBuilder(TreeBuilder):
 
 @dataclass
 class XmlPatch:
-    """An XML text with changes waiting to be made."""
+    """An XML text with pending changes."""
 
     data: bytes  # The text, in an encoding that contains ASCII
     root_tag: str  # Tag the root must have
@@ -276,7 +276,7 @@ class XmlPatch:
         return self.data[: self._start_tag(element)[1]].endswith(b"/>")
 
     def _attribute(self, element: Element, name: str) -> tuple[int, int, int] | None:
-        """Return where an attribute begins, where its quoted value begins, and where it ends."""
+        """Return the positions of an attribute, of its quoted value, and of its end."""
         begin, end = self._start_tag(element)
         for match in _ATTRIBUTE.finditer(self.data, begin, end):
             if match.group(1) == name.encode():
@@ -284,7 +284,7 @@ class XmlPatch:
         return None
 
     def set(self, element: Element, name: str, value: str) -> None:
-        """Give an attribute a value, after the others when it is new."""
+        """Set an attribute; a new one follows the others."""
         if element.get(name) == value:
             return
         found = self._attribute(element, name)
@@ -306,7 +306,7 @@ class XmlPatch:
             self._edits.append((begin, found[2], b""))
 
     def insert(self, element: Element, text: str, last: bool = False) -> None:
-        """Put new children into an element, on lines of their own where its children stand on lines."""
+        """Insert children into an element, on separate lines if its children are on separate lines."""
         begin, end = self._start_tag(element)
         if self._is_empty(element):
             self._opened.setdefault(element, []).append(_ascii(text))
@@ -328,7 +328,7 @@ class XmlPatch:
         self._edits.append((at, at, blanks + _ascii(text)))
 
     def result(self) -> bytes:
-        """Return the text with all changes made."""
+        """Return the text with all changes applied."""
         edits = list(self._edits)
         for element, texts in self._opened.items():
             _, end = self._start_tag(element)
@@ -345,16 +345,16 @@ class XmlPatch:
 
 
 def _ascii(text: str) -> bytes:
-    return text.encode("ascii", "xmlcharrefreplace")  # right in every encoding that contains ASCII
+    return text.encode("ascii", "xmlcharrefreplace")  # valid in every encoding that contains ASCII
 
 
 def exact(*values: float) -> str:
-    """Return numbers as text that reads back to the same floats."""
+    """Return numbers as text that restores the same floats."""
     return " ".join(repr(float(value)) for value in values)
 
 
 MAX_MANIFEST = 100_000
-"""Bytes of a package.xml that are looked at."""
+"""Bytes of a package.xml that are read."""
 
 
 class Folders:
@@ -366,7 +366,7 @@ class Folders:
         search: Sequence[str | os.PathLike[str]] = (),
         package: bool = False,
     ) -> None:
-        # A description may be a link into a workspace: both its places are its own.
+        # A description may be a link into a workspace: the folders of link and target are both permitted.
         try:
             places = {Path(path).absolute().parent, Path(path).resolve().parent}
         except (OSError, RuntimeError, ValueError) as error:  # loops of links, NUL characters
@@ -390,7 +390,7 @@ class Folders:
         )
 
     def package(self, name: str) -> Path | None:
-        """Return the folder of a ROS package, found by its name without running anything; it may then be read from."""
+        """Return the folder of a ROS package, found by name without running code; reading from it is then permitted."""
         if not re.fullmatch(r"[A-Za-z0-9][\w-]{0,200}", name):
             raise DescriptionError(f"'{name[:60]}' is not a name of a package; give letters, digits, _ and -")
         if name not in self.found:
@@ -410,7 +410,7 @@ class Folders:
             if _package_name(folder / name) == name:  # a neighbour in the same workspace
                 yield folder / name
         for folder in self.above:
-            # Without a manifest the name alone must do, but never for home or what holds it: that is no package.
+            # Without a manifest the name decides, but never for the home folder or its parents, which are no packages.
             if folder.name == name and folder.parent != Path(folder.anchor) and not _home().is_relative_to(folder):
                 yield folder
 
@@ -441,7 +441,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _package_name(folder: Path) -> str:
-    """Return the name in a folder's package.xml, or nothing."""
+    """Return the name in a folder's package.xml, or an empty string."""
     manifest = folder / "package.xml"
     try:
         if not manifest.is_file():

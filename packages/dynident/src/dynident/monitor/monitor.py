@@ -4,12 +4,12 @@ The threshold for a stated rate of false alarms is z standard deviations:
 
     rate = sum_i 2 nu_i exp(-z^2 / 2),    nu = K / (2 pi sqrt(2))           [Rice1945]
 
-nu is how often white noise behind Butterworth's filter of third order and bandwidth K crosses zero upward: the second moment
+nu is the upcrossing rate of zero of white noise behind Butterworth's filter of third order and bandwidth K: the second moment
 of its spectrum 1 / (1 + (w / K)^6) is K^2 / 2 of the zeroth. Sampling only makes crossings rarer.
 
-It works with parameters, the directions in which they are uncertain, and the error of its terms:
+The model comprises parameters, the directions in which they are uncertain, and the error of its terms:
 
-    cov = sum_j d_j d_j^T          d_j in the order of how much torque they make along unrelated states
+    cov = sum_j d_j d_j^T          d_j in the order of their torques at random states
     e^2 = max(sigma^2, sum_k eta_k^2 (w_k beta_k)^2)       model error of a fit with a prior, as in `Fit.predict`
 """
 
@@ -61,10 +61,10 @@ from dynident.signals.log import Log
 if TYPE_CHECKING:
     from dynident.signals.log import Log
 
-EXACT = 1e-3  # of the effort of the training: smaller noise is not believed
-RISEN = 3.0  # of their median: so far thresholds rise at rest before it is said
-SAMPLES = 2.4  # per period of the cut-off: with fewer, what the low-pass makes of a motion is not what the robot did
-BLIND = 0.05  # part of a log without a result from which on it is said
+EXACT = 1e-3  # of the training effort: lower bound of the noise
+RISEN = 3.0  # times their median: thresholds at rest above it are reported
+SAMPLES = 2.4  # per period of the cut-off: with fewer, the low-pass output differs from the robot's motion
+BLIND = 0.05  # share of a log without a result above which it is reported
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,14 @@ class MonitorRecord(Result):
     """Result of a monitor for one log."""
 
     name: str  #: Name of the log
-    joints: tuple[str, ...]  #: Joints
+    joints: tuple[str, ...]  #: Names of the joints
     t: Array  #: (N,), time [s]
     q: Array  #: (N, n), positions of its coordinates
-    torque: Array  #: (N, n), external torques [N m, N]; NaN where nothing can be said (`Reading`)
-    threshold: Array  #: (N, n), what the model cannot exclude [N m, N]; NaN likewise
-    flag: NDArray[np.bool_]  #: (N,), whether the flag stood
+    torque: Array  #: (N, n), external torques [N m, N]; NaN where undefined (`Reading`)
+    threshold: Array  #: (N, n), largest torque compatible with the model [N m, N]; NaN where undefined
+    flag: NDArray[np.bool_]  #: (N,), whether the flag was raised
     level: float  #: Thresholds in standard deviations
-    false_alarms: float  #: Rate [1/h] that was stated for them
+    false_alarms: float  #: Stated rate [1/h]
     notes: tuple[str, ...] = ()  #: How the log was read
     derived = ("duration", "blind", "numbers", "events")
 
@@ -101,11 +101,11 @@ class MonitorRecord(Result):
 
     @property
     def numbers(self) -> dict[str, dict[str, float]]:
-        """Summary of every joint, by joint: `rms`, `largest`, `threshold`, `largest_share` and `within_two_sigma`."""
+        """Statistics by joint: `rms`, `largest`, `threshold`, `largest_share` and `within_two_sigma`."""
         return {name: self._numbers(i) for i, name in enumerate(self.joints)}
 
     def _numbers(self, i: int) -> dict[str, float]:
-        """Return the summary of one joint."""
+        """Return the statistics of one joint."""
         return {
             "rms": float(np.sqrt(np.nanmean(self.torque[:, i] ** 2))),
             "largest": float(np.nanmax(np.abs(self.torque[:, i]))),
@@ -134,14 +134,14 @@ class MonitorRecord(Result):
 
     @property
     def coverage(self) -> Array:
-        """Share of the samples within two standard deviations of every joint, (n,); about 0.95 when nothing has changed."""
+        """Share of the samples within two standard deviations of every joint, (n,); about 0.95 for an unchanged robot."""
         inside = np.abs(self.shares) * self.level <= 2.0
         seen = np.isfinite(self.shares)
         return np.asarray((inside & seen).sum(axis=0) / np.where(seen.any(axis=0), seen.sum(axis=0), np.nan))
 
     @property
     def blind(self) -> float:
-        """Time without a result [s]: samples that are not numbers, and those until the low-pass has settled after a start."""
+        """Time without a result [s]: invalid samples, and the settling time of the low-pass after a start."""
         unseen = np.isnan(self.torque[1:, 0])
         return float(np.sum(np.diff(self.t), where=unseen))
 
@@ -189,7 +189,7 @@ class MonitorRecord(Result):
         return "\n".join(lines if self.events else [*lines, "no event"])
 
     def _at_rest(self) -> list[str]:
-        """Say why torques are above the thresholds of the table and no event, where joints stand."""
+        """Explain torques above the thresholds of the table without an event, if joints stand still."""
         watched = [i for i in range(len(self.joints)) if np.isfinite(self.threshold[:, i]).any()]
         high = {i: float(np.nanmax(self.threshold[:, i])) for i in watched}
         rising = [i for i in watched if high[i] > RISEN * np.nanmedian(self.threshold[:, i])]
@@ -202,7 +202,7 @@ class MonitorRecord(Result):
         ]
 
     def plot(self) -> Any:
-        """Draw the external torque of every joint within its thresholds, events marked."""
+        """Draw the external torque of every joint within its thresholds, with events marked."""
         n = len(self.joints)
         figure = new_figure(WIDTH, 0.8 + 1.6 * n)
         axes = figure.subplots(n, 1, sharex=True, squeeze=False)[:, 0]
@@ -260,32 +260,32 @@ def watch_log(monitor: Monitor, log: Log) -> MonitorRecord:
 
 
 STATES = 200
-KEPT = 0.95  # share of the variance of torques that directions must make; they are scaled to stand for all of it
-REACH, SPEED, RATE = np.pi, 1.0, 5.0  # of the states by which directions are ranked
-SMALL = 0.01  # part of a joint's model error below which a term is left out
+KEPT = 0.95  # share of the torque variance in the retained directions, which are scaled to represent all of it
+REACH, SPEED, RATE = np.pi, 1.0, 5.0  # ranges of the random states that rank directions
+SMALL = 0.01  # share of a joint's model error below which a term is left out
 TINY = np.finfo(float).tiny
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What a monitor needs from a fit."""
+    """Quantities of a fit that a monitor needs."""
 
-    rows: Rows  # The equations of the fit, with the robot as fitted
+    rows: Rows  # The equations of the fit, with the robot of the fit
     values: Array
     shares: Array  # eta^2 of these terms, joint by joint
     sigma: Array
-    laws: Mapping[str, Friction]  # Friction laws that act beside the joint terms
+    laws: Mapping[str, Friction]  # Friction laws in addition to the joint terms
     bandwidth: float | None  # Band of the fit [Hz]
     rate: float | None  # Sampling rate of its logs [Hz]
 
     @property
     def mechanism(self) -> Mechanism:
-        """The robot as fitted."""
+        """The robot of the fit."""
         return self.rows.mechanism
 
 
 def model_of(fit: Fit, friction: Mapping[str, Friction] | None, absent: Sequence[str]) -> Model:
-    """Return the model of a fit; laws replace the friction terms of their joints, absent bodies count nothing."""
+    """Return the model of a fit; laws replace the friction terms of their joints, absent bodies are set to zero."""
     if not isinstance(fit, Fit):
         raise DescriptionError(f"fit is a {type(fit).__name__}; give a Fit")
     robot, b = fit.base.mechanism, fit.base.rank
@@ -296,7 +296,7 @@ def model_of(fit: Fit, friction: Mapping[str, Friction] | None, absent: Sequence
     unknown = ~np.isfinite(np.diag(covariance))
     covariance[unknown], covariance[:, unknown] = 0.0, 0.0
     rows = Rows(robot, fit.projection)
-    for group in fit.data.groups:  # a fit of a simulation has hardly any noise, and would raise alarms at rounding errors
+    for group in fit.data.groups:  # a fit to noise-free data would raise alarms at rounding errors
         noise[group.name] = max(noise.get(group.name, np.inf), EXACT * (group.effort_square / max(group.count, 1)) ** 0.5)
     sigma = np.array([noise.get(name, np.inf) for name in rows.names])
     values = np.zeros((1 + b, phi.size))
@@ -318,18 +318,18 @@ def _of_sources(sources: Sequence[Mapping[str, Any]], name: str) -> float | None
 
 
 def _replaced(robot: Mechanism, laws: Mapping[str, Friction]) -> list[int]:
-    """Return the friction terms of joints that have a law instead."""
+    """Return the friction terms of joints for which a law is given."""
     first = robot.tree.inertias.size
     columns = (*robot.joint_columns, *robot.actuator_columns)
     terms = [first + i for i, (owner, symbol) in enumerate(columns) if owner in laws and TERMS[symbol].friction]
-    last = len(robot.parameters) - len(robot.own_columns)  # laws of the robot itself act as expressions, not as columns
+    last = len(robot.parameters) - len(robot.own_columns)  # the robot's own laws enter as expressions, not as columns
     return [*terms, *(last + i for i, own in enumerate(robot.own_columns) if own.coordinate)]
 
 
 def _directions(rows: Rows, base: BaseParameters, covariance: Array, sigma: Array) -> Array:
-    """Return the directions that make nearly all torque, strongest first, then zeros, (b, b).
+    """Return the directions that cause nearly all torque, strongest first, then zeros, (b, b).
 
-    Torques count by the noise of their joint: those of a wrist are small, and so are their thresholds.
+    Torques are weighted by the noise of their joint, so that the small torques of a wrist count, too.
     """
     out = np.zeros_like(covariance)
     std = np.sqrt(np.clip(np.diag(covariance), 0.0, None))
@@ -348,10 +348,10 @@ def _directions(rows: Rows, base: BaseParameters, covariance: Array, sigma: Arra
 
 
 def _terms(rows: Rows, fit: Fit, sigma: Array) -> tuple[Array, Array]:
-    """Return terms w_k beta_k of the model, (e, p), and the share eta_k^2 of each that may be wrong in every joint, (e, n).
+    """Return terms w_k beta_k of the model, (e, p), and the relative variance eta_k^2 of each error per joint, (e, n).
 
-    Terms that no joint sees together, such as the friction of all joints, are watched as one. Those that make little of the
-    error wherever the robot is are left out. Errors of projected equations are not distinguished.
+    Terms without a common joint, such as the friction of all joints, are combined into one. Terms with a small share of the
+    model error in all states are left out. Errors of projected equations are not distinguished.
     """
     base, robot = fit.base, rows.mechanism
     if robot.loops or fit.posterior.training_columns is None:
@@ -376,7 +376,7 @@ def _terms(rows: Rows, fit: Fit, sigma: Array) -> tuple[Array, Array]:
 
 
 def _states(robot: Mechanism) -> Motion:
-    """Return unrelated states by which directions are ranked."""
+    """Return random states that rank the directions."""
     if robot.loops:
         return random_closed_motion(robot, STATES)
     rng = np.random.default_rng(0)
@@ -388,7 +388,7 @@ HOUR = 3600.0
 
 
 def false_alarm_rate(z: float, gains: ArrayLike) -> float:
-    """Return the false alarms per hour of all joints, observed with `gains` (n,) [1/s], at a threshold of `z` deviations."""
+    """Return the false alarms per hour of all joints with observer gains `gains` (n,) [1/s] at a threshold of `z` sigma."""
     K = np.asarray(gains, dtype=np.float64)
     return float(HOUR * np.sum(K) / (np.sqrt(2.0) * np.pi) * np.exp(-0.5 * z * z))
 
@@ -404,30 +404,30 @@ def alarm_threshold(rate: float, gains: ArrayLike) -> float:
     return float(np.sqrt(2.0 * np.log(most / rate)))
 
 
-BANDWIDTH = 10.0  # where a fit does not say its band [Hz]
-FURTHER = 1.4  # of the largest of a healthy run: largest values of runs scatter by a tenth, and one in hundreds goes so far
-SINGULAR = 1e-6  # ratio of singular values below which a direction of the wrench is not seen
+BANDWIDTH = 10.0  # default for fits without a band [Hz]
+FURTHER = 1.4  # times the maximum of a healthy run: maxima scatter by a tenth, and one run in hundreds exceeds it by so much
+SINGULAR = 1e-6  # ratio of singular values below which a direction of the wrench is not observable
 WIDEST = 1e5  # bandwidth of an observer [Hz]
-LATE = 0.1  # longest step where a fit does not say its rate [s]
-FASTER = 10.0  # cut-off of the measurements over the bandwidth: friction must turn sharply before the observer smoothes it
+LATE = 0.1  # longest step for fits without a sampling rate [s]
+FASTER = 10.0  # cut-off of the measurements over the bandwidth: friction must reverse sharply before the observer smoothes it
 
 
 class Reading(NamedTuple):
     """Result of a monitor for one sample."""
 
     t: float  #: Time of the sample [s]
-    #: (n,), external torque on every joint, as estimated [N m, N]; positive where the environment pushes forward. NaN
-    #: where nothing can be said: a sample that is not a number, and the first ones after a start, until the low-pass has
+    #: (n,), estimated external torque on every joint [N m, N]; positive where the environment pushes forward. NaN where
+    #: undefined: for a sample that is not a number, and for the first samples after a start, until the low-pass has
     #: settled.
     torque: Array
-    threshold: Array  #: (n,), what the model and friction at rest may explain [N m, N]; NaN likewise
-    flag: bool  #: Whether something touches the robot, or it has changed
-    share: float  #: Largest ratio of torque to threshold; NaN likewise
+    threshold: Array  #: (n,), largest torque explained by the model and friction at rest [N m, N]; NaN where undefined
+    flag: bool  #: Whether a contact, or a change of the robot, is detected
+    share: float  #: Largest ratio of torque to threshold; NaN where undefined
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a monitor judges, as stated by its user."""
+    """Decision parameters of a monitor, as stated by its user."""
 
     gains: Array
     variance: Array
@@ -448,8 +448,8 @@ class Monitor:
     A robot with loops is watched by its motors: positions and efforts are those of the actuators, its loops are closed sample
     by sample, and external torques act on its coordinates.
 
-    The threshold of every joint follows from what the fit states: its residual, larger where the terms of the model grow beyond
-    what was trained (`Fit.predict`), its covariance seen through the same observer, and, where a joint stands, friction
+    The threshold of every joint follows from the fit: its residual, larger where the terms of the model grow beyond the
+    training data (`Fit.predict`), its covariance seen through the same observer, and, where a joint stands, friction
     anywhere within its limits.
 
     Parameters
@@ -462,21 +462,21 @@ class Monitor:
         Cut-off of the common low-pass of positions and efforts [Hz]; ten times the bandwidth, at most a tenth of the fit's
         sampling rate, when omitted.
     false_alarms : float
-        Stated rate [1/h] at which noise like that of the fit raises the flag.
+        Stated rate [1/h] of false alarms from noise like that of the fit.
     confirm : float
         Time beyond the threshold before the flag is raised [s].
     hold : float
-        Time for which the flag stays after that [s].
+        Time for which the flag then stays raised [s].
     rest : float
         Speed below which a joint counts as standing [rad/s, m/s].
     gap : float, optional
-        Longest step between samples that are numbers; the observer restarts after a longer one [s]. When omitted, one period
-        of the cut-off, after which the low-pass no longer knows how the robot moved (0.1 s where the fit does not say at what
-        rate it was sampled).
+        Longest step between valid samples; the observer restarts after a longer one [s]. When omitted, one period of the
+        cut-off, after which the low-pass output no longer represents the motion (0.1 s for a fit without a sampling
+        rate).
     friction : mapping of str to Friction, optional
         Laws that replace the friction terms of their joints, such as those that depend on a logged temperature.
     absent : sequence of str
-        Bodies that the robot does not carry, such as the payload of the fit.
+        Bodies of the fit that the robot does not carry, such as a payload.
 
     Examples
     --------
@@ -516,7 +516,7 @@ class Monitor:
         if not (wide.min() > 0.0 and wide.max() <= WIDEST):
             raise DynidentError(f"bandwidth is {wide.tolist()}; give frequencies above zero, up to {WIDEST:g} Hz")
         gains = 2.0 * np.pi * wide
-        # White noise behind the observer has a band of pi/3 times its own; that of the fit was measured in the band of the fit.
+        # White noise behind the observer has a band of pi/3 times its own; the fit measured its noise in the band of the fit.
         wider = np.ones(n) if band is None else np.maximum(1.0, np.pi / 3.0 * wide / band)
         own = FASTER * float(wide.max()) if model.rate is None else min(FASTER * float(wide.max()), 0.1 * model.rate)
         own = number("cutoff", own if cutoff is None else cutoff, above=0.0, unit="Hz")
@@ -576,26 +576,26 @@ class Monitor:
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """What is measured: its joints, or its motors where it has loops."""
+        """Measured channels: the joints, or the motors of a robot with loops."""
         return self.model.rows.efforts
 
     @property
     def settling(self) -> float:
-        """Time after a start, or a gap, in which there is no result [s]."""
+        """Time without a result after a start or a gap [s]."""
         return SETTLED / (2.0 * np.pi * self.settings.cutoff)
 
     @property
     def false_alarms(self) -> float:
-        """Rate [1/h] at which noise like that of the fit raises the flag."""
+        """Stated rate [1/h] of false alarms from noise like that of the fit."""
         return false_alarm_rate(self.settings.level, self.settings.gains[np.isfinite(self.settings.variance)])
 
     @property
     def state(self) -> dict[str, Array]:
-        """What the monitor carries from sample to sample, by name.
+        """State of the monitor between two samples, by name.
 
         ``position``, ``velocity``, ``effort`` (m,) of the channels behind the low-pass; ``momentum`` (n,) p of them and
-        ``rate``, what the model and the effort make of dp/dt; ``torque`` the external torque; ``rest`` the part of the
-        threshold that friction at rest makes; ``spread`` (k, n) the torques of the directions in which the model is uncertain;
+        ``rate``, dp/dt from model and effort; ``torque`` the external torque; ``rest`` the part of the threshold due to
+        friction at rest; ``spread`` (k, n) the torques of the directions in which the model is uncertain;
         ``beyond`` and ``left`` [s] of the flag; ``closed`` the positions of all joints of a robot with loops.
         """
         n, m, s, at = self.mechanism.dof, self.layout.m, self._state, self.layout
@@ -638,11 +638,11 @@ class Monitor:
 
     @property
     def setting(self) -> Array:
-        """Numbers by which it judges, as machine code and C take them."""
+        """Decision parameters as an array, the input of machine code and C."""
         return self._setting.copy()
 
     def feed_arrays(self, t: Array, q: Array, effort: Array, temperature: Array | None = None) -> Array:
-        """Take many samples at once and return what `update` would say of each."""
+        """Process many samples at once and return the result of `update` for each."""
         m, count = self.layout.m, len(t)
         if self.terms.warm and temperature is None:
             raise LogError(f"the friction of {', '.join(self.terms.warm)} needs a temperature, which the log does not have")
@@ -657,11 +657,11 @@ class Monitor:
         return result
 
     def run(self, log: Log) -> MonitorRecord:
-        """Return external torques, thresholds and events of a whole log; velocities are found where it has none."""
+        """Return external torques, thresholds and events of a whole log; missing velocities are estimated."""
         return watch_log(self, log)
 
     def calibrated(self, log: Log) -> Monitor:
-        """Return a fresh monitor whose noise is at least that of a run without contact; thresholds are never lowered."""
+        """Return a fresh monitor calibrated to the noise of a run without contact; thresholds are never lowered."""
         shares = np.abs(self.run(log).shares)
         z = self.settings.level
         used = shares[np.isfinite(shares).all(axis=1)]
@@ -671,7 +671,7 @@ class Monitor:
         return copy
 
     def wrench(self, q: ArrayLike, torque: ArrayLike, frame: str, moment: bool = True) -> tuple[Array, Array]:
-        """Return the wrench on a link that explains external torques, J^T w = torque, the smallest one."""
+        """Return the smallest wrench on a link that explains external torques, J^T w = torque, and the unexplained torques."""
         given = [np.atleast_2d(np.asarray(values, dtype=np.float64)) for values in (q, torque)]
         lost = np.zeros(1) if given[0].shape != given[1].shape else np.sum(np.isnan(given), axis=(0, 2))[:, None] > 0
         whole = [np.where(lost, 0.0, values) for values in given]
@@ -688,9 +688,9 @@ class Monitor:
 
 
 def not_carried(fit: Fit, log: Log, record: MonitorRecord, absent: Sequence[str] = (), **options: Any) -> list[str]:
-    """Return bodies of a fit, such as a payload, without which a log that is flagged half of the time is not.
+    """Return bodies, such as a payload, whose removal from the model halves the flagged share of a log.
 
-    `record` is what a monitor with these options said about the log.
+    `record` is the result of a monitor with these options for the log; the list is empty if less than half is flagged.
     """
     flagged = float(record.flag.mean())
     if flagged < 0.5:

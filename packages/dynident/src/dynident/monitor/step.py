@@ -4,28 +4,28 @@
     o = (o + K (p - p_before - dt (u + tau - f))) / (1 + K dt)      do/dt = K (tau_ext - o), means of both ends
     r'' + K r' + K^2 r = K^2 o                                     o and this together are Butterworth's filter of third order
     b = 3/2 (K / (s + K))^3 limit                                  friction of standing joints, anywhere within its limits
-    e^2 = max(sigma^2, sum_k eta_k^2 o_k^2)                        o_k: the same observer for what term k of the model makes
+    e^2 = max(sigma^2, sum_k eta_k^2 o_k^2)                        o_k: the same observer for term k of the model
     threshold = z sqrt(c^2 e^2 + sum_j o_j^2) + b                  o_j: the same observer for direction j of the model
 
-Positions and efforts pass the same low-pass, so both are late by the same time and velocities need not be measured. `state`
-holds what is carried from sample to sample: four counters, b, the filters, and (o, p, u) of the model, of every direction in
-which it is uncertain and of every term whose error is told apart.
+Positions and efforts pass the same low-pass, so both have the same delay and velocities need not be measured. `state`
+holds the values kept from sample to sample: four counters, b, the filters, and (o, p, u) of the model, of every uncertain
+direction and of every term with an error of its own.
 
-A sample with something that is not a number is passed over, as if it had not come. After a step that is too long, or goes back,
+A sample with an entry that is not a number is skipped. After a step that is too long, or backward in time,
 the observer restarts and has no result until the low-pass has settled.
 
 For mechanisms with loops only motors are measured. After the low-pass the loops are closed from the previous sample,
 or from home at the first, by Newton's method with bounded steps; where that fails, or ends on another branch, there is no
 result and the observer restarts. c is 1, or the factor of a calibration run.
 
-What the observer computes from one sample:
+The observer computes from one sample:
 
     L = T - V,    p = dL/dv = M(q) v,    dp/dt = u + tau + tau_ext,    u = dL/dq - f = C^T v - g - f
 
-f is what joints and motors resist with: friction, springs, offsets. No acceleration is needed, and p and u are linear in the
-standard parameters, so that the same function serves the model and every direction in which it is uncertain.
+f are the resistances of joints and motors: friction, springs, offsets. No acceleration is needed, and p and u are linear in the
+standard parameters, so that one function serves the model and every uncertain direction.
 
-With loops the same is written on the robot's coordinates nu, the positions q_t of the tree being closed beforehand:
+With loops the same holds in the robot's coordinates nu, after closing the positions q_t of the tree:
 
     T(q_t, nu) = T_tree(q_t, G nu),    p = dT/dnu = G^T M_t G nu,    u = G^T d(T - V)/dq_t - G^T f,    tau = A^T tau_motor
 """
@@ -76,7 +76,7 @@ class Terms:
 
 
 def terms_of(rows: Rows, laws: Mapping[str, Friction], rest: float) -> Terms:
-    """Return the functions of a robot, jumps of friction taken as zero below a speed; laws act beside the joint terms."""
+    """Return the functions of a robot; friction jumps are zero below the speed `rest`, `laws` add to the joint terms."""
     mechanism = rows.mechanism
     check_monitored(mechanism, laws)
     loops: tuple[Function, ...] = ()
@@ -86,7 +86,7 @@ def terms_of(rows: Rows, laws: Mapping[str, Friction], rest: float) -> Terms:
 
 
 def check_monitored(mechanism: Mechanism, laws: Mapping[str, Friction]) -> None:
-    """Refuse robots whose momentum cannot be written as one expression of what is measured."""
+    """Refuse robots whose momentum is not one expression of measured quantities."""
     name = mechanism.name
     if mechanism.loops and any(len(actuator.coupling) > 1 for actuator in mechanism.actuators):
         raise DescriptionError(
@@ -110,14 +110,14 @@ def _momentum(mechanism: Mechanism, rest: float) -> Function:
     _, potential = energies(x.state, x.bodies(x.phi))
     p = reverse([kinetic], [1.0], x.v)
     u = reverse([kinetic - potential], [1.0], x.x)
-    u = x.project(u) if mechanism.loops else u  # along the closure q_t moves with the coordinates by G
+    u = x.project(u) if mechanism.loops else u  # along the closure, q_t depends on the coordinates by G
     u = [a - f for a, f in zip(u, x.project(x.tree_terms(x.phi, "friction", "other")), strict=True)]
     inputs = {"q": len(x.x), "v": mechanism.dof}
     return Function("momentum", inputs, {"p": p, "u": u}, {"phi": len(mechanism.parameters)})
 
 
 def _friction(rows: Rows, laws: Mapping[str, Friction], rest: float) -> tuple[Function, dict[str, int]]:
-    """Return torques of laws and limits of friction at rest, and the joints whose law needs a temperature."""
+    """Return torques of laws and limits of friction at rest, and the channels of joints with a temperature-dependent law."""
     mechanism = rows.mechanism
     n = mechanism.dof
     x = Equations(mechanism, Graph())
@@ -137,7 +137,7 @@ def _friction(rows: Rows, laws: Mapping[str, Friction], rest: float) -> tuple[Fu
         limit = [a + absolute(g) * held for a, g in zip(limit, row, strict=True)]
         if c is not None and any(node.name == T[c].name for node in reachable([torque])):
             warm[joint] = c
-    ends: dict[int, list[Node]] = {}  # both levels of every tree coordinate that dry friction can hold
+    ends: dict[int, list[Node]] = {}  # both levels of every tree coordinate with dry friction
     for column, symbol, d, _ in x.joint_columns:
         if TERMS[symbol].jumps:
             own = [x.phi[column] * TERMS[symbol].directed(x.tree_q[d], zero, zero, way) for way in (-1.0, 1.0)]
@@ -160,7 +160,7 @@ def _friction(rows: Rows, laws: Mapping[str, Friction], rest: float) -> tuple[Fu
 
 
 def _friction_state(x: Equations, rows: Rows, joint: str) -> tuple[Node, Node, list[Node], int | None]:
-    """Return velocity and position of a joint, how it moves with the coordinates, and its channel, if it has one."""
+    """Return velocity, position and Jacobian row of a joint, and its channel or None."""
     robot = x.mechanism
     if not robot.loops:
         i = robot.coordinate_names.index(joint)
@@ -172,7 +172,7 @@ def _friction_state(x: Equations, rows: Rows, joint: str) -> tuple[Node, Node, l
 
 
 def _drive(rows: Rows) -> Function:
-    """Return nu of A nu = w (least squares), A^T tau, and the squares of S^-1 of the fit's equations."""
+    """Return nu of A nu = w (least squares), A^T tau, and the squared entries of S^-1 of the fit's equations."""
     n = rows.mechanism.dof
     x = Equations(rows.mechanism, Graph())
     A = actuation(x)
@@ -184,26 +184,26 @@ def _drive(rows: Rows) -> Function:
 
 
 def _largest(levels: list[Node]) -> Node:
-    """Return the larger distance from zero of both levels."""
+    """Return the larger absolute value of both levels."""
     larger: Node = maximum(absolute(levels[0]), absolute(levels[1]))
     return larger
 
 
-#: Places in `state` before the arrays: time since it started, time beyond the threshold, time the flag still stands, time since
+#: Places in `state` before the arrays: time since the start, time beyond the threshold, remaining time of the flag, time since
 #: the last sample that was a number [s].
 AGE, BEYOND, LEFT, SINCE, HEAD = 0, 1, 2, 3, 4
 #: Places in `setting` before the arrays: z, time to confirm, time to hold, longest step [s], w of the filter [rad/s].
 LEVEL, CONFIRM, HOLD, GAP, FILTER, SETTINGS = 0, 1, 2, 3, 4, 5
 HUGE = 1e300
-FLAT = 0.7071067811865476  # damping of a filter of second order that is flat as long as possible
-THIRD = 0.5  # and of the second-order part of one of third order
+FLAT = 0.7071067811865476  # damping of a maximally flat filter of second order
+THIRD = 0.5  # damping of the second-order part of a maximally flat filter of third order
 WORST = 1.5  # the response of r to a push is at most this factor times that of three equal poles, at any time after it
 TINY = 1e-300  # age after the first sample
-SETTLED = 20.0  # times 1/w until the filter has forgotten that it did not know the velocity
+SETTLED = 20.0  # times 1/w until the unknown initial velocity has decayed
 
 
 class Layout:
-    """Where everything is in the arrays of one monitor."""
+    """Positions of all quantities in the arrays of one monitor."""
 
     def __init__(
         self, dof: int, parameters: int, directions: int, channels: int, tree: int, terms: int = 0, warm: tuple[int, ...] = ()
@@ -229,9 +229,9 @@ ARRAYS = ("now", "setting", "phi", "state", "result")
 
 
 def routines(terms: Terms, layout: Layout, home: Array | None, prefix: str = "monitor") -> tuple[Routine, Routine]:
-    """Return ``sample(now, setting, phi, state, result)`` and ``run(count, ...)`` over the samples of a record.
+    """Return ``sample(now, setting, phi, state, result)`` and ``run(count, ...)``, which repeats it over a record.
 
-    `home` are closed positions of a robot with loops, from which the first sample is reached.
+    `home` are closed positions of a robot with loops, the start of the first closure.
     """
     graph = Graph()
     sample = _Sample(graph, terms, layout, home, f"{prefix}_sample").routine
@@ -266,14 +266,14 @@ class _Sample:
             self._nothing()
 
     def _nothing(self) -> None:
-        """Say that a sample shows nothing."""
+        """Store an empty result for a sample."""
         one, nan = self.routine, self.graph.const(float("nan"))
         one.store_all("result", 0, [nan] * (2 * self.n))
         one.store_all("result", 2 * self.n, [one.load("state", LEFT) > 0.0, nan])
 
     def _observe(self) -> None:
         one, n, at = self.routine, self.n, self.at
-        began = one.load("state", AGE) > 0.0  # a first sample has no step before it
+        began = one.load("state", AGE) > 0.0  # the first sample has no preceding step
         w = [one.load("setting", FILTER)] * at.m
         q, rate = self._filtered("q", one.load_all("now", at.now["q"], at.m), w, FLAT, began)
         tau, _ = self._filtered("tau", one.load_all("now", at.now["tau"], at.m), w, FLAT, began)
@@ -316,7 +316,7 @@ class _Sample:
         return one.load("closed", 0) * one.load("state", at.pose + w) > 0.0
 
     def _judge(self, tau: list[Node], variance: list[Node], pose: str | Place) -> None:
-        """Take a sample behind the low-pass to the observers and say what they see."""
+        """Feed a sample behind the low-pass to the observers, and store torques, thresholds and the flag."""
         one, n, at = self.routine, self.n, self.at
         self.pose = pose
         age = one.load("state", AGE)
@@ -344,7 +344,7 @@ class _Sample:
         one.store("state", AGE, age + where(began, self.dt, TINY))
 
     def _error(self, variance: list[Node], gain: list[Node], ready: Node) -> list[Node]:
-        """Return the variance of what the model leaves: that of the training, or more where its terms have grown."""
+        """Return the variance of the model error: that of the training, or more where the model's terms have grown."""
         one, n, at = self.routine, self.n, self.at
         if not at.e:
             return variance
@@ -357,7 +357,7 @@ class _Sample:
         return [maximum(a, b) for a, b in zip(variance, one.load_all("error", 0, n), strict=True)]
 
     def _rest(self, limit: list[Node], gain: list[Node], ready: Node) -> list[Node]:
-        """Return what friction within its limits can have made of the residual, whatever it did."""
+        """Return a bound on the residual due to friction at rest, for any course of friction within its limits."""
         one, n = self.routine, self.n
         stage = limit
         for i in range(3):
@@ -371,7 +371,7 @@ class _Sample:
     def _filtered(
         self, name: str, new: list[Node], w: list[Node], damping: float, began: Node
     ) -> tuple[list[Node], list[Node]]:
-        """Take numbers to their low-pass of second order by the trapezoidal rule; return its output and its rate."""
+        """Advance the low-pass of second order by the trapezoidal rule; return its output and its rate."""
         one, n, dt = self.routine, len(new), self.dt
         old, x, y = (one.load_all("state", self.at.filters[name] + i * n, n) for i in range(3))
         out, rate = [], []
@@ -385,7 +385,7 @@ class _Sample:
         return out, rate
 
     def _advance(self, j: int | Node, ready: Node, gain: list[Node], torque: list[Node]) -> list[Node]:
-        """Take the sample to the observer of direction j and return its residual."""
+        """Feed a sample to the observer of direction j and return its residual."""
         one, n, first = self.routine, self.n, self.at.observer(j)
         one.call(self.terms.momentum, q=self.pose, v="v", phi=("phi", j * self.at.p), p="p", u="u")
         p = one.load_all("p", 0, n)
@@ -399,7 +399,7 @@ class _Sample:
         return new
 
     def _flag(self, r: list[Node], threshold: list[Node], began: Node, ready: Node) -> None:
-        """Raise the flag when the residual was beyond its threshold for long enough, and hold it."""
+        """Raise the flag when the residual has been above its threshold for long enough, and hold it."""
         one, zero = self.routine, self.graph.zero
         share = zero
         for x, level in zip(r, threshold, strict=True):
@@ -424,13 +424,13 @@ class Machine:
         self.sample, self._run = code[sample.name], code[run.name]
 
     def run(self, now: Array, setting: Array, phi: Array, state: Array, result: Array) -> None:
-        """Take all samples of a record, (N, ...) each of `now` and `result`; `state` goes on."""
+        """Process all samples of a record, (N, ...) each of `now` and `result`; `state` continues."""
         count = np.array([float(now.shape[0])])
         self._run(*(array.ctypes.data for array in (count, now, setting, phi, state, result)))
 
 
-SAMPLES = 60  # of the self-test ...
-STEP = 0.15  # ... each this number of periods of the cut-off long: the low-pass settles in a third of the time
+SAMPLES = 60  # of the self-test
+STEP = 0.15  # length of each in periods of the cut-off: the low-pass settles in a third of the test
 
 
 def write_c(monitor: Monitor, folder: str | os.PathLike[str], name: str) -> list[Path]:
@@ -478,7 +478,7 @@ def _prototype(monitor: Monitor, prefix: str) -> str:
 
 
 def _numbers(monitor: Monitor, prefix: str) -> str:
-    """Return the settings and parameters, and the function that uses them."""
+    """Return the C code of settings and parameters, and the function that uses them."""
     return "\n".join(
         [
             "",
@@ -494,7 +494,7 @@ def _numbers(monitor: Monitor, prefix: str) -> str:
 
 
 def _samples(monitor: Monitor) -> Array:
-    """Return a motion with a push in it, as `now` takes it."""
+    """Return a motion with an external push, in the layout of `now`."""
     robot, at = monitor.mechanism, monitor.layout
     step = min(STEP / monitor.settings.cutoff, monitor.settings.gap)
     t = step * np.arange(SAMPLES)[:, None]

@@ -26,8 +26,8 @@ from dynident.pages import Html, escape, percent, printable, tag
 from dynident.signals.dependence import autocorrelation
 from dynident.signals.filters import kept_samples
 
-BUDGET = 700_000  # numbers of all signals of a page together, about 4 MB
-FEWEST = 800  # samples of a signal that are kept in any case
+BUDGET = 700_000  # numbers of all signals of a page, about 4 MB
+FEWEST = 800  # samples of a signal that are always kept
 BINS = 33
 LAGS = 60
 SCRIPTS = ("core.js", "plots.js", "robot.js", "page.js")
@@ -47,7 +47,7 @@ def packed(values: ArrayLike, kind: str = "<f4") -> str:
 
 
 def clean(values: ArrayLike) -> list[float]:
-    """Return numbers with six digits for JSON; what is not finite becomes zero."""
+    """Return numbers with six digits for JSON; non-finite numbers become zero."""
     return [float(f"{x:.6g}") if np.isfinite(x) else 0.0 for x in np.asarray(values, dtype=float).ravel()]
 
 
@@ -58,7 +58,7 @@ def log_data(
     other: Array | None = None,
     labels: tuple[str, str] = ("predicted", "description"),
 ) -> dict[str, Any]:
-    """Return a scored log for the page: efforts and residuals per joint; `other` is a second prediction, drawn beside."""
+    """Return a scored log for the page: efforts and residuals per joint; `other` is a second prediction."""
     before = score.described if other is None else other
     series, residual = [], []
     raw = None if score.raw_t is None else score.raw
@@ -111,7 +111,7 @@ def share(measured: Array, predicted: Array) -> float:
 
 
 def samples_per_signal(scores: Sequence[Score]) -> int:
-    """Return how many samples of each signal the page can hold."""
+    """Return the number of samples per signal that the page can hold."""
     signals = 6 * sum(len(score.joints) for score in scores)
     return max(BUDGET // max(signals, 1), FEWEST)
 
@@ -120,7 +120,7 @@ FRAMES = 600
 
 
 def scene(robot: Mechanism, standard: Parameters, floor: float = 0.0) -> dict[str, Any] | None:
-    """Return what is drawn of a robot: points (links, then centres of mass), lines, joints; None without a geometry."""
+    """Return the drawing of a robot: points (links, then centres of mass), lines, joints; None without a geometry."""
     if robot.own_regressor or not robot.joints:
         return None
     names = [body.name for body in robot.bodies]
@@ -146,7 +146,7 @@ def scene(robot: Mechanism, standard: Parameters, floor: float = 0.0) -> dict[st
 
 
 def motion(fit: Fit, score: Score) -> dict[str, Any] | None:
-    """Return where the points of `scene` are along a log, and how large the residuals are there."""
+    """Return the positions of the points of `scene` along a log, and the sizes of the residuals."""
     if score.position is None or not len(score.position):
         return None
     frames = np.unique(np.linspace(0, len(score.position) - 1, min(FRAMES, len(score.position))).astype(int))
@@ -161,7 +161,7 @@ def motion(fit: Fit, score: Score) -> dict[str, Any] | None:
 
 
 def scene_points(robot: Mechanism, standard: Parameters, q: Array, others: Sequence[tuple[str, Array]] = ()) -> Array:
-    """Return where links, centres of mass and `others` (body and place in its frame) are at positions q, (N, points, 3)."""
+    """Return the positions of links, centres of mass and `others` (body, place in its frame) at q, (N, points, 3)."""
     poses = link_poses(robot, close_positions(robot, q) if robot.loops else q)
     points = [poses[body.name][1] for body in robot.bodies]
     points += [poses[body][1] + poses[body][0] @ place for body, place in (*_centres(robot, standard), *others)]
@@ -179,15 +179,15 @@ def _centres(robot: Mechanism, standard: Parameters) -> list[tuple[str, Array]]:
 
 
 ROW, BAR, LEFT, LENGTH, RIGHT = 34, 13, 170, 560, 90
-LONGEST = 1.5  # share at which bars end
+LONGEST = 1.5  # largest share drawn
 
 
 def paired_bars(rows: Sequence[tuple[str, float, float]], names: tuple[str, str], caption: str) -> Html:
-    """Return two bars per row, as shares: before (orange) and after (blue)."""
+    """Return two bars of shares per row: before (orange) and after (blue)."""
     finite = [x for _, *pair in rows for x in pair if np.isfinite(x)]
     if not finite:
         return Html()
-    top = min(max(finite), LONGEST)  # a description may be wrong by thousands of per cent
+    top = min(max(finite), LONGEST)  # errors of a description may be thousands of per cent
     height = ROW * len(rows)
     parts = []
     for i, (name, *pair) in enumerate(rows):

@@ -21,7 +21,7 @@ from dynident.report.sections import plot
 
 
 def weak_directions(fit: Fit) -> tuple[Array, Array, NDArray[np.int64]] | None:
-    """Return singular values (largest first), right vectors (columns) and the base parameters they belong to.
+    """Return singular values (largest first), right vectors (columns) and their base parameters.
 
     With cov = (W^T W)^-1 for the weighted W and D its column lengths, W D^-1 has the singular values
     sqrt(eig(D^-1 cov^-1 D^-1)).
@@ -63,7 +63,7 @@ MEANING = {
 
 
 def _share(relative: float) -> str:
-    """Return a relative deviation in per cent, as far as one decimal tells it."""
+    """Return a relative deviation in per cent, or an inequality outside the range of one decimal."""
     if relative >= 10.0:
         return "> 999 %"
     return "< 0.1 %" if 0.0 < relative < 5e-4 else percent(relative, 1)
@@ -126,7 +126,7 @@ def true_base_values(fit: Fit, truth: Mapping[str, float] | Parameters) -> Array
 
 
 def parameter_data(fit: Fit, truth: Mapping[str, float] | Parameters | None) -> dict[str, Any]:
-    """Return the base parameters for the page, each over the larger of identified and described value."""
+    """Return the base parameters for the page, relative to the larger of identified and described value."""
     prior = fit.described
     true = None if truth is None else true_base_values(fit, truth)
     scale = np.maximum(np.maximum(np.abs(fit.values), np.abs(prior)), 1e-300)
@@ -173,7 +173,7 @@ def truth_data(fit: Fit, truth: Mapping[str, float] | Parameters) -> dict[str, A
 
 
 def against_truth(fit: Fit, truth: Mapping[str, float] | Parameters) -> Html:
-    """Return true against identified base parameters."""
+    """Return a comparison of true and identified base parameters."""
     true = true_base_values(fit, truth)
     usable = fit.solved & np.isfinite(true) & (fit.std > 0.0)
     error = fit.values - true
@@ -212,7 +212,7 @@ def against_truth(fit: Fit, truth: Mapping[str, float] | Parameters) -> Html:
 
 
 def observability(fit: Fit) -> Html:
-    """Return which standard parameters torques can show: alone, only combined with others, or never."""
+    """Return the observability of every standard parameter: alone, only combined with others, or never."""
     p = fit.mechanism.parameters
     state = standard_states(fit)
     known, errors = relative_errors(fit), dict[str, float]()
@@ -251,7 +251,7 @@ def observability(fit: Fit) -> Html:
 
 
 def relative_errors(fit: Fit) -> dict[str, float]:
-    """Return, per standard parameter, the least relative deviation of a base parameter that holds it."""
+    """Return, per standard parameter, the least relative deviation of the base parameters that contain it."""
     held = fit.base.regrouping != 0.0
     relative = np.array(
         [row.relative if row.verdict not in ("not excited", "dropped") else np.inf for row in fit.observability()]
@@ -261,7 +261,7 @@ def relative_errors(fit: Fit) -> dict[str, float]:
 
 
 def _mark(name: str, state: str, errors: Mapping[str, float]) -> Html:
-    """Return a cell of the map: its sign says how a parameter can be seen, its ground how well these data show it."""
+    """Return a cell of the map: its sign shows the observability of a parameter, its colour the precision from these data."""
     error = errors[name]
     depth = float(np.clip(-np.log10(max(error, 1e-9)) / 3.0, 0.0, 1.0)) if np.isfinite(error) and state != "never" else 0.0
     known = f", {percent(error, 1)}" if np.isfinite(error) and state != "never" else ""
@@ -291,7 +291,7 @@ def laws_and_forces(fit: Fit) -> Html:
 
 
 def standard_states(fit: Fit) -> dict[str, str]:
-    """Return how each standard parameter can be seen."""
+    """Return the observability of each standard parameter."""
     K = fit.base.regrouping != 0.0
     single = K.sum(axis=1) == 1
     states = {}
@@ -308,7 +308,7 @@ def standard_states(fit: Fit) -> dict[str, str]:
 
 
 def conditioning(fit: Fit) -> Html:
-    """Return how well posed the regression is."""
+    """Return the conditioning of the regression."""
     gap = fit.base.rank_gap
     factor = number(gap, 2) if gap < 1e9 else "more than 10\N{SUPERSCRIPT NINE}"
     clear = "clear-cut" if gap > 1e3 else "NOT clear-cut: check for joint axes that are almost parallel"
@@ -350,7 +350,7 @@ def conditioning(fit: Fit) -> Html:
 
 
 def bodies(fit: Fit) -> Html:
-    """Return whether the recovered standard parameters of every body are physically possible."""
+    """Return the physical consistency of the recovered standard parameters of every body."""
     found = fit.consistency()
     before = fit.mechanism.parameters.to_dict()
     open_ones = {parameter.name: "only in sums" for parameter in fit.undetermined()}
@@ -390,7 +390,7 @@ def bodies(fit: Fit) -> Html:
 
 
 def exported(fit: Fit) -> Html:
-    """Return the standard parameters that are exported and scored, which of them the data determine, and the description's."""
+    """Return the exported and scored standard parameters, which of them the data determine, and the described values."""
     std = np.full(len(fit.standard), np.nan) if fit.standard_std is None else fit.standard_std
     known, shown = fit.mechanism.known_columns, fit.shown
     rows = [

@@ -1,4 +1,4 @@
-"""`write_plan_page`: a plan before the robot moves as one HTML page: robot, joints within limits, what it will show."""
+"""`write_plan_page`: an HTML page of a plan before its execution: robot, joints within limits, expected precision."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ CURVE = 1500  # samples of a curve
 
 
 def write_plan_page(path: str | os.PathLike[str], experiment: Experiment) -> Path:
-    """Write a page that shows a plan: the robot moving, joints within their limits, expected deviations of all parameters.
+    """Write a page of a plan: the moving robot, joints within their limits, expected deviations of all parameters.
 
-    The page is one file that loads nothing, like the report.
+    The page is one self-contained file, like the report.
 
     Parameters
     ----------
     path : path-like
         File to write, as in "plan.html".
     experiment : Experiment
-        What `dynident.excite` returned.
+        Result of `dynident.excite`.
     """
     robot, plan = experiment.design.mechanism, next(iter(experiment.plans.values()))
     assert robot is not None, "an experiment has a robot"
@@ -85,7 +85,7 @@ def _headline(experiment: Experiment, plan: Plan, robot: Mechanism) -> Html:
 
 
 def _animation(robot: Mechanism, plan: Plan, floor: float) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """Return what is drawn of the robot, and where it is along one cycle."""
+    """Return the drawing of the robot, and its motion along one cycle."""
     drawing = embed.scene(robot, robot.parameters, floor)
     t = np.linspace(0.0, plan.curve.duration, FRAMES)
     order = [plan.coordinates.index(name) for name in robot.coordinate_names]
@@ -144,7 +144,7 @@ def _parameters(experiment: Experiment) -> list[object]:
 
 
 def _limits(experiment: Experiment) -> list[object]:
-    """Return where limits come from, what was assumed, and what is left of each."""
+    """Return the source of the limits, the assumptions, and the margin to each limit."""
     rows = [(name, percent(value, 1)) for name, value in sorted(experiment.design.margins().items(), key=lambda item: item[1])]
     notes = [tag("p", f"Limits: {experiment.source}."), *(tag("p", text) for text in experiment.notes)]
     return [*notes, table(("Limit", "Left"), rows, numeric=(1,))]

@@ -1,4 +1,4 @@
-"""`write_report`: a fit, its scores and its verdict as one self-contained HTML page; `Identification`: all three together."""
+"""`write_report`: a fit, its scores and its verdict as one self-contained HTML page; `Identification`: the three combined."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def write_report(
     truth: Mapping[str, float] | Parameters | None = None,
     command: str = "",
 ) -> Path:
-    """Write one HTML page with everything one needs to trust, or not to trust, an identified model.
+    """Write one HTML page with the information needed to judge an identified model.
 
-    The page is one file that loads nothing: style, data and a small script are inside, and its content-security policy lets
-    no other script run. Curves can be zoomed and switched off, the robot moves along the log, tables sort. Figures for papers
+    The page is one self-contained file: style, data and a small script are inside, and its content-security policy permits
+    no other script. Curves can be zoomed and switched off, the robot moves along the log, tables sort. Figures for papers
     are drawn by ``fit.plot()`` and ``score.plot()``.
 
     Parameters
@@ -56,7 +56,7 @@ def write_report(
     truth : mapping or Parameters, optional
         True standard parameters of a simulated robot, to compare with.
     command : str
-        Command that made the fit, for the head of the page.
+        Command that produced the fit, for the head of the page.
 
     Examples
     --------
@@ -112,18 +112,18 @@ File = str | os.PathLike[str]
 
 
 KNOWN_WELL = 0.1  # relative standard deviation
-SERIOUS = ("suspicions", "gains", "against_description", "held_out_error")  # failed checks that explain the others
+SERIOUS = ("suspicions", "gains", "against_description", "held_out_error")  # failed checks that usually cause the others
 MOST_FAILED = 3  # failed checks of a summary
 
 
 @dataclass(frozen=True, eq=False)
 class Identification(Tabular, Result):
-    """All that identifying a robot gives."""
+    """Result of the identification of a robot."""
 
     fit: Fit  #: The identified model
     scores: tuple[Score, ...]  #: On the held-out logs, then on the training logs
     verdict: Verdict  #: Whether it can be trusted
-    held_out: str = ""  #: What was held out, in words
+    held_out: str = ""  #: Description of the held-out data
 
     def __repr__(self) -> str:
         errors = [f"'{score.name}' {100 * score.metrics.relative:.2f} %" for score in self.scores if not score.training]
@@ -152,7 +152,7 @@ class Identification(Tabular, Result):
         return "\n".join(lines)
 
     def _data(self) -> str:
-        """Return robot, logs and what is held out."""
+        """Return robot, logs and the held-out part."""
         sources = [source for source in self.fit.sources if "name" in source]
         names = list(dict.fromkeys(str(source["name"]) for source in sources))
         seconds = sum(float(source["end"]) - float(source["start"]) for source in sources)
@@ -163,7 +163,7 @@ class Identification(Tabular, Result):
         return f"{self.fit.mechanism.name}{used} \u00b7 held out: {self.held_out or 'nothing'}"
 
     def _numbers(self) -> list[str]:
-        """Return errors, coverage, the worst joint and how many parameters are known."""
+        """Return errors, coverage, the worst joint and the number of well-known parameters."""
         fit, rows = self.fit, list[str]()
         held_out = [score for score in self.scores if not score.training]
         shown = max(held_out or self.scores, key=lambda score: score.metrics.relative, default=None)
@@ -190,11 +190,11 @@ class Identification(Tabular, Result):
         return [*rows, f"  parameters       {fit.base.rank} base parameters, {known} known to 10 % or better{dropped}"]
 
     def plot(self) -> Any:
-        """Draw measured and predicted efforts of the first log, a held-out one if there is any."""
+        """Draw measured and predicted efforts of the first log, preferably a held-out one."""
         return self.scores[0].plot()
 
     def report(self, path: File = "report.html", command: str = "") -> Path:
-        """Write the HTML report; the `command` that made it is shown at its head."""
+        """Write the HTML report; `command` is shown at its head."""
         return write_report(path, self.fit, self.scores, self.verdict, command=command)
 
     def write(
@@ -208,9 +208,9 @@ class Identification(Tabular, Result):
     ) -> list[Path]:
         """Write fit.json, verdict.json, report.html and the identified robot as one set; return the files.
 
-        The robot is a copy of `source`, its URDF or MJCF file, which `search` and `arguments` help to read; what the format
-        cannot hold is in a sidecar, which keeps the comments of `sidecar`. Other robots are written as identified.json. What
-        cannot be written costs a warning: a description whose format cannot hold the parameters, a report without its extra.
+        The robot is a copy of `source`, its URDF or MJCF file (`search` and `arguments` as in `read_robot`); a sidecar, which
+        keeps the comments of `sidecar`, holds the content that the format cannot express. Other robots are written as
+        identified.json. A failed part costs a warning: a format that cannot hold the parameters, a report without its extra.
         """
         folder = Path(folder)
         with output_set(folder, ("fit.json", "identified.*", "report.html", "verdict.json")) as staged:

@@ -25,7 +25,7 @@ PACKAGES = ("numpy", "scipy", "llvmlite", "matplotlib")
 
 
 def quality(scores: Sequence[Score]) -> Html:
-    """Return what was found wrong with the scored logs."""
+    """Return the findings of the inspection of the scored logs."""
     parts: list[object] = []
     for score in scores:
         title = f"{score.name} ({'training' if score.training else 'held out'})"
@@ -63,7 +63,7 @@ def preparation(fit: Fit, scores: Sequence[Score]) -> Html:
 
 
 def provenance(fit: Fit, scores: Sequence[Score]) -> Html:
-    """Return where everything comes from."""
+    """Return the sources of the results: logs, description, versions."""
     entries = [("training", source) for source in fit.sources]
     entries += [("held out", score.source) for score in scores if not score.training]
     rows = [
@@ -122,14 +122,14 @@ def _options(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} = {value!r}" for key, value in options.items()) or "defaults"
 
 
-MOST_NAMED = 4  # logs in the head
-FEW = 0.1  # error whose second digit after the point counts
+MOST_NAMED = 4  # log names in the headline
+FEW = 0.1  # errors below it are shown with two decimals
 LAYERS = (("raw", "muted"), ("measured", "measured"), ("predicted", "blue"), ("other", "orange"), ("band", "band"))
 HINT = "Drag to zoom in on the raw samples, double-click to see all, shift-drag to move; the time axes of a log move together."
 
 
 def headline(fit: Fit, verdict: Verdict, command: str = "") -> Html:
-    """Return the title, what it was made of, the verdict in one sentence and the key numbers."""
+    """Return the title, the sources, the verdict in one sentence and the key numbers."""
     errors = [float(e["relative"]) for e in verdict.scores if not e["training"] and e["relative"] is not None]
     worst = max(errors, default=float("nan"))
     failed = [check.name.replace("_", " ") for check in verdict.checks if not check.ok]
@@ -188,7 +188,7 @@ def headline(fit: Fit, verdict: Verdict, command: str = "") -> Html:
 
 
 def _before_after(name: str, before: float, after: float, remark: str) -> tuple[str, str, str]:
-    """Return the card of an error: of the description, then of the identified model."""
+    """Return the card of an error: for the description and for the identified model."""
     if not (np.isfinite(before) and np.isfinite(after)):
         return name, percent(after), remark
     digits = 2 if max(before, after) < FEW else 1
@@ -235,7 +235,7 @@ def _title(score: Score) -> str:
 
 
 def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
-    """Return, for every scored log, measured against predicted efforts and the metrics per joint."""
+    """Return measured and predicted efforts of every scored log, and the metrics per joint."""
     units = effort_units(fit.mechanism)
     parts: list[object] = []
     if all(score.training for score in scores):
@@ -271,7 +271,7 @@ def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
 
 
 def _motors(log: int, score: Score, units: Mapping[str, str]) -> list[Html]:
-    """Return measured and rebuilt torques of the motors of a robot with loops, and their errors."""
+    """Return measured and reconstructed torques of the motors of a robot with loops, and their errors."""
     assert score.motors is not None, "called for robots with loops"
     text = "The equations above are projections of the motor torques. Per motor: minimum-norm torques with the same effect"
     if score.preload:
@@ -281,7 +281,7 @@ def _motors(log: int, score: Score, units: Mapping[str, str]) -> list[Html]:
 
 
 def before_after(score: Score) -> Html:
-    """Return the error of every joint before and after, as bars."""
+    """Return the error of every joint before and after identification, as bars."""
     if score.described is None:
         return Html()
     pairs = [
@@ -292,7 +292,7 @@ def before_after(score: Score) -> Html:
 
 
 def curves(log: int, score: Score, labels: tuple[str, str]) -> list[Html]:
-    """Return the places of the curves of a log, with switches for joints and curves."""
+    """Return placeholders for the curves of a log, with switches for joints and curves."""
     words = {"measured": "measured", "predicted": labels[0], "other": labels[1], "band": "two standard deviations"}
     words |= {"raw": "raw samples", "measured": "measured, low-passed"} if score.raw is not None else {"raw": ""}
     layers = [
@@ -332,7 +332,7 @@ def curves(log: int, score: Score, labels: tuple[str, str]) -> list[Html]:
 
 
 def plot(kind: str, alternative: str, log: int | None = None, joint: int | None = None) -> Html:
-    """Return the place of a picture that the page's script draws."""
+    """Return the placeholder of a picture that the page's script draws."""
     where = {"data_log": "" if log is None else str(log), "data_joint": "" if joint is None else str(joint)}
     return tag("div", class_="plot", data_plot=kind, role="img", aria_label=alternative, **where)
 
@@ -342,7 +342,7 @@ def _key(colour: str) -> Html:
 
 
 def robot(fit: Fit, scores: Sequence[Score], drawn: Sequence[int]) -> Html:
-    """Return the places of the robot's animation along each log."""
+    """Return placeholders for the robot's animation along each log."""
     text = (
         "Blue dots: joints, larger with the residual, orange beyond two standard deviations. Green circles: centres of "
         "mass. Blue line: path of the last link."
@@ -382,7 +382,7 @@ def _metrics(score: Score, units: Mapping[str, str]) -> Html:
 
 
 def residuals(fit: Fit, scores: Sequence[Score]) -> Html:
-    """Return what the residuals look like."""
+    """Return statistics and plots of the residuals."""
     units = effort_units(fit.mechanism)
     parts: list[object] = []
     held_out = any(not score.training for score in scores)

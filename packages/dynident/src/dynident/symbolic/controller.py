@@ -5,8 +5,8 @@
     A^T u = tau + f                              u: motors, of least sum_i w_i u_i^2, plus the internal part of a preload
 
 Loops are closed by a fixed number of Newton steps from the last closed pose, which the caller keeps in a struct. A function
-that cannot close them, or meets a singularity, returns a code and leaves its outputs as they were. Nothing is allocated, and
-no function calls itself. The same functions are printed for NumPy and CasADi.
+that cannot close them, or meets a singularity, returns an error code and leaves its outputs unchanged. Nothing is allocated,
+and no function is recursive. The same functions are printed for NumPy and CasADi.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.symbolic import controller_ik
 from dynident.symbolic.controller_ik import c_body, pose_entries, reachable_targets, target_step
 
-STEPS = 5  # Newton's method doubles the digits at each step: 0.03 rad, 1e-3, 1e-6, 1e-12, then rounding errors
-CLOSED = 1e-9  # size of the last step [rad or m]; the error that is left is its square
+STEPS = 5  # Newton's method doubles the digits at each step: 0.03 rad, 1e-3, 1e-6, 1e-12, then rounding error
+CLOSED = 1e-9  # size of the last step [rad or m]; the remaining error is its square
 POSE = 12  # numbers of a pose
-SAMPLES, WAY = 40, 0.01  # samples of the self-test, and how far they go from home [rad or m]
+SAMPLES, WAY = 40, 0.01  # samples of the self-test, and their largest distance from home [rad or m]
 
 
 class Call(NamedTuple):
-    """One function of the header: how it is computed, what it takes beside the state, and what it returns."""
+    """One function of the header: its code, arguments besides the state, and result."""
 
     name: str
     meaning: str
@@ -107,7 +107,7 @@ class ControllerCode:
         return Function(f"{self.name}_{name}_at", {"q": positions_of(self.robot), **inputs}, outputs)
 
     def _calls(self) -> list[Call]:
-        """Return all functions of the robot; each has a graph of its own, so that it computes only what it needs."""
+        """Return all functions of the robot; each has its own graph, so that it computes no unneeded expressions."""
         n, k, make = self.robot.dof, self.motors, self._equations
         x = make()
         tau = x.project([b + t for b, t in zip(_bodies(x), x.tree_terms(x.phi, "rotor", "other"), strict=True)])
@@ -190,7 +190,7 @@ class ControllerCode:
         return {**{file: self._real(text) for file, text in texts.items()}, "CMakeLists.txt": _CMAKE.replace("@", name)}
 
     def _real(self, text: str) -> str:
-        """Return C whose numbers have the type that the header defines."""
+        """Return C code with the number type that the header defines."""
         return re.sub(r"\bdouble\b", f"{self.name}_real", text).replace(f"typedef {self.name}_real", "typedef double")
 
     def _takes(self, call: Call) -> list[tuple[str, str]]:
@@ -299,7 +299,7 @@ class ControllerCode:
 
     @cached_property
     def _newton(self) -> Function:
-        """The step of Newton's method that moves the dependent coordinates."""
+        """The Newton step of the dependent coordinates."""
         return newton_step(MovingTree(self.robot), self.robot.closure.dependent.tolist(), f"{self.name}_newton")
 
     @cached_property
@@ -358,7 +358,7 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
 """
 
     def _wrapper(self, call: Call) -> str:
-        """Return the function of the header: close the loops, then call the one that takes a closed pose."""
+        """Return the function of the header: close the loops, then call the variant for a closed pose."""
         gives = ", ".join(["state->pose" if self.robot.loops else "q", *list(call.code.inputs)[1:], call.result])
         lines = [self._prototype(call), "{", *self._closing()]
         if call.singular is not None:
@@ -366,7 +366,7 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
         return "\n".join([*lines, f"    {call.code.name}({gives});", f"    return {self.name.upper()}_OK;", "}", ""])
 
     def _closing(self) -> list[str]:
-        """Return the lines that close the loops, or leave with a code."""
+        """Return the C lines that close the loops, or end with an error code."""
         if not self.robot.loops:
             return []
         ok = f"{self.name.upper()}_OK"
@@ -379,7 +379,7 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
         ]
 
     def _checked(self, call: Call) -> str:
-        """Return the function of a closed pose that writes its result only where there is one."""
+        """Return the function of a closed pose; it writes its result only if there is one."""
         inputs, size = list(call.code.inputs), len(call.code.outputs[call.result])
         takes = ", ".join(f"const double *{array}" for array in inputs)
         lines = [f"static int {self.name}_{call.name}_checked({takes}, double *{call.result})", "{"]
@@ -409,7 +409,7 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
         )
 
     def _feedforward_body(self) -> str:
-        """Return the function that closes the loops once and adds inverse dynamics, friction and their sharing by motors."""
+        """Return the function that closes the loops once and distributes inverse dynamics plus friction to the motors."""
         name, n = self.name, self.robot.dof
         pose, more = "state->pose" if self.robot.loops else "q", "w, u, " * (self.motors > n)
         lines = [self._feedforward(), "{", f"    double f[{n}];"]
@@ -511,7 +511,7 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
         return {"M": (self.robot.dof, self.robot.dof)} if call.result == "M" else {}
 
     def _module(self, package: str, imports: str, functions: list[str], close: str) -> str:
-        """Return a module: functions of closed poses, then those of coordinates."""
+        """Return a module: functions of closed poses, then functions of coordinates."""
         robot, n = self.robot, self.robot.dof
         title = f"Model of robot '{comment(robot.name)}' for its controller, generated by dynident; needs {package}. SI units."
         lines = [f'"""{title}"""', "", imports, "", f"COORDINATES = {robot.coordinate_names!r}"]
@@ -540,7 +540,7 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
         return "\n".join(lines)
 
     def _path(self) -> dict[str, Array]:
-        """Return a small motion about home, of trees about a posture with bent joints."""
+        """Return a small motion about home, or, for trees, about a posture with bent joints."""
         robot, t = self.robot, np.linspace(0.0, 2.0 * np.pi, SAMPLES)[:, None]
         phase = np.arange(1.0, 1.0 + robot.dof)
         home = robot.closure.home[robot.closure.independent] if robot.loops else 0.7 * np.sin(phase)  # stretched is singular
@@ -614,7 +614,7 @@ def write_model(
     mechanism : Mechanism
         Robot with its numbers.
     folder : path
-        Where to write.
+        Output folder.
     c, numpy, casadi : bool
         Write ``<robot>.h``, ``.c``, ``_test.c`` and ``CMakeLists.txt``; ``<robot>.py``; ``<robot>_casadi.py``.
     friction : float or None

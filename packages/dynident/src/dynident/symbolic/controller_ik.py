@@ -1,8 +1,8 @@
-"""Inverse kinematics of controller code: Newton steps from the last pose to a target of one link, loops closed on the way.
+"""Inverse kinematics of controller code: Newton steps from the last pose to a target of one link; loops are closed too.
 
-    J dq = e,    e = (R^T (p* - p), L vee(R^T R*))      in the axes of the link; L, the size of the robot, makes angles lengths
+    J dq = e,    e = (R^T (p* - p), L vee(R^T R*))      in the axes of the link; L, the robot's size, converts angles to lengths
 
-With more coordinates than equations the shortest step is taken, with fewer the one of least squares.
+The step is the shortest one with more coordinates than equations, and the least-squares one with fewer.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dynident.mechanism.mechanism import Mechanism
 STEPS = 30  # at most
 FIXED = 8  # steps of CasADi, which cannot stop early
 LONGEST = 0.2  # step [rad or m]: short ones keep to the branch
-REACHED = 1e-8  # error [m, rad] before the last step, which squares it
-POSES = 20  # at which the rank of the Jacobian is looked at
+REACHED = 1e-8  # error [m, rad] before the last step, which squares the error
+POSES = 20  # for the rank of the Jacobian
 
 
 def pose_entries(x: MovingTree, link: str) -> list[Node]:
@@ -31,7 +31,7 @@ def pose_entries(x: MovingTree, link: str) -> list[Node]:
 
 
 def reachable_targets(robot: Mechanism, link: str) -> list[str]:
-    """Return which targets determine the coordinates, or can be reached by all of them: "pose", "position" or both."""
+    """Return the targets that determine the coordinates, or can be reached by all of them: "pose", "position" or both."""
     home = robot.closure.home[robot.closure.independent] if robot.loops else np.zeros(robot.dof)
     way = 0.01 if robot.loops else 1.0
     q = home + np.random.default_rng(0).uniform(-way, way, (POSES, robot.dof))
@@ -51,7 +51,7 @@ def reachable_targets(robot: Mechanism, link: str) -> list[str]:
 def target_step(x: MovingTree, link: str, target: str, name: str) -> Function:
     """Return the Newton step from positions ``q`` towards a target of a link.
 
-    The target is ``T`` as of `pose_entries`, or the position ``p``. The ``report`` is a number above zero where the step
+    The target is ``T`` of `pose_entries`, or the position ``p``. The ``report`` is a number above zero where the step
     exists, its size, and the error before it.
     """
     graph, (R, p) = x.graph, x.pose(link)
@@ -66,7 +66,7 @@ def target_step(x: MovingTree, link: str, target: str, name: str) -> Function:
         turn = [0.5 * (D[j][i] - D[i][j]) for i, j in ((1, 2), (2, 0), (0, 1))]
         for entry in turn:
             size = maximum(size, absolute(entry))
-        size = maximum(size, where(D[0][0] + D[1][1] + D[2][2] < 1.0, graph.one, graph.zero))  # half a turn looks like none
+        size = maximum(size, where(D[0][0] + D[1][1] + D[2][2] < 1.0, graph.one, graph.zero))  # half a turn has zero error
         length = robot_size(x.mechanism)
         error += [length * entry for entry in turn]
         J = [*J, *([length * entry for entry in row] for row in x.tree_jacobian(link)[3:])]

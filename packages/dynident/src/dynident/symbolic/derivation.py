@@ -28,7 +28,7 @@ NEGLIGIBLE = 1e-12  # [m]
 
 
 def read_geometry(graph: Graph, mechanism: Mechanism, symbolic: bool, snap: float) -> Geometry:
-    """Return the geometry of a robot as expressions, direction cosines closer than `snap` to 0, 1, 1/2, ... taken as exact.
+    """Return the geometry of a robot as expressions; direction cosines closer than `snap` to 0, 1, 1/2, ... become exact.
 
     Lengths are numbers or symbols ``geometry[i]``, whose names and numbers are then in `Geometry.symbols`.
     """
@@ -81,7 +81,7 @@ def read_geometry(graph: Graph, mechanism: Mechanism, symbolic: bool, snap: floa
 
 
 def _owners(mechanism: Mechanism) -> list[str]:
-    """Return the joint that each tree node belongs to; nothing for a node without coordinates."""
+    """Return the joint of each tree node; an empty string for a node without coordinates."""
     joint_of = {coordinate: joint.name for joint in mechanism.joints for coordinate in joint.coordinates}
     tree = mechanism.tree.arrays
     names = [*mechanism.tree.coordinates, ""]  # such a node may come last
@@ -146,7 +146,7 @@ def _accelerations(equations: Equations, _: str) -> Entries:
     return [row[0] for row in solve_symmetric(equations.mass_matrix(), right)[0]]
 
 
-# Name of the result, what it is, and its entries.
+# Name of the result, its meaning, and its entries.
 _FORMS: dict[str, tuple[str, str, Callable[[Equations, str], Entries]]] = {
     "inverse_dynamics": ("tau", TORQUES, lambda e, _: e.torques()),
     "forward_dynamics": ("acc", "accelerations that the torques tau cause", _accelerations),
@@ -161,7 +161,7 @@ _FORMS: dict[str, tuple[str, str, Callable[[Equations, str], Entries]]] = {
 
 
 def quantity(equations: Equations, name: str, link: str) -> Quantity:
-    """Return a quantity that does not need base parameters, kinematics of the given link."""
+    """Return a quantity independent of base parameters; kinematics are those of the given link."""
     result, meaning, make = _FORMS[name]
     return _quantity(name, result, meaning.format(link), make(equations, link))
 
@@ -226,7 +226,7 @@ def derive(
     Parameters
     ----------
     mechanism, quantities
-        Tree without loops; which of the quantities above. Couplings are linear, or functions that can be run on expressions.
+        Tree without loops; a selection of the quantities above. Couplings are linear, or functions of expressions.
     geometry : {"numeric", "symbolic"}
         Lengths as numbers, or as symbols where they are not zero; directions are numbers in both cases.
     parameters : {"symbolic", "numeric"}
@@ -236,7 +236,7 @@ def derive(
     snap
         Direction cosines closer than this to 0, 1, 1/2, sqrt(1/2) or sqrt(3/4) count as exact, as files round right angles.
     max_nodes, max_seconds
-        Number of sub-expressions and time [s] at which to give up.
+        Limits on the number of sub-expressions and the time [s].
 
     Examples
     --------
@@ -259,7 +259,7 @@ def derive(
     regrouping = None
     if any(name.startswith("base_") for name in wanted):
         regressor = forms.get("regressor") or quantity(equations, "regressor", link)
-        if columns is not None:  # what is known is a parameter of the closed form like any other
+        if columns is not None:  # a known parameter enters the closed form like any other
             first = len(mechanism.parameters) - len(mechanism.own_columns)
             known = [first + i for i, own in enumerate(mechanism.own_columns) if own.kind in ("known", "settled")]
             columns = [*columns, *(c for c in known if c not in columns)]
@@ -271,7 +271,7 @@ def derive(
 
 
 def _program(equations: Equations, forms: Mapping[str, Quantity], regrouping: Regrouping | None = None) -> Program:
-    """Return quantities with the inputs and numbers of the robot."""
+    """Return a program of quantities with the inputs and numbers of the robot."""
     mechanism, lengths = equations.mechanism, equations.geometry.symbols
     inputs: dict[str, tuple[str, ...]] = dict.fromkeys(("q", "v", "a", "tau"), mechanism.coordinate_names)
     inputs["phi"] = mechanism.parameters.names

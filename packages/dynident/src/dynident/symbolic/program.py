@@ -2,11 +2,11 @@
 
     Izz_1R = Izz_1 + ia_1 + d2^2 m_2 + ...
 
-With W1 the regressor columns of the leaders and W = W1 K all of them, K depends on the lengths only. It is found by numbers
-and recognised, never guessed: K is computed for many random sets of lengths, each entry is fitted by polynomials of degree 0,
-1, 2 in the lengths (and by them times gravity, or divided by a length or two), and a fit counts only when it also explains
-sets of lengths that it has not seen. Coefficients close to a multiple of 1/12 are taken as that fraction. An entry that no such
-polynomial explains stays the number of the robot's own geometry and is marked as not exact; when the robot's lengths are
+With W1 the regressor columns of the leaders and W = W1 K all columns, K depends on the lengths only. It is computed
+numerically and recognised, never guessed: K is found for random sets of lengths, each entry is fitted by polynomials of degree
+0, 1, 2 in the lengths (and by them times gravity, or divided by a length or two), and a fit counts only when it also explains
+sets of lengths that it has not seen. Coefficients close to a multiple of 1/12 become that fraction. An entry that no such
+polynomial explains keeps its number for the robot's own geometry and is marked as not exact; when the robot's lengths are
 special (columns that depend on each other for these lengths only) all entries stay numbers.
 """
 
@@ -35,7 +35,7 @@ _CLASS = {"add": "+", "sub": "+", "neg": "+", "mul": "*", "div": "/", "sin": "si
 
 @dataclass(frozen=True)
 class Operations:
-    """How many operations one evaluation costs."""
+    """Number of operations of one evaluation."""
 
     counts: Mapping[str, int]
 
@@ -56,7 +56,7 @@ class Quantity:
     result: str  #: Name of the result, as in ``tau``
     shape: tuple[int, ...]  #: Its shape
     entries: tuple[Node, ...]  #: Its entries, row by row
-    meaning: str  #: What it is, in one line
+    meaning: str  #: Meaning in one line
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +64,14 @@ class Program:
     """Closed forms of a robot."""
 
     name: str  #: Name of the robot
-    graph: Graph = field(repr=False)  #: Where the expressions live; symbol ``q[3]`` is element 3 of array ``q``
-    #: Arrays that enter: ``q``, ``v``, ``a``, ``tau`` (independent coordinates), ``phi`` (standard parameters), ``beta``
+    graph: Graph = field(repr=False)  #: Graph of the expressions; symbol ``q[3]`` is element 3 of array ``q``
+    #: Input arrays: ``q``, ``v``, ``a``, ``tau`` (independent coordinates), ``phi`` (standard parameters), ``beta``
     #: (base parameters), ``geometry`` (lengths), each with the name of every element
     inputs: Mapping[str, tuple[str, ...]] = field(repr=False)
     #: The robot's own numbers for ``phi`` and ``geometry``
     values: Mapping[str, Array] = field(repr=False)
     quantities: Mapping[str, Quantity] = field(repr=False)  #: The closed forms
-    regrouping: Regrouping | None = field(default=None, repr=False)  #: Base parameters, when ``base_regressor`` was asked for
+    regrouping: Regrouping | None = field(default=None, repr=False)  #: Base parameters, if ``base_regressor`` was requested
 
     def __getitem__(self, quantity: str) -> Quantity:
         try:
@@ -101,7 +101,7 @@ class Program:
     # ---- values -----------------------------------------------------------------------------------------------------
 
     def evaluate(self, quantity: str, **inputs: ArrayLike) -> Array:
-        """Return the numbers of a closed form, by NumPy, one operation after the other."""
+        """Return the numbers of a closed form, computed by NumPy operation by operation."""
         form, given = self[quantity], self._given(quantity, inputs)
         samples = max((array.shape[0] for array in given.values()), default=1)
         result = np.empty((samples, len(form.entries)))
@@ -131,7 +131,7 @@ class Program:
         return run
 
     def _given(self, quantity: str, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
-        """Return the arrays that a quantity needs, (N, k) each, the robot's own where none is given."""
+        """Return the arrays that a quantity needs, (N, k) each; by default the robot's own."""
         given: dict[str, Array] = {}
         for name in self.needed(quantity):
             value = inputs.get(name, self.values.get(name))
@@ -146,7 +146,7 @@ class Program:
         return given
 
     def function(self, quantity: str, prefix: str = "") -> Function:
-        """Return a closed form as a function of arrays, as printers and the compiler take it."""
+        """Return a closed form as a function of arrays, the input of printers and compiler."""
         form = self[quantity]
         sizes = {name: len(self.inputs[name]) for name in self.needed(quantity)}
         inputs = {name: size for name, size in sizes.items() if name not in SHARED}
@@ -170,9 +170,9 @@ Monomial = tuple[int, ...]
 
 # Within a body the classical independent set of a revolute joint comes first, as in `identify.base`.
 BODY_ORDER = ("Ixx", "Ixy", "Ixz", "Iyz", "Izz", "mx", "my", "Iyy", "mz", "m")
-TOLERANCE = 3e-5  # as in `identify.base`: what torques can show, not round-off
+TOLERANCE = 3e-5  # as in `identify.base`: the resolution of torques, not rounding error
 AGREEMENT = 1e-7  # of a recognised coefficient on lengths it was not fitted to
-UNSEEN = 8  # sets of lengths kept for that check
+UNSEEN = 8  # sets of lengths reserved for that check
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class Coefficient:
 
     terms: tuple[tuple[float, Monomial], ...]  # Factor and exponents of every term
     symbols: tuple[str, ...]  # Names of the lengths
-    exact: bool = True  # False when it is only the number for the robot's own lengths
+    exact: bool = True  # False for a number that holds for the robot's own lengths only
 
     def node(self, graph: Graph) -> Node:
         """Return the coefficient as an expression of a graph."""
@@ -209,7 +209,7 @@ class Regrouping:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Name of each base parameter: the leader's, with an R behind when others are regrouped into it."""
+        """Name of each base parameter: the leader's name, with suffix R if others are regrouped into it."""
         rows = zip(self.columns, self.coefficients, strict=True)
         return tuple(self.parameters[c] + ("R" if len(row) > 1 else "") for c, row in rows)
 
@@ -313,9 +313,9 @@ def _leaders(W: Array, mechanism: Mechanism) -> list[int]:
 
 
 def _solve(W: Array, leaders: Sequence[int]) -> tuple[Array, float]:
-    """Return K (sets, b, p) with W = W1 K, and the largest relative part of a column that it leaves."""
+    """Return K (sets, b, p) with W = W1 K, and the largest relative residual of a column."""
     size = np.linalg.norm(W, axis=1, keepdims=True)
-    visible = size > 1e-10 * np.max(size, axis=2, keepdims=True)  # smaller columns are round-off of zero ones
+    visible = size > 1e-10 * np.max(size, axis=2, keepdims=True)  # smaller columns are rounding errors of zero columns
     scaled = np.where(visible, W / np.where(visible, size, 1.0), 0.0)
     K = np.empty((W.shape[0], len(leaders), W.shape[2]))
     worst = 0.0
@@ -361,7 +361,7 @@ def _families(symbols: Sequence[str], used: Container[str]) -> Iterator[list[Mon
 def _recognise(
     K: Array, own: Array, lengths: Array, families: Sequence[list[Monomial]], symbols: tuple[str, ...]
 ) -> list[dict[int, Coefficient]]:
-    """Return the polynomials behind all entries of K (sets, b, p), the plain numbers of `own` where there is none."""
+    """Return the polynomials behind all entries of K (sets, b, p), or the numbers of `own` where there is no polynomial."""
     size = np.max(np.abs(K), axis=0)
     open_entries = [(int(i), int(j)) for i, j in np.argwhere(size > 1e-8)]
     found: dict[tuple[int, int], Coefficient] = {}
@@ -394,7 +394,7 @@ def _constant(value: float, symbols: tuple[str, ...]) -> Coefficient:
 
 
 def _fraction(value: float) -> float:
-    """Return the multiple of 1/12 next to a number when it is within the noise, else the number."""
+    """Return the nearest multiple of 1/12 if it is within the noise, else the number."""
     near = round(12.0 * value) / 12.0
     return near if abs(value - near) < 1e-7 * max(1.0, abs(value)) else float(value)
 

@@ -1,7 +1,7 @@
-"""Curves: finite Fourier series, the classical excitation; multisines that are faded in and out; sampled motions; B-splines.
+"""Curves: finite Fourier series, the classical excitation; multisines with fades; sampled motions; B-splines.
 
 A family is a basis Phi of functions of time, the same for all coordinates, q(t) = Phi(t) c; a `Trajectory` is a family with
-numbers. Families are linear in their parameters: the derivatives of q, v and a by the parameters are Phi, Phi' and Phi''.
+numbers. Families are linear in their parameters: the derivatives of q, v and a in the parameters are Phi, Phi' and Phi''.
 
     q = q0 + sum_l [a_l sin(l w t) - b_l cos(l w t)] / (l w),    w = 2 pi f     convention "velocity": a, b in rad/s
     q = q0 + sum_l [a_l sin(l w t) - b_l cos(l w t)]                            convention "position": a, b in rad
@@ -12,9 +12,9 @@ numbers. Families are linear in their parameters: the derivatives of q, v and a 
 ``rest=True`` the parameters span only the series for which both are zero, so that the motion starts and ends at rest by
 construction and repeats without a jump.
 
-The window w of a multisine rises from 0 to 1 like the quintic of `Quintic` and falls likewise; the amplitudes A_k and the
+The window w of a multisine rises from 0 to 1 like the quintic of `Quintic` and falls symmetrically; the amplitudes A_k and the
 offset are the parameters. Between the fades the motion is periodic if the frequencies have a common divisor. Sampled motions
-are joined by quintic Hermite polynomials, which carry q, v, a of both ends.
+are joined by quintic Hermite polynomials, which match q, v, a at both ends.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from dynident.mechanics.functions import Motion
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_SAMPLES = 1e8  # of a curve at a fixed rate
+MOST_SAMPLES = 1e8  # limit for a curve at a fixed rate
 State = tuple[Array, Array, Array]  # q, v, a
 DRAWN = 2000  # samples of a figure
 
 
 class Curve(Protocol):
-    """What any motion over time can do: trajectories, plateaus, joined pieces."""
+    """Interface of a motion over time: trajectories, plateaus, joined pieces."""
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration [s]."""
 
     @property
     def dof(self) -> int:
@@ -68,7 +68,7 @@ class Family(Protocol):
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration [s]."""
 
     @property
     def size(self) -> int:
@@ -76,13 +76,13 @@ class Family(Protocol):
 
     @property
     def highest(self) -> float:
-        """Highest frequency that it holds, or has as its scale [Hz]."""
+        """Highest frequency, or the frequency that characterises the time scale [Hz]."""
 
     def basis(self, t: ArrayLike, order: int = 0) -> Array:
-        """Return the derivative of the given order of Phi, (N, size)."""
+        """Return the derivative of Phi of the given order, (N, size)."""
 
     def constant(self) -> Array:
-        """Return the parameters of q = 1, (size,). Positions that hold before the coefficients add to them."""
+        """Return the parameters of q = 1, (size,), which convert a constant position into coefficients."""
 
     def spec(self) -> dict[str, Any]:
         """Return plain data, which `from_spec` reads back."""
@@ -112,7 +112,7 @@ def sample(curve: Curve, rate: float) -> Motion:
 
 @dataclass(frozen=True, eq=False)
 class Described:
-    """What families and curves share: their fields as plain data."""
+    """Base of families and curves: their fields as plain data."""
 
     _kind: ClassVar[str]
 
@@ -126,7 +126,7 @@ class Described:
 
 @dataclass(frozen=True, eq=False)
 class CurveBase(Described, ABC):
-    """What curves share: checked times, sampling and plain data; each says in `_at` where it is."""
+    """Base of curves: checked times, sampling and plain data; subclasses define the motion in `at`."""
 
     def __call__(self, t: ArrayLike) -> State:
         """Return q, v, a."""
@@ -152,7 +152,7 @@ class Trajectory(CurveBase):
     _kind = "trajectory"
 
     family: Family  #: Basis functions
-    coefficients: Array  #: (n, size), parameters of each coordinate
+    coefficients: Array  #: (n, size), coefficients of each coordinate
 
     def __post_init__(self) -> None:
         c = np.array(numbers(self.coefficients, "coefficients"))
@@ -163,17 +163,17 @@ class Trajectory(CurveBase):
 
     @classmethod
     def from_vector(cls, family: Family, x: ArrayLike) -> Trajectory:
-        """Return the trajectory of a flat parameter vector, coordinate after coordinate."""
+        """Return the trajectory of a flat parameter vector, one coordinate after the other."""
         return cls(family, np.asarray(numbers(x, "x")).reshape(-1, family.size))
 
     @property
     def vector(self) -> Array:
-        """Parameters as one flat vector, coordinate after coordinate."""
+        """Parameters as one flat vector, one coordinate after the other."""
         return self.coefficients.ravel()
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration [s]."""
         return self.family.duration
 
     @property
@@ -190,7 +190,7 @@ class Trajectory(CurveBase):
         return np.asarray(self.family.basis(t, order) @ self.coefficients.T)
 
     def jacobian(self, t: ArrayLike, order: int = 0) -> Array:
-        """Return the derivative of q, v, a or jerk by the flat parameters: exact, and constant."""
+        """Return the derivative of q, v, a or jerk with respect to the flat parameters: exact, and constant."""
         phi = self.family.basis(t, order)
         out = np.zeros((phi.shape[0], self.dof, self.dof, self.family.size))
         for j in range(self.dof):
@@ -206,7 +206,7 @@ HERMITE = np.linalg.inv(_ENDS)
 
 
 def hermite(u: Array, order: int = 0) -> Array:
-    """Return a derivative by u of the six quintic Hermite polynomials."""
+    """Return a derivative of the six quintic Hermite polynomials with respect to u."""
     powers = np.zeros((u.size, 6))
     for k in range(order, 6):
         powers[:, k] = np.prod(np.arange(k - order + 1, k + 1, dtype=np.float64)) * u ** (k - order)
@@ -215,9 +215,9 @@ def hermite(u: Array, order: int = 0) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Interpolated(CurveBase):
-    """The curve through a motion's samples, with its q, v and a; between them the error falls with the sixth power of the step.
+    """The curve through a motion's samples, with their q, v and a; the interpolation error is of sixth order in the step.
 
-    Motions from inverse kinematics (lines, circles, letters, sines in the workspace) enter joins and plans in this form.
+    Use it to put motions from inverse kinematics (lines, circles, letters, sines in the workspace) into joins and plans.
     """
 
     _kind = "interpolated"
@@ -230,7 +230,7 @@ class Interpolated(CurveBase):
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration [s]."""
         return float(self.motion.t[-1] - self.motion.t[0])
 
     @property
@@ -265,13 +265,13 @@ class Interpolated(CurveBase):
 class BSpline(Described):
     """The family of clamped uniform B-splines from rest to rest: their first and last three control points coincide.
 
-    A clamped spline starts with a velocity proportional to c1 - c0 and an acceleration in which only c0, c1, c2 take part, so
-    three equal control points are rest.
+    The initial velocity of a clamped spline is proportional to c1 - c0 and its acceleration depends on c0, c1, c2 only, so
+    three equal control points mean rest.
     """
 
     _kind = "bspline"
 
-    duration: float  #: How long it takes [s]
+    duration: float  #: Duration [s]
     points: int  #: Free control points P >= 3: start, inner ones, end. They are the parameters [rad or m].
     degree: int = 5  #: 3 or more; with 5 the jerk is smooth
 
@@ -310,7 +310,7 @@ class BSpline(Described):
         return out
 
     def constant(self) -> Array:
-        """Return the parameters of q = 1: positions that hold before the coefficients add to them."""
+        """Return the parameters of q = 1, which convert a constant position into coefficients."""
         return np.ones(self.points)
 
 
@@ -323,8 +323,8 @@ class Fourier(Described):
     frequency: float  #: Fundamental f [Hz]; one period is 1/f
     harmonics: int  #: Number of harmonics N
     rest: bool = True  #: True for series that start and end with zero velocity and acceleration; needs at least two harmonics
-    convention: str = "velocity"  #: What a and b are amplitudes of: "velocity" or "position"
-    periods: int = 1  #: How many periods the motion lasts
+    convention: str = "velocity"  #: Quantity with the amplitudes a and b: "velocity" or "position"
+    periods: int = 1  #: Number of periods
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frequency", positive("frequency", self.frequency))
@@ -337,7 +337,7 @@ class Fourier(Described):
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration [s]."""
         return self.periods / self.frequency
 
     @property
@@ -352,7 +352,7 @@ class Fourier(Described):
 
     @cached_property
     def _free(self) -> Array:
-        """Z (2 N + 1, size): all coefficients from the parameters."""
+        """Z (2 N + 1, size): map from the parameters to all coefficients."""
         N = self.harmonics
         if not self.rest:
             return np.eye(2 * N + 1)
@@ -361,7 +361,7 @@ class Fourier(Described):
         Z = np.zeros((2 * N + 1, 2 * N - 1))
         Z[0, 0] = 1.0
         for first, weight in ((0, order**power), (1, order ** (power + 1))):
-            # Orthonormal basis of weight . x = 0, by the full QR of the weight.
+            # Orthonormal basis of weight . x = 0, from the full QR of the weight.
             null = np.linalg.qr(weight[:, None], mode="complete")[0][:, 1:]
             Z[1 + first :: 2, 1 + first * (N - 1) : 1 + (first + 1) * (N - 1)] = null
         return Z
@@ -372,18 +372,18 @@ class Fourier(Described):
         full = np.zeros((time.size, 2 * self.harmonics + 1))
         full[:, 0] = 1.0 if order == 0 else 0.0
         w = 2.0 * np.pi * self.frequency * np.arange(1.0, self.harmonics + 1.0)
-        angle = np.outer(time, w) + 0.5 * np.pi * order  # every derivative is a quarter of a turn
+        angle = np.outer(time, w) + 0.5 * np.pi * order  # every derivative shifts the phase by a quarter of a turn
         size = w ** (order - 1 if self.convention == "velocity" else order)
         full[:, 1::2] = size * np.sin(angle)
         full[:, 2::2] = -size * np.cos(angle)
         return np.asarray(full @ self._free)
 
     def constant(self) -> Array:
-        """Return the parameters of q = 1: positions that hold before the coefficients add to them."""
+        """Return the parameters of q = 1, which convert a constant position into coefficients."""
         return np.asarray(np.eye(self.size)[0])
 
     def amplitudes(self, coefficients: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return q0, a and b of parameters."""
+        """Return q0, a and b from the parameters."""
         full = np.atleast_2d(np.asarray(coefficients, dtype=np.float64)) @ self._free.T
         return full[:, 0], full[:, 1::2], full[:, 2::2]
 
@@ -396,9 +396,9 @@ def random_motion(
     Parameters
     ----------
     centre, box : array_like, (n,)
-        Pose where it starts and ends, and largest distance from there.
+        Pose at start and end, and largest distance from it.
     seed, harmonics, periods, duration
-        Seed and number of the coefficients, number of periods, length of one period [s].
+        Seed of the coefficients, number of harmonics, number of periods, length of one period [s].
     """
     start, width = np.asarray(centre, dtype=np.float64), np.asarray(box, dtype=np.float64)
     if start.shape != width.shape or start.ndim != 1 or not np.all(width > 0.0):
@@ -411,7 +411,7 @@ def random_motion(
     return Trajectory(family, (scale * draw + np.outer(family.constant(), start - scale * shape0[0])).T)
 
 
-# Quintic 10 u^3 - 15 u^4 + 6 u^5 and its derivatives by u, highest power first.
+# Quintic 10 u^3 - 15 u^4 + 6 u^5 and its derivatives with respect to u, highest power first.
 RAMP = tuple(np.polyder(np.array([6.0, -15.0, 10.0, 0.0, 0.0, 0.0]), m) if m else np.array([6.0, -15.0, 10.0, 0.0, 0.0, 0.0])
              for m in range(4))  # fmt: skip
 
@@ -424,8 +424,8 @@ class Multisine(Described):
 
     frequencies: tuple[float, ...]  #: f_k [Hz]
     phases: tuple[float, ...]  #: phi_k [rad]
-    duration: float  #: How long it takes, fades included [s]
-    fade: float  #: How long it takes to fade in, and out [s]
+    duration: float  #: Duration including fades [s]
+    fade: float  #: Duration of the fade-in and of the fade-out [s]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frequencies", tuple(float(f) for f in self.frequencies))
@@ -473,5 +473,5 @@ class Multisine(Described):
         return np.asarray(out)
 
     def constant(self) -> Array:
-        """Return the parameters of q = 1: positions that hold before the coefficients add to them."""
+        """Return the parameters of q = 1, which convert a constant position into coefficients."""
         return np.asarray(np.eye(self.size)[0])

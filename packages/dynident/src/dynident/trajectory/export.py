@@ -1,4 +1,4 @@
-"""Trajectories out of the toolkit and back: CSV, ROS JointTrajectory as JSON, and plain data that rebuilds the object."""
+"""Import and export of trajectories: CSV, ROS JointTrajectory as JSON, and plain data that rebuilds the object."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def to_ros(curve: Curve | Motion, names: Sequence[str], rate: float | None = Non
     rate
         Points per second [Hz]; needed for a curve.
     approach
-        Time before the first point [s]: a joint_trajectory_controller then moves there from where the robot stands.
+        Time before the first point [s], in which a joint_trajectory_controller moves there from the current position.
     """
     motion = _motion(curve, rate, names)
     if not 0.0 <= approach < np.inf:
@@ -99,8 +99,8 @@ def to_ros_controller(names: Sequence[str], rate: int = 500) -> str:
     return "\n".join([*lines, ""])
 
 
-REPETITIONS = 10_000  # most of a motion in a row
-DEPTH = 16  # most motions within motions
+REPETITIONS = 10_000  # limit of consecutive repetitions of a motion
+DEPTH = 16  # limit of nested motions
 FAMILIES: dict[str, type[Fourier | Multisine | BSpline]] = {
     "fourier": Fourier,
     "multisine": Multisine,
@@ -109,10 +109,10 @@ FAMILIES: dict[str, type[Fourier | Multisine | BSpline]] = {
 
 
 def family_from_spec(data: Mapping[str, Any]) -> Family:
-    """Return the family that `Family.spec` described."""
+    """Return the family stored by `Family.spec`."""
     kind = choice("family kind", data.get("kind"), FAMILIES)
     given = {name: value for name, value in data.items() if name != "kind"}
-    stored_fields(FAMILIES[kind], given, "family")  # refuses what is missing or of another type; numbers stay as written
+    stored_fields(FAMILIES[kind], given, "family")  # refuses missing entries and wrong types; numbers stay as written
     return FAMILIES[kind](**given)
 
 
@@ -129,7 +129,7 @@ SPECS: dict[str, dict[str, Any]] = {
 
 
 def from_spec(data: Mapping[str, Any], depth: int = 0) -> Curve:
-    """Return the curve that `Curve.spec` described as plain `data`; `depth` counts how deep it is nested in others."""
+    """Return the curve stored by `Curve.spec` as plain `data`; `depth` is its nesting depth."""
     if not isinstance(data, Mapping):
         raise DynidentError(f"a motion is described by a table, not by {type(data).__name__}")
     if depth > DEPTH:

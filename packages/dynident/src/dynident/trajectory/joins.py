@@ -1,7 +1,7 @@
-"""Concatenation with smooth joins, and leads into and out of periodic motions that have no rest.
+"""Concatenation with smooth joins, and lead-ins and lead-outs of periodic motions without rest.
 
-A join is a quintic that meets position, velocity and acceleration of both curves. A lead follows the motion's own path with
-the clock slowed down:
+A join is a quintic that matches position, velocity and acceleration of both curves. A lead follows the motion's own path
+with a slowed clock:
 
     q = c(s(t)),    s' = 3 u^2 - 2 u^3 (in) or 1 minus it (out),    u = t / T,    T = k periods
 
@@ -26,7 +26,7 @@ from dynident.trajectory.profiles import Quintic
 SAME = 1e-9  # difference of states [rad, rad/s, rad/s^2] below which no join is needed
 TOUCH = 1e-9  # share of a limit by which rounding may exceed it
 SHORTEST = 0.05  # join [s]
-LARGEST = 1e12  # positions, their rates, and times [s]: beyond it nothing is a robot, and polynomials overflow
+LARGEST = 1e12  # positions, their rates, and times [s]: larger values are implausible, and polynomials overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Bridge(CurveBase):
 
     start: State  # q, v, a at both ends
     end: State  # q, v, a at both ends
-    duration: float  # How long it takes [s]; 0 for none
+    duration: float  # Duration [s]; 0 for none
 
     @property
     def dof(self) -> int:
@@ -46,7 +46,7 @@ class Bridge(CurveBase):
 
     @property
     def _ends(self) -> Array:
-        """Both states as derivatives by t / T, (6, n)."""
+        """Both states as derivatives with respect to t / T, (6, n)."""
         return np.array([x * self.duration**k for state in (self.start, self.end) for k, x in enumerate(state)])
 
     def at(self, t: Array) -> State:
@@ -75,7 +75,7 @@ class Bridge(CurveBase):
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """Limits of joins, (n,) each; infinite where there is none."""
+    """Limits of joins, (n,) each; infinite without a limit."""
 
     speed: Array  # Largest rates, above zero
     acceleration: Array  # Largest rates, above zero
@@ -84,7 +84,7 @@ class Room:
     jerk: Array | None = None  # Largest jerk
 
     def excess(self, move: Bridge) -> tuple[Array, Array]:
-        """Return how far rates and positions of a bridge are beyond their limits at its worst, as shares; below zero inside."""
+        """Return the largest relative excess of rates and of positions of a bridge over their limits; negative inside."""
         peaks = move.extremes()
         n = move.dof
         rates = np.full(n, -1.0)
@@ -100,7 +100,7 @@ class Room:
 
 
 def bridge(start: State, end: State, room: Room) -> Bridge | None:
-    """Return the shortest quintic (to a few percent) between two states that keeps the limits; None when they are the same."""
+    """Return the shortest quintic (to a few percent) between two states that keeps the limits; None for equal states."""
     if all(np.max(np.abs(x - y)) < SAME for x, y in zip(start, end, strict=True)):
         return None
     top, push = (
@@ -116,7 +116,7 @@ def bridge(start: State, end: State, room: Room) -> Bridge | None:
     T = max(SHORTEST, float(np.max(fast * way / top)), float(np.max(np.sqrt(hard * (way / push)))))
     if not T < LARGEST:
         raise DynidentError(f"a join would take {T:.3g} s; raise the limits of speed and acceleration")
-    outside = None  # where the first join that keeps the rates leaves the range
+    outside = None  # coordinate that leaves its range in the first join that keeps the rates
     for _ in range(200):
         candidate = Bridge(start, end, T)
         rates, places = room.excess(candidate)
@@ -150,7 +150,7 @@ class Joined(CurveBase):
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration [s]."""
         return float(sum(piece.duration for piece in self.pieces))
 
     @property
@@ -160,7 +160,7 @@ class Joined(CurveBase):
 
     @property
     def starts(self) -> Array:
-        """When each piece starts [s], and when the last one ends."""
+        """Start time of each piece, and the end time of the last one [s]."""
         return np.concatenate([[0.0], np.cumsum([piece.duration for piece in self.pieces])])
 
     def at(self, t: Array) -> State:
@@ -199,7 +199,7 @@ def join(
     speed, acceleration, jerk, lower, upper : array_like, (n,)
         Limits of the joins; joins between curves at rest stay between their ends in any case.
     rest : array_like (n,), optional
-        Position at rest from which to start and to which to return; without it the first and last curve are the ends.
+        Position at rest at start and end; without it the motion starts and ends with the first and the last curve.
     """
     if not curves:
         raise DynidentError("there is no curve to join; give at least one")
@@ -224,7 +224,7 @@ def join(
     return Joined(pieces)
 
 
-STEPS = (1, 2, 4, 8, 16)  # lengths of a lead that are tried, in periods
+STEPS = (1, 2, 4, 8, 16)  # candidate lengths of a lead, in periods
 GRID = 1000  # samples per period on which accelerations are checked
 
 
@@ -243,7 +243,7 @@ class Slowed(CurveBase):
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration [s]."""
         return self.curve.duration / self.speed
 
     @property
@@ -259,11 +259,11 @@ class Slowed(CurveBase):
 
 @dataclass(frozen=True, eq=False)
 class Lead(CurveBase):
-    """A periodic motion entered from rest, or left to rest."""
+    """A periodic motion with a start from rest, or an end at rest."""
 
     _kind = "lead"
 
-    curve: Curve  # One period of the motion; it ends in the state in which it starts
+    curve: Curve  # One period of the motion; its final state equals its initial state
     periods: int = 1  # Length k of the lead
     out: bool = False  # True to come to rest, False to start from it
 
@@ -275,7 +275,7 @@ class Lead(CurveBase):
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration [s]."""
         return self.periods * self.curve.duration
 
     @property
@@ -298,7 +298,7 @@ class Lead(CurveBase):
 
 
 def periodic(curve: Curve) -> bool:
-    """Return whether a curve ends in the state in which it starts."""
+    """Return whether the final state of a curve equals its initial state."""
     return all(np.max(np.abs(x[1] - x[0])) <= 1e-9 * (1.0 + np.max(np.abs(x))) for x in curve([0.0, curve.duration]))
 
 
@@ -333,7 +333,7 @@ def cycle(
     upper: ArrayLike | None = None,
     jerk: ArrayLike | None = None,
 ) -> Joined:
-    """Return one cycle from rest at `home` and back: `curves` with their repetitions, joined; with leads where one has no rest.
+    """Return one cycle from rest at `home` and back: repeated `curves`, joined; with leads for curves without rest.
 
     `speed`, `acceleration`, `jerk`, `lower` and `upper` (n,) limit the joins, `acceleration` also the leads.
     """
@@ -348,6 +348,6 @@ def cycle(
 
 
 def resting_place(curve: Curve, acceleration: ArrayLike) -> Array:
-    """Return where the robot rests before a curve: c(0), or where its lead-in starts if c has no rest."""
+    """Return the position of the robot at rest before a curve: c(0), or the start of the lead-in if c has no rest."""
     first = leads(curve, acceleration)[0] if not resting(curve) and periodic(curve) else curve
     return np.asarray(first([0.0])[0][0])

@@ -2,7 +2,7 @@
 
     q = p + (p' - p) s(t / T),    T = max over coordinates of  c_v |p' - p| / speed  and  sqrt(c_a |p' - p| / acceleration)
 
-A profile is called with times and returns s, s', s'' (exact); before its start s is 0, after its end `distance`. Speeds of
+A profile called with times returns s, s', s'' (exact); s is 0 before its start and `distance` after its end. The speeds of
 strokes and trapezoids rise and fall along 3 u^2 - 2 u^3, because the acceleration of a plain trapezoid jumps. A cycloid over D
 that peaks at the speed V takes T = 2 D / V [Pagani2022, eqs. 81-83].
 """
@@ -25,15 +25,15 @@ from dynident.trajectory.curves import CurveBase, State, positive
 
 
 class Profile(Protocol):
-    """What a velocity profile can do."""
+    """Interface of a velocity profile."""
 
     @property
     def distance(self) -> float:
-        """How far it goes."""
+        """Distance covered."""
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration [s]."""
 
     def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return s, s', s'' at times t."""
@@ -70,17 +70,17 @@ class _Stretched(ABC):
 
     @classmethod
     def within(cls, distance: float, speed: float, acceleration: float) -> Self:
-        """Return the fastest one that keeps both limits: T = max(c_v D/v, sqrt(c_a D/a))."""
+        """Return the fastest profile that keeps both limits: T = max(c_v D/v, sqrt(c_a D/a))."""
         _at_least_zero("distance", distance)
         positive("speed", speed)
         positive("acceleration", acceleration)
         fast, hard = cls.peaks
         needed = max(float(distance * (fast / speed)), float(np.sqrt(distance * (hard / acceleration))))
-        return cls(distance, max(needed, 1e-6))  # a rest of a microsecond where there is no way to go
+        return cls(distance, max(needed, 1e-6))  # a rest of a microsecond for zero distance
 
 
 class Quintic(_Stretched):
-    """The polynomial of degree five that rests at both ends: s = D (10 u^3 - 15 u^4 + 6 u^5), u = t / T.
+    """Polynomial of degree five, at rest at both ends: s = D (10 u^3 - 15 u^4 + 6 u^5), u = t / T.
 
     D is the `distance` [m or rad], T the `duration` [s].
     """
@@ -94,7 +94,7 @@ class Quintic(_Stretched):
 
 
 class Cycloid(_Stretched):
-    """The cycloid: s = D (u - sin(2 pi u) / (2 pi)), u = t / T; acceleration is one period of a sine.
+    """Cycloid: s = D (u - sin(2 pi u) / (2 pi)), u = t / T; acceleration is one period of a sine.
 
     D is the `distance` [m or rad], T the `duration` [s].
     """
@@ -109,7 +109,7 @@ class Cycloid(_Stretched):
 
 @dataclass(frozen=True)
 class Trapezoid:
-    """Constant acceleration, constant speed, constant deceleration; a triangle when the way is short."""
+    """Constant acceleration, constant speed, constant deceleration; a triangle for short distances."""
 
     distance: float  #: D [m or rad]
     speed: float  #: Largest speed, reached when D >= speed^2 / acceleration
@@ -122,16 +122,16 @@ class Trapezoid:
 
     @property
     def peak(self) -> float:
-        """Speed that is reached."""
+        """Largest speed reached."""
         return float(min(self.speed, np.sqrt(self.distance * self.acceleration)))
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]: D / peak + peak / acceleration."""
+        """Duration [s]: D / peak + peak / acceleration."""
         return self.distance / self.peak + self.peak / self.acceleration if self.distance else 0.0
 
     def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return s, s', s''; where the acceleration jumps, the value after the jump (0 at the end)."""
+        """Return s, s', s''; at a jump of the acceleration, its value after the jump (0 at the end)."""
         T, peak, acceleration = self.duration, self.peak, self.acceleration
         ramp = peak / acceleration
         now = np.asarray(t, dtype=np.float64)
@@ -146,7 +146,7 @@ class Trapezoid:
 
     @classmethod
     def within(cls, distance: float, speed: float, acceleration: float) -> Trapezoid:
-        """Return the profile with these limits; the same as the constructor, for use beside the other profiles."""
+        """Return the profile with these limits, like the constructor; same interface as the other profiles."""
         return cls(distance, speed, acceleration)
 
 
@@ -155,11 +155,11 @@ Move = tuple[int, float, float, float, float]
 
 @dataclass(frozen=True)
 class Plateau:
-    """From rest to rest with constant speed in between: v rises in `ramp` seconds along 3 u^2 - 2 u^3."""
+    """Motion from rest to rest with a constant speed in between: v rises in `ramp` seconds along 3 u^2 - 2 u^3."""
 
-    distance: float  # How far, in either direction [rad or m]
+    distance: float  # Signed distance [rad or m]
     speed: float  # Speed of the plateau, above zero; the ramp's peak acceleration is 1.5 speed / ramp
-    ramp: float  # Time to reach it [s]. The plateau lasts |distance| / speed - ramp
+    ramp: float  # Time to reach the speed [s]. The plateau lasts |distance| / speed - ramp
 
     def __post_init__(self) -> None:
         positive("speed", self.speed)
@@ -171,12 +171,12 @@ class Plateau:
 
     @property
     def flat(self) -> float:
-        """How long the speed is constant [s]."""
+        """Duration of the constant speed [s]."""
         return abs(self.distance) / self.speed - self.ramp
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration [s]."""
         return abs(self.distance) / self.speed + self.ramp
 
     def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
@@ -195,7 +195,7 @@ class Plateau:
 
 @dataclass(frozen=True)
 class _Swing:
-    """A cycloid of either sense whose speed peaks at a given value."""
+    """A cycloid in either direction with a given peak speed."""
 
     distance: float
     speed: float
@@ -211,19 +211,19 @@ class _Swing:
 
 
 def stroke_profile(distance: float, speed: float, ramp: float) -> Plateau | _Swing:
-    """Return the profile of a stroke: a cycloid without a ramp, a plateau with one."""
+    """Return the profile of a stroke: a cycloid without a ramp, a plateau with a ramp."""
     return Plateau(distance, speed, ramp) if ramp else _Swing(distance, positive("speed", speed))
 
 
 @dataclass(frozen=True, eq=False)
 class Strokes(CurveBase):
-    """Strokes of each coordinate, one after the other, each coordinate at its own times."""
+    """Strokes of all coordinates, one after the other, each coordinate at its own times."""
 
     _kind = "strokes"
 
-    start: Array  # Where it starts [rad or m]
+    start: Array  # Start position [rad or m]
     moves: Sequence[Move]
-    total: float = 0.0  # How long it takes [s]; the end of the last stroke when omitted
+    total: float = 0.0  # Duration [s]; the end of the last stroke when omitted
 
     def __post_init__(self) -> None:
         q = np.array(numbers(self.start, "start"))
@@ -240,7 +240,7 @@ class Strokes(CurveBase):
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration [s]."""
         return self.total
 
     @property
@@ -288,13 +288,13 @@ def _unit(profile: str) -> tuple[Profile, float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Moves(CurveBase):
-    """Point-to-point moves through points, with rest and no pause at each; all coordinates leave and arrive together."""
+    """Point-to-point moves with rest but no pause at each point; all coordinates start and stop together."""
 
     _kind = "moves"
 
-    points: Array  #: (k, n), where to rest [rad or m], in order
-    durations: Array  #: (k - 1,), how long each move takes [s]
-    profile: str = "quintic"  #: How the speed goes: "quintic", "cycloid" or "trapezoid"
+    points: Array  #: (k, n), points of rest [rad or m], in order
+    durations: Array  #: (k - 1,), duration of each move [s]
+    profile: str = "quintic"  #: Velocity profile: "quintic", "cycloid" or "trapezoid"
 
     def __post_init__(self) -> None:
         p, T = np.array(numbers(self.points, "points")), np.array(numbers(self.durations, "durations"))
@@ -319,7 +319,7 @@ class Moves(CurveBase):
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration [s]."""
         return float(np.sum(self.durations))
 
     @property

@@ -1,7 +1,7 @@
-"""Expansion of a .xacro file: content(element, scope) returns what stands in its place, texts and elements in order.
+"""Expansion of a .xacro file: content(element, scope) returns the replacement of an element, texts and elements in order.
 
 Every xacro element has one method. Input is never changed, so a macro's body is evaluated again at every call. The
-language is the one of ROS's package xacro, version 2; what it would do beyond the robot's folder or with Python is refused.
+language is that of ROS's package xacro, version 2; access beyond the robot's folder and Python code are refused.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _required(node: Element, name: str) -> str:
 
 
 class _Expander:
-    """State of one expansion: budget, arguments, the files being read, and how deep the elements are."""
+    """State of one expansion: budget, arguments, the files being read, and the depth of the elements."""
 
     def __init__(self, path: Path, search: Sequence[str | os.PathLike[str]], arguments: Mapping[str, object]) -> None:
         self.budget = Budget()
@@ -102,7 +102,7 @@ class _Expander:
     # ---- texts ------------------------------------------------------------------------------------------------------
 
     def text(self, text: str, scope: Scope) -> Any:
-        """Return the value of a text: that of its only part, or its parts joined."""
+        """Return the value of a text: that of its only part, or the concatenation of its parts."""
         if "$" not in text:
             return text
         parts = list(pieces(text))
@@ -124,16 +124,16 @@ class _Expander:
         return values[0] if len(parts) == 1 else "".join(values)
 
     def written(self, text: str, scope: Scope) -> str:
-        """Return a text as it stands in the result."""
+        """Return a text as written in the result."""
         try:
             written = as_text(self.text(text, scope))
         except ExpressionError as error:
             raise DescriptionError(f"{self.where()}'{text[:100]}' {error}; give a number or a text") from None
-        self.budget.spend("characters", len(written) + 20)  # an empty one costs memory too
+        self.budget.spend("characters", len(written) + 20)  # an empty text costs memory, too
         return written
 
     def where(self) -> str:
-        """Return the included file being read, for the beginning of a sentence."""
+        """Return the included file being read, as the beginning of a sentence."""
         return f"in '{self.files[-1].name}': " if len(self.files) > 1 else ""
 
     def command(self, text: str) -> str:
@@ -144,7 +144,7 @@ class _Expander:
             case ["find", package]:
                 if package not in self.folders.found:
                     self.budget.spend("included files")
-                # A package that is not here may still be named: most of them hold meshes and settings nobody reads.
+                # A missing package may still be named: most such names are paths of meshes and settings that are not read.
                 return str(self.folders.package(package) or f"package://{package}")
             case ["dirname"]:
                 return str(self.files[-1].parent)
@@ -163,7 +163,7 @@ class _Expander:
         return self.arguments[name]
 
     def name_in_eval(self, name: str) -> Any:
-        """Return what a name means inside ``$(eval ...)``: an argument, as number or truth value if it looks like one."""
+        """Return the value of a name inside ``$(eval ...)``: an argument, converted to a number or truth value if possible."""
         if name in self.arguments:
             return argument_value(self.arguments[name])
         return {"true": True, "false": False}[name] if name in ("true", "false") else FUNCTIONS[name]
@@ -193,18 +193,18 @@ class _Expander:
     # ---- elements ---------------------------------------------------------------------------------------------------
 
     def plain(self, node: Element, scope: Scope) -> Element:
-        """Return an element that is not xacro's, with its texts and content evaluated."""
+        """Return an element outside the xacro namespace, with its texts and content evaluated."""
         self.budget.spend("elements")
         attributes = self.attributes(node, scope)
         content = self.content(node, scope, attributes)
         return assembled(node.tag, attributes, content)
 
     def attributes(self, node: Element, scope: Scope) -> dict[str, str]:
-        """Return the evaluated attributes of an element; those of xacro are for xacro only."""
+        """Return the evaluated attributes of an element, without those of the xacro namespace."""
         return {name: self.written(value, scope) for name, value in node.attrib.items() if not name.startswith("xacro:")}
 
     def content(self, node: Element, scope: Scope, attributes: dict[str, str]) -> Content:
-        """Return the evaluated texts and children of a node; `attributes` are those <xacro:attribute> adds to."""
+        """Return the evaluated texts and children of a node; <xacro:attribute> adds to `attributes`."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise DescriptionError(f"macros and elements are nested more than {MAX_DEPTH} deep; does a macro call itself?")
@@ -230,7 +230,7 @@ class _Expander:
         return self.content(node, scope, {}) if met == (node.tag == "xacro:if") else []
 
     def element(self, node: Element, scope: Scope, attributes: dict[str, str]) -> Content:
-        """Evaluate <xacro:element>: an element whose tag is computed."""
+        """Evaluate <xacro:element>: an element with a computed tag."""
         tag = self.written(_required(node, "xacro:name"), scope)
         renamed = Element(tag, {name: value for name, value in node.attrib.items() if name != "xacro:name"})
         if not tag or tag == "xacro:element":
@@ -332,7 +332,7 @@ class _Expander:
         return []
 
     def call_by_name(self, node: Element, scope: Scope, _: dict[str, str]) -> Content:
-        """Evaluate <xacro:call>: a macro whose name is computed."""
+        """Evaluate <xacro:call>: a macro with a computed name."""
         renamed = Element(f"xacro:{self.written(_required(node, 'macro'), scope)}", node.attrib)
         del renamed.attrib["macro"]
         renamed.text, renamed[:] = node.text, node[:]
@@ -376,11 +376,11 @@ class _Expander:
 
 
 Content: TypeAlias = "list[Element | str]"
-"""What stands between the tags of an element."""
+"""Texts and elements between the tags of an element."""
 
 
 class _Builder(TreeBuilder):
-    """Builds elements whose tags carry the prefix ``xacro:`` as in the file, within the budget."""
+    """Builds elements with ``xacro:`` tags as in the file, within the budget."""
 
     def __init__(self, budget: Budget) -> None:
         super().__init__()

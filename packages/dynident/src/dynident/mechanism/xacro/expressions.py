@@ -1,6 +1,6 @@
 """Expressions of xacro: evaluate("2*pi*r", names) walks the syntax tree and computes only the functions listed here.
 
-Nothing is compiled, no attribute of a Python object is read, and no function is called but those of the lists.
+Nothing is compiled, no attribute of a Python object is read, and only the listed functions are called.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def _parsed(text: str) -> ast.expr:
 
 
 def evaluate(text: str, lookup: Callable[[str], Any], budget: Budget) -> Any:
-    """Return the value of an expression; `lookup` gives the value of a name or raises `UnknownNameError`."""
+    """Return the value of an expression; `lookup` returns the value of a name or raises `UnknownNameError`."""
     return _Walk(lookup, budget).value(_parsed(text.strip()), 0)
 
 
 def computed(function: Callable[..., Any], *operands: Any, **named: Any) -> Any:
-    """Return what an operator or function of Python makes of values of the file, which need not suit it."""
+    """Return the result of an operator or function of Python for values of the file, with its errors as `ExpressionError`."""
     try:
         return function(*operands, **named)
     except (ArithmeticError, TypeError, ValueError, LookupError, AttributeError, MemoryError) as error:
@@ -130,7 +130,7 @@ class _Walk:
         return checked(found, self.budget)
 
     def _paid(self, operands: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return operands after paying for those that take long to go through."""
+        """Return operands after charging the budget for the expensive ones."""
         for operand in operands:
             if isinstance(operand, list | tuple | dict):
                 checked(operand, self.budget)
@@ -149,7 +149,7 @@ class _Walk:
             raise ExpressionError(f"uses '{name}', which is not defined") from None
 
     def _attribute(self, owner: Any, name: str) -> Any:
-        """Return what stands behind a dot: an entry of a dictionary or namespace, never an attribute of an object."""
+        """Return the entry of a dictionary or namespace behind a dot, never an attribute of an object."""
         if isinstance(owner, Namespace | dict) and not name.startswith("__"):
             try:
                 return names_in(owner)(name) if isinstance(owner, dict) else owner.lookup(name)
@@ -188,7 +188,7 @@ class _Walk:
             return target.call(*self._paid(tuple(values)))
         if method is None:
             return computed(target.call, *self._paid(tuple(values)), **named)
-        if not isinstance(owner, dict):  # what is listed of a dictionary is paid as a result
+        if not isinstance(owner, dict):  # the listing of a dictionary is charged as a result
             self._paid((owner,))
         return computed(method, owner, *self._paid(tuple(values)), **named)
 
@@ -234,7 +234,7 @@ FORMS: dict[type[ast.expr], Callable[[_Walk, Any, int], Any]] = {
     ast.ListComp: _Walk._comprehension,
     ast.GeneratorExp: _Walk._comprehension,
 }
-"""What may stand in an expression; everything else of Python is refused."""
+"""Syntax permitted in an expression; all other Python is refused."""
 
 
 MAX_STRING, MAX_ITEMS, MAX_BITS, MAX_NESTING = 100_000, 20_000, 256, 100
@@ -246,7 +246,7 @@ LIMITS = {
     "included files": 300,
     "bytes of YAML": 300_000,
 }
-"""What one robot may cost; the largest packages need less than a tenth."""
+"""Resource limits of one robot; the largest packages need less than a tenth."""
 
 
 REMEDY = "write it in another way, or expand the file to a .urdf with ROS's xacro if you trust its author"
@@ -254,7 +254,7 @@ _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 class ExpressionError(Exception):
-    """Why an expression has no value, and what to do."""
+    """Reason why an expression has no value, and the remedy."""
 
     def __init__(self, reason: str, remedy: str = "correct it") -> None:
         super().__init__(reason)
@@ -262,11 +262,11 @@ class ExpressionError(Exception):
 
 
 class UnknownNameError(Exception):
-    """A name has no value."""
+    """A name without a value."""
 
 
 def names_in(table: Mapping[str, Any]) -> Callable[[str], Any]:
-    """Return the function that looks names up in a table."""
+    """Return a function that looks up names in a table."""
 
     def lookup(name: str) -> Any:
         if name not in table:
@@ -278,12 +278,12 @@ def names_in(table: Mapping[str, Any]) -> Callable[[str], Any]:
 
 @dataclass
 class Budget:
-    """What is left of `LIMITS`."""
+    """Remaining resources of `LIMITS`."""
 
     left: dict[str, int] = field(default_factory=LIMITS.copy)
 
     def spend(self, what: str, amount: int = 1) -> None:
-        """Pay for `amount` of `what`."""
+        """Charge `amount` of the resource `what`."""
         self.left[what] -= amount
         if self.left[what] < 0:
             raise DescriptionError(
@@ -294,27 +294,27 @@ class Budget:
 
 @dataclass(frozen=True)
 class Function:
-    """A function that expressions may call; it stands for the Python function, which itself is never a value."""
+    """A function permitted in expressions; it wraps the Python function, which is never a value itself."""
 
     name: str
     call: Callable[..., Any]
-    ours: bool = False  # takes one value, and says itself what is wrong with it
+    ours: bool = False  # takes one value, and reports errors in it
 
 
 @dataclass(frozen=True)
 class Namespace:
-    """Names behind a dot, as in ``math.pi`` or those of ``<xacro:include ns="...">``; `lookup` raises `UnknownNameError`."""
+    """Names behind a dot, as in ``math.pi`` or ``<xacro:include ns="...">``; `lookup` raises `UnknownNameError`."""
 
     lookup: Callable[[str], Any]
 
 
 def refuse(what: str) -> NoReturn:
-    """Raise the error of what only the real xacro package would do."""
+    """Raise an error for a feature of the original xacro package only."""
     raise ExpressionError(what, REMEDY)
 
 
 def checked(value: Any, budget: Budget) -> Any:
-    """Return a value of an allowed kind and size; its size is paid for."""
+    """Return a value of an allowed kind and size, after charging the budget."""
     waiting, size = [(value, 0)], 0
     while waiting:
         item, depth = waiting.pop()
@@ -334,7 +334,7 @@ def checked(value: Any, budget: Budget) -> Any:
             inner = chain(item.keys(), item.values()) if isinstance(item, dict) else item
             waiting.extend((part, depth + 1) for part in inner)
         elif isinstance(item, Function | Namespace):
-            if depth:  # a list of functions could be written as text
+            if depth:  # a list of functions could end up as text
                 refuse("puts a function into a list")
         elif item is not None and not isinstance(item, float):
             refuse(f"makes a value of the kind '{type(item).__name__}'")
@@ -348,7 +348,7 @@ def checked(value: Any, budget: Budget) -> Any:
 
 
 def items(value: Any) -> list[Any]:
-    """Return what a value consists of, as a list."""
+    """Return the items of a value as a list."""
     if not isinstance(value, list | tuple | dict | str):
         raise ExpressionError(f"goes through a {type(value).__name__}, which is not a list")
     return list(value)
@@ -384,13 +384,13 @@ def _map(function: Any, *lists: Any) -> list[Any]:
             raise ExpressionError(f"maps {function.name} over {len(arguments)} lists; give one")
         found.append(function.call(*arguments))
         size += len(found[-1]) if isinstance(found[-1], list | tuple | dict) else 1
-        if size > MAX_ITEMS:  # map(range, ...) makes long lists before anybody looks at them
+        if size > MAX_ITEMS:  # map(range, ...) makes long lists before they are checked
             raise ExpressionError(f"makes a list of more than {MAX_ITEMS} items")
     return found
 
 
 def as_text(value: Any = "") -> str:
-    """Return a value as it is written into an attribute."""
+    """Return a value as text of an attribute."""
     if isinstance(value, Function | Namespace):
         refuse("writes a function as text")
     return str(value)
@@ -470,7 +470,7 @@ FUNCTIONS: Mapping[str, Any] = {
     "math": Namespace(names_in(MATH)),
     "python": Namespace(names_in(PYTHON)),
 }
-"""Names that every expression knows."""
+"""Names known in every expression."""
 
 
 def _replace(text: str, old: str, new: str) -> str:
@@ -508,7 +508,7 @@ METHODS: Mapping[type, Mapping[str, Callable[..., Any]]] = {
         "items": lambda table: list(table.items()),
     },
 }
-"""Methods that may be called, by the kind of their owner."""
+"""Permitted methods, by type of their owner."""
 
 
 # ---- operators ------------------------------------------------------------------------------------------------------
@@ -531,7 +531,7 @@ def _times(left: Any, right: Any) -> Any:
 
 
 def _modulo(left: Any, right: Any) -> Any:
-    # In the format of a text: no wide field, and no argument that is written too often.
+    # In the format of a text: no wide field, and no argument repeated often.
     wide = isinstance(left, str) and re.search(r"%[^a-zA-Z%]*(\d{4}|\*)", left) is not None
     if wide or (isinstance(left, str) and left.count("%") * len(as_text(right)) > MAX_STRING):
         raise ExpressionError(f"makes a text of more than {MAX_STRING} characters")

@@ -1,7 +1,7 @@
 """Properties of xacro and the texts that use them: ``${expression}``, ``$(arg name)``, ``$(find package)``.
 
-A property is kept as text and computed when it is first used, in the scope where it was defined. A macro's scope hangs
-below its caller's, so a name is looked up along the calls, not along the file.
+A property is stored as text and computed on first use, in the scope of its definition. A macro's scope is the child of
+its caller's, so a name is looked up along the calls, not along the file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DEFAULT = re.compile(r"""(?:\$\{[^}]*\}|\$\([^)]*\)|(?:'[^']*'|"[^"]*"|[^\s'"])
 
 @dataclass
 class Macro:
-    """A macro: the element that defines it, and each parameter with (whether the caller's is taken, default)."""
+    """A macro: its defining element, and for each parameter (whether it is taken from the caller, default)."""
 
     body: Element
     parameters: dict[str, tuple[bool, str | None]]
@@ -40,7 +40,7 @@ class Macro:
 
 @dataclass
 class Scope:
-    """Names of a file, a namespace or a macro call; `compute` gives the value of a text in a scope."""
+    """Names of a file, a namespace or a macro call; `compute` returns the value of a text in a scope."""
 
     compute: Compute
     parent: Scope | None = None
@@ -53,7 +53,7 @@ class Scope:
     computing: list[str] = field(default_factory=list)
 
     def upward(self) -> Iterator[Scope]:
-        """Yield this scope and those above it."""
+        """Yield this scope and its ancestors."""
         scope: Scope | None = self
         while scope is not None:
             yield scope
@@ -83,7 +83,7 @@ class Scope:
         return self.values[name]
 
     def set(self, name: str, value: Any, lazy: bool) -> None:
-        """Define a property; a lazy text is computed when it is used."""
+        """Define a property; a lazy text is computed on use."""
         self.values[name] = literal(value)
         if lazy and isinstance(self.values[name], str):
             self.lazy.add(name)
@@ -91,7 +91,7 @@ class Scope:
             self.lazy.discard(name)
 
     def remove(self, name: str) -> None:
-        """Forget a property here and above."""
+        """Remove a property from this scope and its ancestors."""
         for scope in self.upward():
             scope.values.pop(name, None)
 
@@ -100,7 +100,7 @@ class Scope:
         return next((scope.blocks[name] for scope in self.upward() if name in scope.blocks), None)
 
     def macro(self, name: str) -> tuple[Macro, Scope] | None:
-        """Return a macro, whose name may have namespaces in front, and the scope it is called in."""
+        """Return a macro, whose name may have namespaces in front, and the scope of its call."""
         *spaces, last = name.split(".")
         scope: Scope | None = self
         for space in spaces:
@@ -111,7 +111,7 @@ class Scope:
 
 
 def literal(value: Any) -> Any:
-    """Return the number, truth value or unquoted text that a text stands for; other values as they are."""
+    """Return the number, truth value or unquoted text that a text represents; other values unchanged."""
     if not isinstance(value, str):
         return value
     if len(value) >= 2 and value[0] == value[-1] == "'":
@@ -127,7 +127,7 @@ def literal(value: Any) -> Any:
 
 
 def argument_value(text: str) -> Any:
-    """Return the number, truth value or text of an argument, as ``$(eval ...)`` sees it."""
+    """Return the number, truth value or text of an argument, as ``$(eval ...)`` uses it."""
     try:
         return float(text) if "." in text else int(text)
     except ValueError:
@@ -187,7 +187,7 @@ UNITS = {
     "!foot": 0.3048,
     "!inches": 0.0254,
 }
-"""Tags of values with a unit, and what they are multiplied with."""
+"""Tags of values with a unit, and their factors."""
 
 _PLAIN = "tag:yaml.org,2002:"
 
@@ -212,7 +212,7 @@ def load_yaml(path: Path, number: Callable[[str], Any], budget: Budget) -> Any:
 
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
-    """Turn what PyYAML raises for a damaged file into a sentence; only its calls belong in the block."""
+    """Convert errors of PyYAML for a damaged file into a message; the block must contain only calls of PyYAML."""
     try:
         yield
     except Exception as error:
@@ -221,7 +221,7 @@ def _reading(name: str) -> Iterator[None]:
 
 
 class _Builder:
-    """Values of nodes; an alias is built again and paid for again, so that none can grow without bound."""
+    """Values of nodes; an alias is built and charged again, so that none can grow without bound."""
 
     def __init__(self, name: str, loader: Any, number: Callable[[str], Any], budget: Budget) -> None:
         self.name, self.loader, self.number, self.budget = name, loader, number, budget
