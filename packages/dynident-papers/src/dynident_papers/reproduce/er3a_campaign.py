@@ -270,7 +270,7 @@ def found_at(every: float) -> float:
     begin = next(float(entry["start"]) for entry in plan().schedule() if entry["purpose"] == "friction")
     curve = cooling_test("ER3A-C60", er3a_c60.limits(), "joint_1", cycles=2).stages[0].curve
     healthy, fault = er3a_c60.machine(warm=False), Fault("joint_1", er3a_c60.FAULT, ONSET)
-    times = ONSET + begin % every + every * np.arange(-5, 5)
+    times = [ONSET + begin % every + every * k for k in range(-5, 5)]
     tests = []
     for faults in ((), (fault,)):
         logs = [

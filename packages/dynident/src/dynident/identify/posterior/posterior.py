@@ -595,8 +595,8 @@ def parameter_covariance(regression: Regression, found: MapEstimate) -> Array:
     if P < FEWEST_BLOCKS:
         return phi
     C = K @ phi @ K.T
-    T = weighted_triangle(regression, 1.0 / (found.sigma * np.sqrt(found.inflation)))[:, :-1]
-    D = np.sum((T @ C) ** 2, axis=0)
+    W = weighted_rows(regression.groups, 1.0 / (found.sigma * np.sqrt(found.inflation)), len(K))[:, :-1]
+    D = np.sum((W @ C) ** 2, axis=0)
     changes = np.zeros((P, len(K)))
     np.add.at(changes, phases, found.left_out - found.left_out.mean(axis=0))
     J = (P - 1) / P * np.sum(changes**2, axis=0)

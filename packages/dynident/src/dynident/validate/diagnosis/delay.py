@@ -155,7 +155,7 @@ class Windows:
 
     def right(self, delay: Array) -> Array:
         """Return the right sides (R, n) with efforts that are late by delays (k,)."""
-        return self._parts(delay).sum(axis=2) - self._known
+        return np.asarray(self._parts(delay).sum(axis=2) - self._known)
 
     def _parts(self, delay: Array) -> Array:
         """Return what each channel adds to the right sides (R, n, k)."""
