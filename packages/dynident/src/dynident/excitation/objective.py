@@ -46,7 +46,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import choice, number, numbers, shown, whole
 from dynident.errors import DynidentError
-from dynident.graph.algebra import absolute
+from dynident.graph.algebra import absolute, dot
 from dynident.graph.compiled import Compiled, Products
 from dynident.graph.expression import reverse
 from dynident.identify.base import BaseParameters
@@ -115,7 +115,6 @@ class Group(NamedTuple):
 
     own: slice
     columns: NDArray[np.intp]
-    block: tuple[NDArray[np.intp], ...]  # of M
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +148,13 @@ class RobotEquations:
         """Where every equation is among the rows, and which columns it has."""
         columns = [np.flatnonzero(own) for own in self.seen]
         ends = np.cumsum([0, *(c.size for c in columns)]).tolist()
-        return [Group(slice(i, j), c, np.ix_(c, c)) for (i, j), c in zip(pairwise(ends), columns, strict=True)]
+        return [Group(slice(i, j), c) for (i, j), c in zip(pairwise(ends), columns, strict=True)]
+
+    @cached_property
+    def blocks(self) -> NDArray[np.intp]:
+        """Where the products of the columns of every equation are in M, flat, one equation after the other."""
+        b = len(self.names)
+        return np.concatenate([(b * group.columns[:, None] + group.columns).ravel() for group in self.groups])
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if name != "products"}  # machine code is compiled again
@@ -173,13 +178,19 @@ class RobotEquations:
             self._check(W, pivot[:, 0])
         return W
 
-    def pullback(self, x: Array, v: Array, a: Array, B: Array) -> Slopes:
-        """Return dq, dv, da (N, n) of sum B W, weights B (k, N) of `rows`: exact, or by differences for opaque columns."""
+    def pullback(self, x: Array, v: Array, a: Array, B: Array, shares: Array | None = None) -> Slopes:
+        """Return dq, dv, da (N, n) of sum B W, weights B (k, N) of `rows`: exact, or by differences for opaque columns.
+
+        With `shares` (k, r), B holds r rows per equation: the weights of an entry are those rows times its shares.
+        """
         if not self.exact:
             return self._differences((x, v, a), B)
         slopes = {name: np.empty((len(x), self.dof)) for name in ("dq", "dv", "da")}
         arrays = {**self._arrays(x, v, a), "B": np.ascontiguousarray(B), **slopes}
-        self._function("excitation_slopes")(len(x), arrays, threads=False)
+        if shares is not None:
+            arrays["shares"] = shares.ravel()
+        rank = 0 if shares is None else shares.shape[1]
+        self._function("excitation_slopes", rank)(len(x), arrays, threads=False)
         return slopes["dq"], slopes["dv"], slopes["da"]
 
     def _differences(self, state: Slopes, B: Array) -> Slopes:
@@ -207,8 +218,8 @@ class RobotEquations:
             "its motors do not hold it; keep the motion away from it"
         )
 
-    def _function(self, name: str) -> Compiled:
-        """Return the machine code of the entries, or of their reverse sweep."""
+    def _function(self, name: str, rank: int = 0) -> Compiled:
+        """Return the machine code of the entries, or of their reverse sweep, whose weights may have a low rank."""
         columns, entries = self.base.columns, np.argwhere(self.seen)
         smooth, sweep = self.eps > 0.0, name == "excitation_slopes"
 
@@ -224,15 +235,21 @@ class RobotEquations:
             if not sweep:
                 outputs = {"W": W, "pivot": [absolute(robot.pivot) if self.mechanism.loops else robot.graph.one]}
                 return Compiled(declared(self.mechanism, name, outputs, frozenset({"W"}), shared=shared))
-            n = self.dof
-            slopes = reverse(W, robot.graph.symbols("B", len(W)), [*robot.x, *robot.v, *robot.a])
+            n, count = self.dof, rank * len(self.seen) or len(W)
+            weights = B = robot.graph.symbols("B", count)
+            if rank:
+                shared["shares"] = len(W) * rank
+                share = robot.graph.symbols("shares", len(W) * rank)
+                rows = [B[rank * i : rank * (i + 1)] for i in entries[:, 0]]
+                weights = [dot(row, share[rank * e : rank * (e + 1)]) for e, row in enumerate(rows)]
+            slopes = reverse(W, weights, [*robot.x, *robot.v, *robot.a])
             by_x = slopes[: len(robot.x)]
             dq = robot.project(by_x) if self.mechanism.loops else by_x
             outputs = {"dq": dq, "dv": slopes[-2 * n : -n], "da": slopes[-n:]}
-            return Compiled(declared(self.mechanism, name, outputs, frozenset({"B"}), {"B": len(W)}, shared=shared))
+            return Compiled(declared(self.mechanism, name, outputs, frozenset({"B"}), {"B": count}, shared=shared))
 
         projection = self.projection if self.mechanism.loops else ""
-        return cached(self.mechanism, (name, tuple(columns.tolist()), self.seen.tobytes(), projection, smooth), build)
+        return cached(self.mechanism, (name, tuple(columns.tolist()), self.seen.tobytes(), projection, smooth, rank), build)
 
 
 def inputs_of(mechanism: Mechanism, x: Array, v: Array, a: Array) -> dict[str, Array]:
@@ -271,6 +288,7 @@ def _spectral(name: str, eigen: Array, power: float) -> tuple[float, float, Arra
 NEARLY_SINGULAR = 1e-10  # reciprocal condition below which singular values decide
 
 
+FEW = 2  # eigenvectors that machine code takes as they are, instead of weights of all entries
 WELL_CONDITIONED = 1e-4  # reciprocal condition above which eigenvectors of R^T R are a start that two iterations make exact
 
 
@@ -305,13 +323,21 @@ class Slope:
         """Return Gamma (b, b)."""
         return np.asarray((self.vectors * self.sizes) @ self.vectors.T + np.diag(self.diagonal))
 
-    def weigh(self, W: Array, columns: NDArray[np.intp], variance: float, out: Array) -> None:
-        """Write Gamma W / variance of the rows W (k, N) of some columns."""
-        V = self.vectors[columns]
-        if 2 * V.shape[1] < len(V) and not self.diagonal.any():
-            np.matmul(V * (self.sizes / variance), V.T @ W, out=out)
-        else:
-            np.matmul(((V * self.sizes) @ V.T + np.diag(self.diagonal[columns])) / variance, W, out=out)
+    def weights(self, W: Array, equations: RobotEquations, noise: Array) -> tuple[Array, Array | None]:
+        """Return Gamma W / noise^2 of all rows W (k, N), or V^T W of every equation and the shares of its entries in it."""
+        few = self.sizes.size
+        if few <= FEW and equations.exact and not self.diagonal.any():
+            out = _memory("B", few * len(noise), W.shape[1])
+            for i, group in enumerate(equations.groups):
+                np.matmul(self.vectors[group.columns].T, W[group.own], out=out[few * i : few * (i + 1)])
+            which, columns = np.nonzero(equations.seen)
+            return out, self.vectors[columns] * self.sizes / noise[which, None] ** 2
+        out = _memory("B", *W.shape)
+        for group, size in zip(equations.groups, noise, strict=True):
+            own = self.vectors[group.columns]
+            part = ((own * self.sizes) @ own.T + np.diag(self.diagonal[group.columns])) / size**2
+            np.matmul(part, W[group.own], out=out[group.own])
+        return out, None
 
 
 @dataclass(frozen=True)
@@ -487,10 +513,11 @@ def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
         products.adding(rows(i, j), found)(0, 0, j - i)
         return found
 
-    M = np.zeros((b, b)) if prior is None else prior.T @ prior
     found = products.matrices(sum(_over_tiles(samples, sums), products.sums(1)))
-    for group, size, own in zip(rows.groups, noise, found, strict=True):
-        M[group.block] += own[0] / size**2
+    weights = np.concatenate([own.ravel() / size**2 for own, size in zip(found, noise, strict=True)])
+    M = np.bincount(rows.equations.blocks, weights, b * b).reshape(b, b)
+    if prior is not None:
+        M += prior.T @ prior
     if not np.all(np.isfinite(M)):
         raise DynidentError("the regression holds numbers that are not finite; keep the motion away from singularities")
     length = np.sqrt(np.diag(M))
@@ -591,11 +618,7 @@ class Objective:
                 return cost, np.zeros_like(x)
 
             def slopes(i: int, j: int) -> Array:
-                W = rows(i, j)
-                B = _memory("B", *W.shape)
-                for group, size in zip(rows.groups, self.noise, strict=True):
-                    slope.weigh(W[group.own], group.columns, size**2, B[group.own])
-                bars = equations.pullback(p[i:j], v[i:j], a[i:j], B)
+                bars = equations.pullback(p[i:j], v[i:j], a[i:j], *slope.weights(rows(i, j), equations, self.noise))
                 return np.asarray(sum(phi[i:j].T @ bar for phi, bar in zip(self.basis, bars, strict=True)))
 
             gradient = sum(_over_tiles(len(q), slopes), np.zeros((self.family.size, equations.dof)))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import mul
 from typing import Any, TypeVar
 
 import numpy as np
@@ -259,41 +261,38 @@ def solve_general(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) 
 def eliminate(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> tuple[NodeRows, Node, Node]:
     """Return A^-1 B, the ratio of the smallest to the largest pivot and the sign of det A, by elimination with row exchanges.
 
-    The largest entry of a column is brought up by comparing and exchanging rows one after the other, which suits code without
-    branches. NodeRows whose entry is zero by the robot's structure are not compared.
+    Columns with the fewest entries by the robot's structure come first, which leaves most others alone. The largest entry of a
+    column is brought up by comparing and exchanging rows one after the other, which suits code without branches.
     """
-    n, width = len(A), len(right[0])
-    rows = [[*a, *b] for a, b in zip(A, right, strict=True)]
-    side = A[0][0].graph.one
+    n, zero, side = len(A), A[0][0].graph.zero, A[0][0].graph.one
+    rows, order = [[*a, *b] for a, b in zip(A, right, strict=True)], list(range(n))
     pivots: list[Node] = []
     for k in range(n):
-        first = next((i for i in range(k, n) if not rows[i][k].is_const(0.0)), k)
-        if first != k:
-            rows[k], rows[first], side = rows[first], rows[k], -side
-        for i in range(max(k, first) + 1, n):
-            if rows[i][k].is_const(0.0):
-                continue
+        found = {c: [i for i in range(k, n) if rows[i][c] is not zero] for c in range(k, n)}
+        column = min(found, key=lambda c: len(found[c]))
+        for row in rows if column != k else ():
+            row[k], row[column] = row[column], row[k]
+        order[k], order[column] = order[column], order[k]
+        first, *others = found[column] or [k]
+        rows[k], rows[first] = rows[first], rows[k]
+        side = -side if (column != k) != (first != k) else side
+        for i in others:
             larger = absolute(rows[i][k]) > absolute(rows[k][k])
             side = where(larger, -side, side)
-            for c in range(k, n + width):
+            for c in range(k, len(rows[k])):
                 up, down = rows[k][c], rows[i][c]
                 rows[k][c], rows[i][c] = where(larger, down, up), where(larger, up, down)
-        pivots.append(absolute(rows[k][k]))
-        side = where(rows[k][k] < 0.0, -side, side)
-        inverse = reciprocal(rows[k][k])
-        for i in range(k + 1, n):
-            if rows[i][k].is_const(0.0):
-                continue
-            factor = rows[i][k] * inverse
-            for c in range(k + 1, n + width):
-                rows[i][c] = rows[i][c] - factor * rows[k][c]
+        pivot = rows[k][k]
+        pivots.append(pivot)
+        inverse = reciprocal(pivot)
+        rows[k] = [x / pivot if x in (pivot, -pivot) else x * inverse for x in rows[k]]
+        for i in others:
+            rows[i] = [x - rows[i][k] * y if c > k else zero for c, (x, y) in enumerate(zip(rows[i], rows[k], strict=True))]
     x: NodeRows = [[] for _ in range(n)]
     for i in range(n - 1, -1, -1):
-        inverse = reciprocal(rows[i][i])
-        for c in range(width):
-            known = total([rows[i][n + c], *(-(rows[i][k] * x[k][c]) for k in range(i + 1, n))])
-            x[i].append(known * inverse)
-    least, most = pivots[0], pivots[0]
-    for pivot in pivots[1:]:
-        least, most = minimum(least, pivot), maximum(most, pivot)
-    return x, least / most, side
+        known = [(rows[i][k], x[order[k]]) for k in range(i + 1, n)]
+        x[order[i]] = [total([b, *(-(entry * row[c]) for entry, row in known)]) for c, b in enumerate(rows[i][n:])]
+    for some in (pivots[i : i + 8] for i in range(0, n, 8)):  # products of more could underflow
+        side = where(reduce(mul, some) < 0.0, -side, side)
+    sizes = [absolute(pivot) for pivot in pivots]
+    return x, reduce(minimum, sizes) / reduce(maximum, sizes), side

@@ -57,6 +57,11 @@ def splat(value: float, width: int) -> str:
     return bits(value) if width == 1 else "<" + ", ".join([f"double {bits(value)}"] * width) + ">"
 
 
+def whole(value: int, width: int) -> str:
+    """Return an integer, repeated for every sample."""
+    return str(value) if width == 1 else f"<{', '.join([f'i64 {value}'] * width)}>"
+
+
 def of_width(kind: str, width: int) -> str:
     """Return the type of a vector of numbers, truths or integers."""
     return kind if width == 1 else f"<{width} x {kind}>"
@@ -152,13 +157,14 @@ def library(text: str) -> str:
             parts += [f"declare {intrinsic})", head, call, f"  ret {vector} %y", "}"]
         elif name == "sine_cosine":
             body = _template(name).replace("COSINE", _polynomial("c", _COSINE)).replace("SINE", _polynomial("s", _SINE))
+            for word, bits_of in (("ONE", 1), ("TWO", 2), ("SHIFT", 62)):
+                body = body.replace(word, whole(bits_of, width))
             parts += [f"declare i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1>)", _filled(body, width)]
         elif name == "tanh":
             body = reduce(lambda text, part: text.replace(part[0], _polynomial(*part[1])), _TANH_PARTS.items(), _template(name))
-            shift = "52" if width == 1 else f"<{', '.join(['i64 52'] * width)}>"
             parts += [
                 f"declare {vector} @llvm.copysign.{suffix}({vector}, {vector})",
-                _filled(body.replace("SHIFT", shift), width),
+                _filled(body.replace("SHIFT", whole(52, width)), width),
             ]
         elif name == "sinc":
             parts.append(_filled(_sinc("sinc", SINC_SERIES, "%far = fdiv V %sin, %x"), width))

@@ -260,8 +260,9 @@ class Equations(MovingTree):
         return M
 
     def mass_matrix(self) -> NodeRows:
-        """Return M(q)."""
-        return self.sandwich(self.tree_mass())
+        """Return M(q); entries below the diagonal are those above it, which halves the operations."""
+        M, n = self.sandwich(self.tree_mass()), range(self.mechanism.dof)
+        return [[M[min(i, j)][max(i, j)] for j in n] for i in n]
 
     def coriolis_matrix(self) -> NodeRows:
         """Return C(q, v) of the Christoffel symbols: G^T (C_t G + M_t Gdot) where G depends on q, dh/dv / 2 with loops.

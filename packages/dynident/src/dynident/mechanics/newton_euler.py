@@ -297,7 +297,7 @@ class MovingTree:
             G[i], gap[i] = row[:-1], row[-1]
         # The bias belongs to velocities on the closure; the same elimination is made again with it on the right.
         rates = [dot(row, self.v) for row in G]
-        moving = self._tree_state(self.x, rates, [graph.zero] * len(self.x), False)
+        moving = self._tree_state(self.x, rates, [graph.zero] * len(self.x), True)
         biases = LoopEquations(moving, closure.selected).biases
         both, _, _ = eliminate([[row[i] for i in bound] for row in J], [[*r, b] for r, b in zip(right, biases, strict=True)])
         b = [graph.zero] * len(self.x)

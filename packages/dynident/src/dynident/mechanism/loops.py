@@ -26,7 +26,19 @@ from dynident.graph.algebra import Vector, cross, dot, plus, scale, snapped, tim
 from dynident.graph.expression import Function, Graph, Node, derivative_matrix
 from dynident.graph.printing import numpy_callable
 from dynident.mechanism.elements import Loop, Placement, perpendicular
-from dynident.mechanism.tree import FREE, NODE_DOF, SNAP, SPHERICAL, Pose, Tree, TreeState, Twist, compose, numeric_geometry
+from dynident.mechanism.tree import (
+    FREE,
+    NODE_DOF,
+    SNAP,
+    SPHERICAL,
+    Pose,
+    Tree,
+    TreeState,
+    Twist,
+    compose,
+    numeric_geometry,
+    spin,
+)
 
 if TYPE_CHECKING:
     from dynident.mechanism.mechanism import Mechanism
@@ -154,22 +166,6 @@ class LoopEquations:
                 found[d] = axis, plus(times(R, u), cross(p, axis))
         return found
 
-    @cached_property
-    def _motions(self) -> dict[int, tuple[Twist, Twist]]:
-        """Twist and acceleration without joint accelerations of every node and of the base, -1."""
-        zero = self.state.zero
-        found: dict[int, tuple[Twist, Twist]] = {-1: ((zero, zero), (zero, zero))}
-        for i in range(self.state.nodes):
-            (om, li), (al, ac) = found[int(self.state.tree.parent[i])]
-            w, u = zero, zero
-            first = int(self.state.tree.dof[i])
-            for d in range(first, first + NODE_DOF[int(self.state.tree.kind[i])]):
-                axis, shift = self._twists[d]
-                w, u = plus(w, scale(axis, self.state.v[d])), plus(u, scale(shift, self.state.v[d]))
-            bias = plus(al, cross(om, w)), plus(ac, plus(cross(om, u), cross(li, w)))
-            found[i] = (plus(om, w), plus(li, u)), bias
-        return found
-
     def _row(self, i: int) -> tuple[Node, list[Node], tuple[Vector, Vector]]:
         """Return Phi, dPhi/dq and the wrench of a unit multiplier of equation i."""
         cuts, none = self.cuts, self.state.zero
@@ -204,14 +200,16 @@ class LoopEquations:
             return self.graph.zero
         if kind == DOT:
             u, e = self._turned(a, cuts.vector_a[i]), self._turned(b, cuts.vector_b[i])
-            (u1, u2), (e1, e2) = self._turning(a, u), self._turning(b, e)
-            return -(dot(u2, e) + 2.0 * dot(u1, e1) + dot(u, e2))
+            (wa, la), (wb, lb) = self._spun(a), self._spun(b)
+            w, turned = plus(wa, scale(wb, -1.0)), dot(plus(la, scale(lb, -1.0)), cross(u, e))
+            return dot(w, e) * dot(wb, u) - dot(w, u) * dot(wa, e) + dot(w, w) * dot(u, e) - turned
         xa, xb = self._point(a, cuts.point_a[i]), self._point(b, cuts.point_b[i])
-        (va, aa), (vb, ab) = self._moving(a, xa), self._moving(b, xb)
+        (va, aa), (vb, ab) = self._moving(a, cuts.point_a[i]), self._moving(b, cuts.point_b[i])
         if kind == POINT:
             return -dot(self._constant(cuts.vector_b[i], True), plus(aa, scale(ab, -1.0)))
         u = self._turned(a, cuts.vector_a[i])  # SLIDE
-        u1, u2 = self._turning(a, u)
+        w, al = self._spun(a)
+        u1, u2 = cross(w, u), times(spin(w, al), u)
         relative = dot(u1, plus(va, scale(vb, -1.0)))
         return dot(u2, plus(xa, scale(xb, -1.0))) + 2.0 * relative + dot(u, plus(aa, scale(ab, -1.0)))
 
@@ -223,17 +221,20 @@ class LoopEquations:
             w, u = self._twists[d]
             row[d] = row[d] + (dot(moment, w) + dot(force, u)) * sign
 
-    def _turning(self, node: int, u: Vector) -> tuple[Vector, Vector]:
-        """Return first and second derivative of a direction fixed in a node."""
-        (om, _), (al, _) = self._motions[node]
-        first = cross(om, u)
-        return first, plus(cross(al, u), cross(om, first))
+    def _spun(self, node: int) -> tuple[Vector, Vector]:
+        """Return angular velocity and acceleration of a node in base axes."""
+        if node < 0:
+            return self.state.zero, self.state.zero
+        (R, _), (w, al, _) = self._worlds[node], self.state.motions[node]
+        return times(R, w), times(R, al)
 
-    def _moving(self, node: int, x: Vector) -> tuple[Vector, Vector]:
-        """Return velocity and acceleration of a point fixed in a node."""
-        (om, li), (al, ac) = self._motions[node]
-        v = plus(li, cross(om, x))
-        return v, plus(ac, plus(cross(al, x), cross(om, v)))
+    def _moving(self, node: int, values: Sequence[float]) -> tuple[Vector, Vector]:
+        """Return velocity and acceleration less gravity of a point fixed in a node, in base axes."""
+        if node < 0:
+            return self.state.zero, scale(self.state.gravity, -1.0)
+        (R, _), (w, al, ac), x = self._worlds[node], self.state.motions[node], self._constant(values)
+        v = plus(self.state.velocities[node][1], cross(w, x))
+        return times(R, v), times(R, plus(ac, times(spin(w, al), x)))
 
     @cached_property
     def _rows(self) -> list[tuple[Node, list[Node], tuple[Vector, Vector]]]:

@@ -75,6 +75,7 @@ class Drives:
         self.eq = Equations(layout.mechanism, graph)
         self.eq.x, self.eq.v = self.y.q, self.y.v
         self.eq.a = [graph.zero] * self.n
+        self.eq.tree_a = [graph.zero] * len(layout.mechanism.tree.coordinates)  # `Dynamics.force` adds the rest
         self.eq.phi = lumped_symbols(layout.mechanism, self.p.lumped)
 
     # ---- reading

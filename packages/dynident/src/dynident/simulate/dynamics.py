@@ -89,6 +89,8 @@ class Dynamics(Drives):
         """Right-hand side of the equation of motion, without what holds owners that stick."""
         graph, eq = self.graph, self.eq
         tree = inertial_torques(eq)
+        if eq.G is not None:  # torques of accelerations that velocities make
+            tree = [x + dot(row, eq.bias) for x, row in zip(tree, eq.tree_mass(), strict=True)]
         for i, owner in enumerate(self.layout.owners):
             if owner.motor < 0:
                 opposing = self.slid(i, self.forces[i])

@@ -634,7 +634,7 @@ def record(
         position_side=sensors.side,
         name=f"{title} (simulated)",
         provenance={"simulated": title, **provenance, "sensors": sensors.to_dict()},
-        truth={"parameters": truth.parameters.to_dict(), **facts, "signals_sha256": truth.checksum()},
+        truth={"parameters": truth.parameters.to_dict(), **facts},
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.stats
+import scipy  # its sub-packages load on first use, which keeps the start fast
 
 import dynident as di
 from dynident.arrays import Array
