@@ -30,7 +30,16 @@ from dynident.friction.law import Friction, FrictionLaw
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Node
 from dynident.identify.base import BaseParameters, base_parameters
-from dynident.identify.regression.factor import RowGroup, Samples, Tile, Workspace, accumulate, factors_of, moving_rows
+from dynident.identify.regression.factor import (
+    RowGroup,
+    Samples,
+    Tile,
+    Workspace,
+    accumulate,
+    factors_of,
+    moving_rows,
+    triangle,
+)
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import CompiledRows, Rows, Signals, law_signals, projected
 from dynident.mechanics.closure import close_positions, closure_starts
@@ -48,6 +57,7 @@ Blocks = Callable[[Array, int, Sequence[int]], list[Array]]
 
 #: Relative length of its orthogonal part below which a column is not excited by the data.
 TOLERANCE = 1e-8
+FEW = 512  # rows for which reflections are faster than cross products, whose rounding must be checked
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,13 +103,16 @@ class Problem:
 
     def reduce(self, eta: Array) -> tuple[RowGroup, ...]:
         """Return one triangle of [W, Phi, dPhi, y] per group, by one pass over the samples."""
-        sizes = [c.size + len(p) for c, p in zip(self.columns, self.bends, strict=True)]
+        sizes = [np.arange(c.size + len(p)) for c, p in zip(self.columns, self.bends, strict=True)]
+        if len(self.tiles) == 1 and (blocks := self.blocks(eta, 0))[0].shape[1] <= FEW:
+            own = zip(self.names, sizes, blocks, self.counts, strict=True)
+            return tuple(RowGroup(name, c, triangle(block.T), count, self.independence) for name, c, block, count in own)
 
         def tile(i: int, _: Workspace) -> Array:
             return np.ascontiguousarray(np.vstack(self.blocks(eta, i)))
 
         tiles: list[Tile] = [partial(tile, i) for i in range(len(self.tiles))]
-        groups = accumulate(self.names, [np.arange(size) for size in sizes], tiles, self.independence)
+        groups = accumulate(self.names, sizes, tiles, self.independence)
         return tuple(replace(group, count=count) for group, count in zip(groups, self.counts, strict=True))
 
     def project(self, eta: Array, groups: Sequence[RowGroup], sigma: Array) -> Projection:
@@ -251,7 +264,7 @@ class Evaluator:
         return self._last[1]
 
     def search(self, u: Array, tolerance: float, passes: int) -> Array:
-        """Search within the bounds from u by damped Gauss-Newton steps, until one promises a relative gain below `tolerance`."""
+        """Search from u by damped Gauss-Newton steps within the bounds, until one promises less than the relative tolerance."""
         low, high = self.scale.bounds[self.free].T
         u, reach = _placed(u, self.free, np.clip(u[self.free], low, high)), LONGEST * (high - low)
         found, damping, last = self.projection(u), DAMPING, self.passes + passes - 1
