@@ -13,7 +13,7 @@ the residuals.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import pairwise
@@ -44,7 +44,7 @@ from dynident.signals.log import Log
 
 BEYOND = 0.2  # share of the record that is held out for its high, and for its low speed
 MOVING = 0.5  # share of its rows that must move for a stretch to be fast or slow
-PASSES, CLOSE = 8, 1e-8  # a search on a part of the data begins near its end: passes, and relative gain of a step that ends it
+PASSES, CLOSE = 8, 1e-5  # a search on a part of the data begins near its end: passes, and relative gain of a step that ends it
 WORTH = 0.02  # relative gain in squared error that is worth a parameter: one per cent of the error
 Candidate = Callable[[NDArray[np.bool_]], tuple[Array, int]]
 """Fits the rows that are True and returns the errors of ALL rows and the number of parameters."""
@@ -368,8 +368,12 @@ def choose_recorded(
     choices: dict[str, Choice] = {}
     warm = dict(_warm_joints(data, [name for name, law in named.items() if law == "auto" and name in chosen]))
 
+    shared: dict[Hashable, Any] = {}  # bodies, which are the same for all joints and laws
+
     def choose(name: str, own: Mapping[str, FrictionLaw], what: str = "") -> None:
-        choices[f"{name}{what}"] = choice = _chosen(data, chosen, name, own, blocks, seed)
+        trials = {text: _Joint(data, {**chosen, name: law}, name, seed, shared).errors for text, law in own.items()}
+        speed = _speed(data, name)
+        choices[f"{name}{what}"] = choice = compare_models(trials, speed.size, blocks, speed)
         chosen[name] = own[choice.best]
 
     for done, (name, own) in enumerate(options.items(), 1):
@@ -418,33 +422,25 @@ def _warm_joints(data: FrictionData, joints: Sequence[str]) -> list[tuple[str, f
     return found
 
 
-def _chosen(
-    data: FrictionData,
-    laws: Mapping[str, FrictionLaw],
-    joint: str,
-    candidates: Mapping[str, FrictionLaw],
-    blocks: int,
-    seed: int,
-) -> Choice:
-    """Compare laws of one joint, the others being given."""
-    others = laws if data.robot.loops else {}  # rows of a tree's joint see its own friction only
-    trials = {text: _Joint(data, {**others, joint: law}, joint, seed).errors for text, law in candidates.items()}
-    at = list(data.robot.tree.coordinates).index(joint)
-    bare = data.robot.altered(friction={}, forces=())
+def _speed(data: FrictionData, joint: str) -> Array:
+    """Return the speed of a joint at the rows of all recordings; NaN where its effort is dead."""
+    at, bare = list(data.robot.tree.coordinates).index(joint), data.robot.altered(friction={}, forces=())
     speeds = []
     for r in data.recordings:
-        used = np.nan if joint in r.skip else 1.0  # where its effort is dead, a joint is neither fast nor slow
+        used = np.nan if joint in r.skip else 1.0
         speeds.append(used * np.abs(tree_motion(bare, r.motion).v[:, at])[r.decimator.centres(len(r.motion))])
-    return compare_models(trials, sum(speed.size for speed in speeds), blocks, np.concatenate(speeds))
+    return np.concatenate(speeds)
 
 
 class _Joint:
     """Errors of the rows that see the law of one joint, after a fit to some of them."""
 
-    def __init__(self, data: FrictionData, laws: Mapping[str, FrictionLaw], joint: str, seed: int) -> None:
+    def __init__(
+        self, data: FrictionData, laws: Mapping[str, FrictionLaw], joint: str, seed: int, shared: dict[Hashable, Any]
+    ) -> None:
         self.law, self.seed = laws[joint], seed
         robot = with_laws(data.robot, dict(laws))
-        assembly = assemble(robot, data.recordings, data.projection)
+        assembly = assemble(robot, data.recordings, data.projection, shared)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SignalWarning)  # what is wrong with the data is said by the fit
             problem, _ = assembly.problem()
@@ -459,9 +455,9 @@ class _Joint:
     def errors(self, rows: NDArray[np.bool_]) -> tuple[Array, int]:
         """Return the errors of all rows, weighted together, and the number of parameters of the law."""
         if self.eta is None:  # the first search has many starts, those on parts of the data go on from it
-            found = search(self.problem, self.bounds, None, STARTS, self.seed, 60)
+            found = search(self.problem, self.bounds, None, STARTS, self.seed, 60, tolerance=CLOSE)
             self.eta, self.sigma = found.eta, found.sigma
-        part = self.problem.using(rows)
+        part = self.problem if rows.all() else self.problem.using(rows)
         found = search(part, self.bounds, self.eta, 1, self.seed, PASSES, sigma=self.sigma, tolerance=CLOSE)
         every = self.problem.errors(found.eta, found.projection.x) / self.sigma[:, None]
         if self.problem.masks is not None:

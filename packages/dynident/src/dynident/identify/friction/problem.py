@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy  # its sub-packages load on first use, which keeps the start fast
@@ -30,7 +30,16 @@ from dynident.friction.law import Friction, FrictionLaw
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Node
 from dynident.identify.base import BaseParameters, base_parameters
-from dynident.identify.regression.factor import RowGroup, Samples, Tile, Workspace, accumulate, factors_of, moving_rows
+from dynident.identify.regression.factor import (
+    RowGroup,
+    Samples,
+    Tile,
+    Workspace,
+    accumulate,
+    factors_of,
+    moving_rows,
+    triangle,
+)
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import CompiledRows, Rows, Signals, law_signals, projected
 from dynident.mechanics.closure import close_positions, closure_starts
@@ -41,12 +50,14 @@ from dynident.parallel import one_blas_thread
 from dynident.signals.filters import Decimator
 from dynident.signals.quality import Finding, note
 
+T = TypeVar("T")
 Pair = tuple[int, int]
 Blocks = Callable[[Array, int, Sequence[int]], list[Array]]
 """``blocks(eta, step, groups)``: [W, Phi, dPhi, y] of row groups of one tile, (k + 1, T); every step-th row only."""
 
 #: Relative length of its orthogonal part below which a column is not excited by the data.
 TOLERANCE = 1e-8
+FEW = 512  # rows for which reflections are faster than cross products, whose rounding must be checked
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +103,16 @@ class Problem:
 
     def reduce(self, eta: Array) -> tuple[RowGroup, ...]:
         """Return one triangle of [W, Phi, dPhi, y] per group, by one pass over the samples."""
-        sizes = [c.size + len(p) for c, p in zip(self.columns, self.bends, strict=True)]
+        sizes = [np.arange(c.size + len(p)) for c, p in zip(self.columns, self.bends, strict=True)]
+        if len(self.tiles) == 1 and (blocks := self.blocks(eta, 0))[0].shape[1] <= FEW:
+            own = zip(self.names, sizes, blocks, self.counts, strict=True)
+            return tuple(RowGroup(name, c, triangle(block.T), count, self.independence) for name, c, block, count in own)
 
         def tile(i: int, _: Workspace) -> Array:
             return np.ascontiguousarray(np.vstack(self.blocks(eta, i)))
 
         tiles: list[Tile] = [partial(tile, i) for i in range(len(self.tiles))]
-        groups = accumulate(self.names, [np.arange(size) for size in sizes], tiles, self.independence)
+        groups = accumulate(self.names, sizes, tiles, self.independence)
         return tuple(replace(group, count=count) for group, count in zip(groups, self.counts, strict=True))
 
     def project(self, eta: Array, groups: Sequence[RowGroup], sigma: Array) -> Projection:
@@ -187,8 +201,11 @@ Progress = Callable[[str, int, int], object]  # what is done, how much of it, of
 #: Rows on which starting points are compared, and how many of the best of them are followed.
 THIN = 4000
 FOLLOWED = 3
+ROUGH = 1e-4  # relative gain of a step below which a starting point is good enough
+#: Damping that a search begins with, and the longest step in parts of the interval.
+DAMPING, LONGEST = 1e-3, 0.25
 REWEIGHTINGS = 5
-SETTLED = 1e-6  # relative change of weights that changes nothing
+SETTLED = 1e-3  # relative change of weights that changes nothing
 SLOWEST = 0.01  # share of the moving samples
 SMALL = 0.01  # of the efforts: residuals with which weights begin
 
@@ -247,26 +264,28 @@ class Evaluator:
         return self._last[1]
 
     def search(self, u: Array, tolerance: float, passes: int) -> Array:
-        """Search with bounds from u by trust regions: coordinates turn with u, but every step uses those of one u only."""
+        """Search from u by damped Gauss-Newton steps within the bounds, until one promises less than the relative tolerance."""
         low, high = self.scale.bounds[self.free].T
-        margin = 1e-9 * (high - low)
-
-        def slopes(w: Array) -> Array:
-            at = _placed(u, self.free, w)
-            return np.asarray((self.projection(at).jacobian * self.scale.slope(at))[:, self.free])
-
-        found = scipy.optimize.least_squares(
-            lambda w: self.projection(_placed(u, self.free, w)).residual,
-            np.clip(u[self.free], low + margin, high - margin),
-            slopes,
-            bounds=(low, high),
-            ftol=tolerance,
-            xtol=1e-7,
-            gtol=1e-12,
-            max_nfev=passes,
-            x_scale=1.0,
-        )
-        return _placed(u, self.free, found.x)
+        u, reach = _placed(u, self.free, np.clip(u[self.free], low, high)), LONGEST * (high - low)
+        found, damping, last = self.projection(u), DAMPING, self.passes + passes - 1
+        while self.passes < last:
+            w, J = u[self.free], (found.jacobian * self.scale.slope(u))[:, self.free]
+            gradient, H = J.T @ found.residual, J.T @ J
+            size = np.diagonal(H)
+            inner = (size > 0.0) & ~((w <= low) & (gradient > 0.0)) & ~((w >= high) & (gradient < 0.0))
+            step = np.zeros(w.size)
+            damped = H + damping * np.diag(size)
+            step[inner] = -np.linalg.solve(damped[np.ix_(inner, inner)], gradient[inner])
+            step = np.clip(w + np.clip(step, -reach, reach), low, high) - w
+            cost = float(found.residual @ found.residual)
+            if -(2.0 * gradient + H @ step) @ step <= tolerance * cost or np.max(np.abs(step)) < 1e-7:
+                break
+            trial = self.projection(_placed(u, self.free, w + step))
+            if float(trial.residual @ trial.residual) < cost:
+                u, found, damping = _placed(u, self.free, w + step), trial, 0.1 * damping
+            else:
+                damping *= 10.0
+        return u
 
     def settle(self, u: Array) -> None:
         """Weigh the rows by their residuals at u: a belief is in deviations, so that ones would be no weights."""
@@ -321,8 +340,10 @@ def starting_points(
         size, count = len(own), starts * len(own)
         cells = np.stack([generator.permutation(count) for _ in range(size)], axis=1) if size > 1 else np.arange(count)[:, None]
         trials = [_placed(u, own, w) for w in low + (high - low) * (cells + 0.5) / count]
-        costs = [float(np.sum(inner.projection(w).residual ** 2)) for w in trials]
-        ends = [inner.search(trials[i], 1e-8, 60) for i in np.argsort(costs)[:FOLLOWED]]
+        costs = np.array([np.sum(inner.projection(w).residual ** 2) for w in trials])
+        # Points of a grid beside a lower one lead to the same end.
+        lowest = [i for i in np.argsort(costs) if size > 1 or costs[i] <= costs[max(i - 1, 0) : i + 2].min()]
+        ends = [inner.search(trials[i], ROUGH, 60) for i in lowest[:FOLLOWED]]
         left = [float(np.sum(inner.projection(w).residual ** 2)) for w in ends]
         u = ends[int(np.argmin(left))]
     return scale.eta(u)
@@ -351,7 +372,9 @@ def search(
     """Find the shape parameters of all joints, but for those held at a known value; `sigma` are weights to begin with."""
     total = sum(problem.counts) * problem.independence
     believed = 0 if problem.belief is None else problem.belief[0].shape[1]
-    unknown = len({int(c) for own in problem.columns for c in own if c >= believed}) + len(bounds) - len(held or {})
+    shown = {s for pairs in problem.bends for _, s in pairs}
+    free = [s for s in range(problem.shapes) if s in shown and s not in (held or {})]
+    unknown = len({int(c) for own in problem.columns for c in own if c >= believed}) + len(free)
     if total <= unknown:
         raise IdentificationError(
             f"{total:.0f} independent equations cannot determine {unknown} parameters; record a longer log or choose simpler "
@@ -361,7 +384,6 @@ def search(
         eta = starting_points(problem, bounds, starts, seed, held, progress)
     else:
         eta = np.asarray(start, dtype=np.float64)
-    free = [s for s in range(problem.shapes) if s not in (held or {})]
     inside = eta.shape == (len(bounds),) and not ((eta < bounds[:, 0]) | (eta > bounds[:, 1]))[free].any()
     if not inside:
         raise IdentificationError(f"start is {eta.tolist()}; give {len(bounds)} shape parameters within {bounds.tolist()}")
@@ -370,12 +392,14 @@ def search(
     evaluator = Evaluator(problem, scale, np.ones(len(problem.names)) if sigma is None else sigma, free)
     if sigma is None:
         evaluator.settle(u)
+    settled = max(SETTLED, np.sqrt(tolerance))
     for _ in range(REWEIGHTINGS):
         if free and evaluator.passes < passes:
             u = evaluator.search(u, tolerance, passes - evaluator.passes)
-        previous, evaluator.sigma = evaluator.sigma, row_sigma(problem, evaluator.projection(u))
-        if np.max(np.abs(evaluator.sigma / previous - 1.0)) < 1e-3:
+        sigma = row_sigma(problem, evaluator.projection(u))
+        if np.max(np.abs(sigma / evaluator.sigma - 1.0)) < settled:
             break
+        evaluator.sigma = sigma
     if progress is not None:
         progress("searching shapes", len(problem.families), len(problem.families))
     low, high = scale.bounds.T
@@ -497,33 +521,41 @@ class Assembly:
     rows: Rows
     used: tuple[int, ...]  # equations with usable efforts
     recordings: tuple[Recording, ...]
+    shared: dict[Hashable, Any]  # what other assemblies of these recordings have as well, with laws of the same joints
 
-    @cached_property
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what is the same for all laws of these joints."""
+        if key not in self.shared:
+            self.shared[key] = make()
+        found: T = self.shared[key]
+        return found
+
+    @property
     def bare(self) -> Rows:
         """The equations without the laws."""
-        return Rows(self.robot.without_friction(), self.rows.projection)
+        return self.once("bare", lambda: Rows(self.robot.without_friction(), self.rows.projection))
 
-    @cached_property
+    @property
     def base(self) -> BaseParameters:
         """Base parameters of bodies and terms."""
         bare = self.bare.mechanism
-        return cached(bare, ("base of bodies and terms", tuple(bare.known_columns.tolist())), lambda: base_parameters(bare))
+        key = "base of bodies and terms", tuple(bare.known_columns.tolist())
+        return self.once("base", lambda: cached(bare, key, lambda: base_parameters(bare)))
 
-    @cached_property
+    @property
     def code(self) -> CompiledRows:
         """The compiled rows of bodies and terms."""
-        return self.bare.compiled(self.base.columns)
+        return self.once("code", lambda: self.bare.compiled(self.base.columns))
 
     @cached_property
     def laws(self) -> list[LawRows]:
         """The compiled columns of every law."""
-        projection = self.rows.projection if self.robot.loops else ""
-        found = []
-        for name, friction in self.robot.friction.items():
-            alone = self.bare.mechanism.altered(friction={name: friction})
-            rows = Rows(alone, self.rows.projection)
-            found.append(cached(alone, ("law_rows", projection), lambda rows=rows: LawRows(rows)))  # type: ignore[misc]
-        return found
+        return [self.once((name, friction.law), partial(self._law, name)) for name, friction in self.robot.friction.items()]
+
+    def _law(self, name: str) -> LawRows:
+        alone = self.bare.mechanism.altered(friction={name: self.robot.friction[name]})
+        key = "law_rows", self.rows.projection if self.robot.loops else ""
+        return cached(alone, key, lambda: LawRows(Rows(alone, self.rows.projection)))
 
     @cached_property
     def firsts(self) -> list[int]:
@@ -547,11 +579,9 @@ class Assembly:
 
     def speeds(self) -> list[Array]:
         """Return the velocity of every joint that has a law, over all recordings."""
-        names = self.robot.tree.coordinates
-        at = [names.index(name) for name in self.robot.friction]
         still = self.robot.altered(friction={}, forces=())
-        moved = [tree_motion(still, r.motion).v for r in self.recordings]
-        return [np.concatenate([v[:, i] for v in moved]) for i in at]
+        v = self.once("v", lambda: np.concatenate([tree_motion(still, r.motion).v for r in self.recordings]))
+        return [v[:, self.robot.tree.coordinates.index(name)] for name in self.robot.friction]
 
     def problem(self) -> tuple[Problem, list[Finding]]:
         """Return the separable problem of all recordings, and what to know about the data."""
@@ -570,16 +600,17 @@ class Assembly:
         notes: list[Finding] = []
         counts = np.zeros(len(self.used), dtype=np.int64)
         size = 8.0 * sum(r.decimator.length(len(r.motion)) for r in self.recordings) * code.height
-        for recording in self.recordings:
+        for number, recording in enumerate(self.recordings):
             keep = self._keep(recording, notes)
             spans = list(recording.decimator.tiles(len(recording.motion), ROWS))
             starts: Sequence[Array | None] = [None] * len(spans)
             if self.robot.loops:  # the branch is followed once through all samples; then every tile stands alone
-                starts = closure_starts(self.robot, recording.motion.q, [inside.start for inside, _ in spans])
+                first = [inside.start for inside, _ in spans]
+                starts = self.once(("starts", number), partial(closure_starts, self.robot, recording.motion.q, first))
             signals = self.rows.signals(recording.temperature, recording.load, recording.motion) or {}
             for (inside, outside), start in zip(spans, starts, strict=True):
                 own_signals = {name: values[inside] for name, values in signals.items()}
-                tiles.append(_Tile(self, recording, inside, start, own_signals, size < CACHE))
+                tiles.append(_Tile(self, number, inside, start, own_signals, size < CACHE))
                 masks.append(keep[:, outside].astype(np.float64))
             counts += keep.sum(axis=1)
         for name, v in zip(self.robot.friction, self.speeds(), strict=True):
@@ -624,36 +655,31 @@ class Assembly:
 class _Tile:
     """Rows of one stretch; what does not change with the shape parameters is kept where it is small."""
 
-    def __init__(
-        self, of: Assembly, recording: Recording, span: slice, start: Array | None, signals: Signals, keep: bool
-    ) -> None:
-        self.of, self.decimator, self.keep = of, recording.decimator, keep
+    def __init__(self, of: Assembly, number: int, span: slice, start: Array | None, signals: Signals, keep: bool) -> None:
+        recording = of.recordings[number]
+        self.of, self.decimator, self.keep, self.key = of, recording.decimator, keep, (number, span.start)
         self.motion, self.effort, self.signals = recording.motion[span], recording.effort[span], signals
         self.start, self.first = start, span.start
-        self._fixed: Array | None = None
         self._last: tuple[Hashable, list[Array]] = None, []
 
     @cached_property
     def _arrays(self) -> dict[str, Array]:
         """Inputs of the laws' code, with closed positions."""
+        return self.of.once(("inputs", self.key), self._inputs) if self.keep else self._inputs()
+
+    def _inputs(self) -> dict[str, Array]:
         robot = self.of.bare.mechanism
         closed = close_positions(robot, self.motion.q, self.start, first=self.first) if robot.loops else None
         return entering(robot, self.motion, closed)
 
     def _rows(self) -> Array:
-        if self._fixed is not None:
-            return self._fixed
-        flat = self._filtered(self.of.code.whole(self.motion, self.effort, self.start, self.first))
-        if self.keep:
-            self._fixed = flat
-        return flat
+        def made() -> Array:
+            return self._filtered(self.of.code.whole(self.motion, self.effort, self.start, self.first))
+
+        return self.of.once(("rows", self.key), made) if self.keep else made()
 
     def _filtered(self, flat: Array) -> Array:
-        if self.decimator.factor == 1:
-            return flat
-        found = np.zeros((flat.shape[0], self.decimator.length(flat.shape[1])))
-        self.decimator.add_rows(flat, 0, found)
-        return found
+        return flat if self.decimator.factor == 1 else self.decimator.apply_rows(flat)
 
     def __call__(self, eta: Array, step: int, groups: Sequence[int]) -> list[Array]:
         if not self.keep:
@@ -702,8 +728,13 @@ def skipped(recordings: Sequence[Recording]) -> set[str]:
     return set.intersection(*(set(recording.skip) for recording in recordings))
 
 
-def assemble(robot: Mechanism, recordings: Sequence[Recording], projection: str | tuple[str, ...]) -> Assembly:
-    """Put recordings of a robot with friction laws together."""
+def assemble(
+    robot: Mechanism,
+    recordings: Sequence[Recording],
+    projection: str | tuple[str, ...],
+    shared: dict[Hashable, Any] | None = None,
+) -> Assembly:
+    """Put recordings of a robot with friction laws together; `shared` is that of another one with laws of the same joints."""
     rows = Rows(robot, projection)
     dead = skipped(recordings)
     used = tuple(i for i, name in enumerate(rows.names) if name not in dead)
@@ -725,7 +756,7 @@ def assemble(robot: Mechanism, recordings: Sequence[Recording], projection: str 
             raise IdentificationError(
                 f"{len(recording.motion)} samples are too few for a decimation by {recording.decimator.factor}"
             )
-    return Assembly(robot, rows, used, tuple(recordings))
+    return Assembly(robot, rows, used, tuple(recordings), {} if shared is None else shared)
 
 
 #: Part of the samples that must move in a direction for it to count as driven.
