@@ -64,7 +64,7 @@ def parameter_findings(robot: Mechanism, log: Log, base: BaseParameters, **optio
     if hidden:
         listed = ", ".join(hidden[:6]) + (" ..." if len(hidden) > 6 else "")
         said = f"{len(hidden)} of {base.rank} base parameters are not excited ({listed})"
-        dead = [name for name in data.equations.names if name not in {group.name for group in data.groups}]
+        dead = sorted(set(robot.coordinate_names) - {group.name for group in data.groups} if not robot.loops else ())
         remedy = f"no usable efforts of {', '.join(dead)}: log them before a richer motion" if dead else REMEDY
         return [Finding("excitation", "position", severity, f"{said}; {remedy}", len(hidden) / base.rank)]
     if good < SHARE_GOOD_LIMIT:
