@@ -111,10 +111,11 @@ def over_samples(samples: int, work: Callable[[int, int], object], multiple: int
         list(pool.map(lambda first: work(first, min(first + step, samples)), range(0, samples, step)))
 
 
-@lru_cache(maxsize=1)
-def _blas() -> Any:
+@lru_cache(maxsize=2)
+def _blas(with_scipy: bool) -> Any:
     """Return the controller of all BLAS libraries in the process; SciPy has one of its own, so it must be loaded first."""
-    import scipy.linalg  # noqa: F401, PLC0415 - costs import time
+    if with_scipy:
+        import scipy.linalg  # noqa: F401, PLC0415 - costs import time
     from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - costs import time
 
     return ThreadpoolController()
@@ -124,12 +125,15 @@ _limited = threading.local()
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS to one thread in a block; on a few hundred rows its threads only wait for each other."""
+def one_blas_thread(with_scipy: bool = True) -> Iterator[None]:
+    """Keep BLAS to one thread in a block; on a few hundred rows its threads only wait for each other.
+
+    A block that uses NumPy alone (`with_scipy` False) does not load SciPy's BLAS, which takes a tenth of a second.
+    """
     if getattr(_limited, "here", False):  # asking and setting takes as long as a small factorisation
         yield
         return
-    with _blas().limit(limits=1):
+    with _blas(with_scipy).limit(limits=1):
         _limited.here = True
         try:
             yield
