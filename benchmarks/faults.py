@@ -69,7 +69,7 @@ def run(subject: Subject, apply: Apply, joint: int, clean: Sequence[di.Log] = ()
     ]
     said = [(finding.kind, finding.sentence) for finding in found] or failed
     codes, sentences = tuple(code for code, _ in said), tuple(text for _, text in said)
-    return Outcome(codes, sentences, done.verdict.ok, own, true, NOTHING if said else _flexible(spoiled))
+    return Outcome(codes, sentences, done.verdict.ok, own, true, NOTHING if said or subject.robot.loops else _flexible(spoiled))
 
 
 def _flexible(subject: Subject) -> Array:

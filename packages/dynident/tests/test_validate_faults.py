@@ -13,9 +13,13 @@ from benchmarks.population import population
 from identify_cases import RRR, arm, simulated_log, smooth
 
 import dynident as di
-from dynident.signals.quality import diagnose
+from dynident.identify.regression.logs import prepared_for
+from dynident.identify.regression.rows import Rows
+from dynident.signals.quality import Finding, diagnose
+from dynident.validate.diagnosis.faults import Data
 from dynident.validate.diagnosis.inspection import FAULTS
-from dynident.validate.diagnosis.left_out import left_out_errors
+from dynident.validate.diagnosis.left_out import FALL, falls, least_fall, left_out_errors
+from dynident.validate.diagnosis.sample import Sample
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
 
@@ -181,3 +185,49 @@ def test_errors_of_left_out_stretches_do_not_depend_on_units_nor_on_what_moves_n
     expected = left_out_errors(W, effort, motion)
     other = np.concatenate([W * np.array([1e6, 1.0, 1e-6])[:, None], np.zeros((2, 1, 800))], axis=1)
     np.testing.assert_allclose(left_out_errors(other, effort, motion), expected, rtol=1e-6)
+
+
+def data_of(subject: Subject) -> Data:
+    log, robot = subject.train[0], subject.robot
+    rows, base = Rows(robot, "gls"), di.base_parameters(robot)
+    prepared = prepared_for(rows, log, {})
+    return Data.of(Sample.of(rows, base.columns, prepared.motion, prepared.effort, None, ()))
+
+
+@pytest.mark.parametrize("name", ["gain 1.2", "effort turned", "clock 10 % slow", "zero off by pi", "gravity half compensated"])
+def test_the_search_ends_at_the_noise_but_not_with_a_fault(name):
+    """No fault can lower the misfit below the noise that neighbouring windows show by their second differences."""
+    least, robot = least_fall(3), healthy().robot
+    noisy = Subject("arm", robot, [simulated_log(robot, 15.0, 0, noise=0.2)], [], robot)
+    well = data_of(noisy)
+    assert well.sample.adjacent
+    assert well.misfit() < well.noise_misfit(well.rows()) + least
+    spoiled = data_of(KINDS[name].apply(noisy, 1, np.random.default_rng(0)))
+    assert spoiled.misfit() > spoiled.noise_misfit(spoiled.rows()) + least
+
+
+def test_the_least_fall_is_that_of_a_believed_fault_in_one_joint():
+    """Errors of three joints, of which one falls: the mean of g_k reaches its limit exactly there."""
+    after = np.ones((10, 3))
+    before = after * [1.0, 1.0, np.exp(least_fall(3))]
+    assert falls(before, after)[0] == pytest.approx(FALL)
+
+
+def test_contradicted_friction_is_a_warning_of_the_verdict():
+    """`test_identify_map` makes the note; here a fit that has it is judged."""
+    subject = healthy()
+    fit = di.MAP().fit(di.Regression.from_logs(subject.robot, subject.train)).result_
+    said = Finding("negative_terms", "", "warning", "the data contradict non-negative friction: fv_joint_2 = -1 +- 0.1")
+    verdict = di.judge(fit.noted(said), [fit.score(subject.test[0])])
+    assert verdict.ok
+    assert [finding.sentence for finding in verdict.findings] == [said.sentence]
+    assert said.sentence in verdict.summary()
+
+
+def test_a_dead_effort_comes_before_a_richer_motion():
+    subject = healthy()
+    dead = replace(subject.train[0], effort=subject.train[0].effort * [1.0, 0.0, 1.0])
+    first, *others = di.inspect(dead, subject.robot).findings
+    assert (first.kind, first.channel) == ("dead", "effort:joint_2")
+    (hidden,) = [finding for finding in others if finding.kind == "excitation"]
+    assert "no usable efforts of joint_2" in hidden.sentence

@@ -64,7 +64,9 @@ def parameter_findings(robot: Mechanism, log: Log, base: BaseParameters, **optio
     if hidden:
         listed = ", ".join(hidden[:6]) + (" ..." if len(hidden) > 6 else "")
         said = f"{len(hidden)} of {base.rank} base parameters are not excited ({listed})"
-        return [Finding("excitation", "position", severity, f"{said}; {REMEDY}", len(hidden) / base.rank)]
+        dead = sorted(set(robot.coordinate_names) - {group.name for group in data.groups} if not robot.loops else ())
+        remedy = f"no usable efforts of {', '.join(dead)}: log them before a richer motion" if dead else REMEDY
+        return [Finding("excitation", "position", severity, f"{said}; {remedy}", len(hidden) / base.rank)]
     if good < SHARE_GOOD_LIMIT:
         said = f"least squares determine {good:.0%} of the base parameters to 10 % or better ({SHARE_GOOD_LIMIT:.0%} wanted)"
         return [Finding("excitation", "position", "warning", f"{said}; {REMEDY}", good)]

@@ -238,8 +238,8 @@ def _contacts(matched: Matched, base: BaseParameters, options: dict[str, Any]) -
 def _sorted(
     log: Log, findings: Sequence[Finding], short: bool = False, noise: tuple[float, str] = (float("nan"), "")
 ) -> Inspection:
-    """Return findings of a log, most serious first; those of one severity stay in their order."""
-    ordered = tuple(sorted(findings, key=lambda finding: ORDER[finding.severity]))
+    """Return findings of a log, most serious first, dead channels before what follows from them; others stay in their order."""
+    ordered = tuple(sorted(findings, key=lambda finding: (ORDER[finding.severity], finding.kind != "dead")))
     return Inspection(log.name, ordered, log.duration, short, *noise)
 
 
@@ -356,6 +356,7 @@ FAULTS = {
     "limits": "positions are outside the described limits",
     "contradiction": "the motion does not explain the efforts",
     "description": "the bodies that explain the efforts are far from the described ones",
+    "negative_terms": "friction or rotor inertia would be negative without the condition that they are not",
     "misfit": "the error is many times the noise of the log",
 }
 
