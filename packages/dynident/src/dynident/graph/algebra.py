@@ -297,3 +297,16 @@ def eliminate(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> t
     for pivot in pivots[1:]:
         least, most = minimum(least, pivot), maximum(most, pivot)
     return x, least / most, side
+
+
+def gram_schmidt(A: NodeRows) -> NodeRows:
+    """Return R of A = Q R, its diagonal positive, by Gram and Schmidt."""
+    vectors, zero = [list(column) for column in zip(*A, strict=True)], A[0][0].graph.zero
+    R = [[zero] * len(vectors) for _ in vectors]
+    for j, vector in enumerate(vectors):
+        R[j][j] = sqrt(total([a * a for a in vector]))
+        unit = [a / R[j][j] for a in vector]
+        for k in range(j + 1, len(vectors)):
+            R[j][k] = total([a * u for a, u in zip(vectors[k], unit, strict=True)])
+            vectors[k] = [a - R[j][k] * u for a, u in zip(vectors[k], unit, strict=True)]
+    return R
