@@ -296,3 +296,16 @@ def eliminate(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> t
         side = where(reduce(mul, some) < 0.0, -side, side)
     sizes = [absolute(pivot) for pivot in pivots]
     return x, reduce(minimum, sizes) / reduce(maximum, sizes), side
+
+
+def gram_schmidt(A: NodeRows) -> NodeRows:
+    """Return R of A = Q R, its diagonal positive, by Gram and Schmidt."""
+    vectors, zero = [list(column) for column in zip(*A, strict=True)], A[0][0].graph.zero
+    R = [[zero] * len(vectors) for _ in vectors]
+    for j, vector in enumerate(vectors):
+        R[j][j] = sqrt(total([a * a for a in vector]))
+        unit = [a / R[j][j] for a in vector]
+        for k in range(j + 1, len(vectors)):
+            R[j][k] = total([a * u for a, u in zip(vectors[k], unit, strict=True)])
+            vectors[k] = [a - R[j][k] * u for a, u in zip(vectors[k], unit, strict=True)]
+    return R

@@ -26,8 +26,8 @@ from dynident.arrays import Array
 from dynident.errors import ConditionWarning, IdentificationError, require, warn
 from dynident.friction.terms import TERMS, JointTerm, term_of
 from dynident.identify.regression.rows import Rows, law_signals
-from dynident.mechanics.closure import LARGE, random_motion
-from dynident.mechanics.functions import weighted_regressor
+from dynident.mechanics.closure import random_closed_motion
+from dynident.mechanics.functions import Motion, weighted_regressor
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import FIXED
@@ -486,3 +486,25 @@ def neighbourhoods(mechanism: Mechanism, ranking: list[int]) -> list[Group]:
         groups.append((beside, own[node]))
     more = [c for c in ranking if c >= len(owners)]  # laws and force elements may look at any joint
     return [*groups, ([c for _, mine in groups for c in mine], more)] if more else groups
+
+
+LARGE = 64  # coordinates above which a tree moves more calmly, and its columns are compared with their neighbours' only
+SLOWEST = 4.0  # decades of speed below the largest at which friction laws are looked at
+
+
+def random_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:
+    """Return unrelated random states that reveal every parameter: a whole turn, speeds and accelerations of order 1 to 10."""
+    if mechanism.loops:
+        moved = random_closed_motion(mechanism, 2 * samples, seed)
+        if not mechanism.friction:
+            return moved
+        slow = 10.0 ** np.random.default_rng(seed + 1).uniform(-SLOWEST, 0.0, (2 * samples, 1))
+        slow[::4], slow[1::4] = 1.0, 1.0
+        return Motion(moved.t, moved.q, moved.v * slow, moved.a)
+    generator = np.random.default_rng(seed)
+    n = mechanism.dof
+    calm = n**-0.5 if n > LARGE else 1.0  # else the far end of a long chain would outweigh all that is near its base
+    q, v, a = (generator.uniform(-size, size, (samples, n)) for size in (np.pi, 3.0 * calm, 10.0 * calm))
+    if mechanism.friction:  # the shape of a friction curve shows at any speed, down to very small ones
+        v[::2] *= 10.0 ** generator.uniform(-SLOWEST, 0.0, v[::2].shape)
+    return Motion(np.arange(float(samples)), q, v, a)

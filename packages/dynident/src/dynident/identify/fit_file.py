@@ -158,10 +158,12 @@ def stored_parts(data: Mapping[str, Any], mechanism: Mechanism | None) -> tuple[
     if missing:
         raise IdentificationError(f"this fit is incomplete: standard parameter '{missing[0]}' is missing; identify again")
 
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("free", "unconstrained", "marginal_std", "before"), (b,))
-    shapes |= {"standard_std": (p,)}
-    shapes |= dict.fromkeys(("inflation", "training_std", "calibration"), (len(groups),))
-    shapes |= {"training_columns": (len(groups), b)}
+    shapes: dict[str, tuple[int, ...]] = {
+        **dict.fromkeys(("free", "unconstrained", "marginal_std", "before"), (b,)),
+        **dict.fromkeys(("inflation", "training_std", "calibration"), (len(groups),)),
+        "standard_std": (p,),
+        "training_columns": (len(groups), b),
+    }
     believed = {key: _stored_numbers(belief[key], shape, key) for key, shape in shapes.items() if belief.get(key) is not None}
     E = array_of(given["combinations"], "combinations")
     standard = [given["standard_parameters"][name] for name in moving.parameters.names]

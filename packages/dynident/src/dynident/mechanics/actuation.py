@@ -18,6 +18,7 @@ from dynident.graph.algebra import NodeRows, absolute, dot, minimum, solve_gener
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Function, Graph, Node, total
 from dynident.mechanics.closure import close_positions, projector
+from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import coordinates
 from dynident.mechanism.mechanism import Mechanism
 
@@ -49,6 +50,13 @@ def internal(A: NodeRows, tau: Sequence[Node]) -> tuple[list[Node], Node]:
     """Return the part of torques that presses the robot against itself, (1 - A A^+) tau, and whether A has full rank."""
     part, ok = least_squares(A, tau)
     return [x - dot(row, part) for x, row in zip(tau, A, strict=True)], ok
+
+
+def actuation(x: Equations) -> NodeRows:
+    """Return A = N G (k, n) of a robot with loops, n coordinates and k motors, rho_dot = A nu."""
+    N, G = x.mechanism.actuator_matrix[0], x.G or []
+    turning = [[(int(i), float(line[i])) for i in np.flatnonzero(line)] for line in N]
+    return [[total([x.graph.zero, *(G[i][j] * c for i, c in line)]) for j in range(x.mechanism.dof)] for line in turning]
 
 
 def _transposed(A: NodeRows) -> NodeRows:

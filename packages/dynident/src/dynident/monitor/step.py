@@ -51,8 +51,8 @@ from dynident.graph.print_c import c_files, c_self_test, c_table
 from dynident.graph.print_llvm import compile_routines
 from dynident.graph.printing import comment, identifier
 from dynident.graph.routine import Place, Routine
-from dynident.identify.regression.rows import Rows, actuation, unprojected
-from dynident.mechanics.actuation import least_squares
+from dynident.identify.regression.rows import Rows, unprojected
+from dynident.mechanics.actuation import actuation, least_squares
 from dynident.mechanics.branch import closing_routine, motor_step
 from dynident.mechanics.closure import close_positions, random_closed_motion
 from dynident.mechanics.equations import Equations

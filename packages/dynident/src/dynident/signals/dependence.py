@@ -1,12 +1,15 @@
 """How much the samples of a series depend on each other: autocorrelation, and how many independent samples they are worth.
 
 N_eff = N / (1 + 2 sum_k rho_k), the sum ending at the first pair of lags whose sum is not positive [Geyer1992].
+Residuals of several logs, of which some rows are not used, have an autocovariance and an autoregression.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
 from dynident.checks import numbers
@@ -36,3 +39,45 @@ def effective_samples(errors: ArrayLike) -> float:
     pairs = rho[1 : 1 + 2 * ((rho.size - 1) // 2)].reshape(-1, 2).sum(axis=1)
     stop = int(np.argmax(pairs <= 0.0)) if (pairs <= 0.0).any() else pairs.size
     return float(np.clip(rho.size / (1.0 + 2.0 * pairs[:stop].sum()), 1.0, rho.size))
+
+
+def autocovariance(parts: Sequence[tuple[Array, NDArray[np.bool_]]], lags: int) -> Array:
+    """Return the autocovariance at lags 0 ... `lags`, from pairs of rows that are both used."""
+    found = np.zeros(lags + 1)
+    for lag in range(lags + 1):
+        pairs, total = 0, 0.0
+        for e, used in parts:
+            both = used[lag:] & used[: used.size - lag]
+            pairs += int(both.sum())
+            total += float(np.sum((e[lag:] * e[: e.size - lag])[both]))
+        found[lag] = total / max(pairs + lag, 1)
+    return found
+
+
+def autoregression(covariance: Array, rows: int, order: int | None = None) -> tuple[Array, float]:
+    """Return the coefficients a of e[k] + a_1 e[k-1] + ... = w[k] and the variance of w, by Levinson's recursion.
+
+    Without an `order` the one with the least Bayesian information criterion is taken.
+    """
+    a, variance = np.ones(1), float(covariance[0])
+    best, criterion = (a[1:], variance), rows * np.log(max(variance, 1e-300))
+    for p in range(1, covariance.size if order is None else order + 1):
+        if variance <= 1e-12 * covariance[0]:
+            break
+        reflection = -float(a @ covariance[p:0:-1]) / variance
+        if abs(reflection) >= 1.0:
+            break
+        a = np.append(a, 0.0) + reflection * np.append(a, 0.0)[::-1]
+        variance *= 1.0 - reflection**2
+        value = rows * np.log(variance) + p * np.log(max(rows, 2))
+        if order is not None or value < criterion:
+            best, criterion = (a[1:], variance), value
+    return best
+
+
+def ljung_box(covariance: Array, rows: float, known: Array) -> tuple[float, int]:
+    """Return the statistic of an autocovariance against a known autocorrelation, and its degrees of freedom [Ljung1978]."""
+    r = covariance / covariance[0] if covariance[0] > 0.0 else known
+    lags = np.arange(1, covariance.size)
+    spread = 1.0 + 2.0 * float(np.sum(known[1:] ** 2))  # Bartlett's variance of a correlation
+    return float(rows * (rows + 2.0) * np.sum((r - known)[1:] ** 2 / np.maximum(rows - lags, 1.0)) / spread), lags.size

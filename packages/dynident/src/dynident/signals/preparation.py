@@ -397,6 +397,10 @@ class Preparation:
             q, v, a, _ = self._at_rest(own)
         return np.ascontiguousarray(q), np.ascontiguousarray(v), np.ascontiguousarray(a)
 
+    def period(self) -> float:
+        """Return the number of samples after which the motion repeats itself; inf if never."""
+        return self.step * period_of(*self.states)
+
 
 class _Spread:
     """Variances of columns that come part by part."""

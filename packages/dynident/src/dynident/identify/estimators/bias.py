@@ -17,17 +17,16 @@ from dynident.errors import DynidentError, IdentificationError, require
 from dynident.identify.estimators.instrumental import IV
 from dynident.identify.estimators.least_squares import WLS
 from dynident.identify.estimators.statistics import (
-    autocovariance,
     coloured_covariance,
     influence_covariance,
     least_squares_influence,
-    ljung_box,
     noise_bias,
     row_noise,
 )
 from dynident.identify.regression.factor import Solution
 from dynident.identify.regression.regression import Regression
 from dynident.results import Result
+from dynident.signals.dependence import autocovariance, ljung_box
 from dynident.signals.filters import Decimator
 
 LAGS = 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -226,9 +227,6 @@ class WLS(LeastSquares):
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         self._check_least(iterations=1)
-
-        def solved(sigma: Array) -> Solution:
-            return solve(regression, sigma, active, self.tolerance)
-
+        solved = partial(solve, regression, active=active, tolerance=self.tolerance)
         first = group_sigma(regression, solved(np.ones(len(regression.groups))))
         return self._reweighted(regression, first, solved, self.iterations, self.convergence)

@@ -41,9 +41,9 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.errors import IdentificationError, SignalWarning, warn
 from dynident.graph.compiled import Products
-from dynident.identify.base import BaseParameters
+from dynident.identify.base import BaseParameters, random_motion
 from dynident.identify.regression.rows import CompiledRows, Relation, Rows, Signals, Writer
-from dynident.mechanics.closure import closure_starts, random_motion
+from dynident.mechanics.closure import closure_starts
 from dynident.mechanics.functions import Motion
 from dynident.parallel import cores, one_blas_thread
 from dynident.signals.filters import PART, Cutoff, Decimator
@@ -407,21 +407,28 @@ class Samples:
     t: Array  # (N,) times [s]
     decimator: Decimator
     part: Callable[[int, int], Part]  # from a first to a last sample (not included)
-    states: tuple[int, tuple[Array, ...]]  # every k-th position and velocity, and k before them: the period is looked for there
+    period: float  # samples after which the motion repeats itself; inf if never, or where other stretches are given
     longest: int | None = None  # samples of a part, at least; half of `PART` if None
     moving: NDArray[np.bool_] | None = None  # (N, k) False where a joint stands
 
     @classmethod
     def of(
-        cls, motion: Motion, tau: Array, signals: Signals | None, decimator: Decimator, moving: NDArray[np.bool_] | None
+        cls,
+        motion: Motion,
+        tau: Array,
+        signals: Signals | None,
+        decimator: Decimator,
+        moving: NDArray[np.bool_] | None,
+        period: float | None = None,
     ) -> Samples:
-        """Return samples that are in memory, as one part."""
+        """Return samples that are in memory, as one part; their `period` is looked for unless it is known."""
 
         def part(first: int, last: int) -> Part:
             own = slice(first, last)
             return Part(motion[own], tau[own], signals and {name: x[own] for name, x in signals.items()})
 
-        return cls(motion.t, decimator, part, (1, (motion.q, motion.v)), len(motion), moving)
+        found = period_of(motion.q, motion.v) if period is None else period
+        return cls(motion.t, decimator, part, found, len(motion), moving)
 
 
 def factors_of(
@@ -454,11 +461,7 @@ def factors_of(
         count = 2 * max(c.size for c in columns) + 8
         return compiled.relation(used[k], columns[k], lambda: random_motion(mechanism, count))
 
-    period = np.inf
-    if not isinstance(stretches, Repeats):
-        step, states = given.states
-        period = step * period_of(*states) / filter_.factor
-    kept = stretches_of(given.t[filter_.centres(given.t.size)], stretches, period)
+    kept = stretches_of(given.t[filter_.centres(given.t.size)], stretches, given.period / filter_.factor)
     related, labels = None if tiles.gone.size else relation, [names[i] for i in used]
     groups = accumulate(labels, columns, tiles, filter_.independence, related, places, tiles.outputs, kept)
     if usable is not None:

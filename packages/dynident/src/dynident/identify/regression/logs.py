@@ -523,12 +523,13 @@ def compressed_log(
         motion = robot_motion(robot, own.motion)
         return Part(motion, own.filtered, rows.signals(own.temperature, None, motion))
 
-    given = Samples(prepared.t, prepared.decimator, part, (prepared.step, prepared.states), moving=prepared.moving)
+    period = np.inf if isinstance(stretches, Repeats) else prepared.period()
+    given = Samples(prepared.t, prepared.decimator, part, period, moving=prepared.moving)
     whole = None
     if robot.loops or keep_rows:  # loops are closed, and rows are kept, for the whole log at once
         whole = part(0, len(prepared))
         check_projection_of(rows, whole.motion, skip)
-        given = Samples.of(*whole, prepared.decimator, prepared.moving)
+        given = Samples.of(*whole, prepared.decimator, prepared.moving, period)
     groups, resting = factors_of(rows, base, given, skip, stretches)
     found = Regression(base, groups, projection=rows.projection)
     if keep_rows and whole is not None:

@@ -24,10 +24,10 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import IdentificationError, LogError
-from dynident.graph.algebra import absolute, maximum, minimum, solve_general, sqrt
+from dynident.graph.algebra import NodeRows, absolute, gram_schmidt, maximum, minimum, solve_general
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Node, total
-from dynident.mechanics.actuation import actuator_jacobian
+from dynident.mechanics.actuation import actuation, actuator_jacobian
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.dynamics import joint_loads
 from dynident.mechanics.equations import Equations
@@ -349,16 +349,6 @@ def check_projection(projection: Projection | Sequence[str]) -> Projection:
     return tuple(projection)
 
 
-NodeRows = list[list[Node]]
-
-
-def actuation(x: Equations) -> NodeRows:
-    """Return A = N G (k, n) of a robot with loops, n coordinates and k motors, rho_dot = A nu."""
-    N, G = x.mechanism.actuator_matrix[0], x.G or []
-    turning = [[(int(i), float(line[i])) for i in np.flatnonzero(line)] for line in N]
-    return [[total([x.graph.zero, *(G[i][j] * c for i, c in line)]) for j in range(x.mechanism.dof)] for line in turning]
-
-
 def projected(x: Equations, rows: Rows, right: NodeRows) -> tuple[NodeRows, Node]:
     """Return S `right` (n, m), and the smallest over the largest pivot of the projection, 1 without one.
 
@@ -379,19 +369,6 @@ def projected(x: Equations, rows: Rows, right: NodeRows) -> tuple[NodeRows, Node
             out[k] = [b - line[k] * c for b, c in zip(out[k], out[j], strict=True)]
     lengths = [line[j] for j, line in enumerate(R)]
     return out, reduce(minimum, lengths) / reduce(maximum, lengths)
-
-
-def gram_schmidt(A: NodeRows) -> NodeRows:
-    """Return R of A = Q R, its diagonal positive, by Gram and Schmidt."""
-    vectors, zero = [list(column) for column in zip(*A, strict=True)], A[0][0].graph.zero
-    R = [[zero] * len(vectors) for _ in vectors]
-    for j, vector in enumerate(vectors):
-        R[j][j] = sqrt(total([a * a for a in vector]))
-        unit = [a / R[j][j] for a in vector]
-        for k in range(j + 1, len(vectors)):
-            R[j][k] = total([a * u for a, u in zip(vectors[k], unit, strict=True)])
-            vectors[k] = [a - R[j][k] * u for a, u in zip(vectors[k], unit, strict=True)]
-    return R
 
 
 def unprojected(x: Equations, rows: Rows) -> NodeRows:
