@@ -554,30 +554,15 @@ def test_two_calibrated_deviations_hold_95_percent_of_stretches_that_differ():
 
 
 def test_bands_hold_95_percent_of_another_run_in_the_same_regime():
-    """The calibrated factor makes up for deviations of parameters that are stated too large or too small."""
+    """The calibrated factor makes up for deviations of parameters that are stated too small."""
     robot, held = arm(RRR), []
-    for seed in range(6):
+    for seed in range(20):
         fit = MAP().fit(told(robot, samples=3000, noise=0.3, seed=seed)).result_
         motion = smooth(robot.dof, 1500, seed + 20)
         noise = 0.3 * np.random.default_rng(seed + 90).normal(size=(1500, robot.dof))
         error = inverse_dynamics(robot, motion) + noise - fit.predict(motion).effort
         held.append(np.mean(np.abs(error) <= 2.0 * fit.predict(motion).std))
     assert np.mean(held) == pytest.approx(0.95, abs=0.015)
-
-
-def test_bands_hold_another_friction_at_half_the_speed():
-    """Errors of a model are correlated, and friction of colder gears is larger: here 1.3 times that of the training."""
-    robot = arm(RRR)
-    fast, rng = smooth(robot.dof, 3000, 1), np.random.default_rng(3)
-    slow = di.Motion(2.0 * fast.t, fast.q, 0.5 * fast.v, 0.25 * fast.a)
-
-    def error(motion, size):  # of a friction that the model does not have
-        return size * np.tanh(motion.v / 0.3) * np.cos(3.0 * motion.q) + 0.05 * rng.normal(size=motion.v.shape)
-
-    fit = MAP().fit(Regression.from_motion(wrong(robot), fast, inverse_dynamics(robot, fast) + error(fast, 1.0))).result_
-    prediction, white = fit.predict(slow), fit.altered(inflation=np.ones(robot.dof)).predict(slow)
-    off = np.abs(inverse_dynamics(robot, slow) + error(slow, 1.3) - prediction.effort)
-    assert np.mean(off <= 2.0 * prediction.std) > 0.9 > np.mean(off <= 2.0 * white.std)
 
 
 def test_a_simulation_without_noise_contradicts_nothing_and_alarms_nobody() -> None:

@@ -1,13 +1,13 @@
 """Efforts that a fit predicts, with their deviations.
 
-    std^2 = q^2 u (min(h, h0) + s^2) + max(q, 1)^2 (max(h - h0, 0) + max(e^2 - s^2, 0) / 4) + r^2
+    std^2 = q^2 (h + s^2 + max(e^2 - s^2, 0) / 4) + r^2
 
-h = w cov w^T is the leverage and h0 its mean in training, s^2 the variance of left-out stretches that the parameters do not
-explain, e^2 what it becomes if the error grows with the terms of the model (`model_errors`), r^2 the friction near standstill.
-q makes two deviations hold 95 % of the stretches that were left out of the fit (`calibration`, split conformal prediction):
-another motion in the same regime is like one of these. Beyond the regime the second part widens the band, and u = 1 to 2 does
-for a joint that moves slower than in training (`_slower`), without a guarantee. Nor do the stretches of one run show what
-changes from run to run. e^2 is a bound; a quarter of what it adds covers 97 % on virtual robots at four times the speed.
+h = w cov w^T is the leverage, s^2 the variance of left-out stretches that the parameters do not explain, e^2 what it becomes
+if the error grows with the terms of the model (`model_errors`), r^2 the friction near standstill. q makes two deviations hold
+95 % of the stretches that were left out of the fit (`calibration`, split conformal prediction): another motion in the same
+regime is like one of these. Beyond the regime leverage and model error widen the band, without a guarantee. Nor do the
+stretches of one run show what changes from run to run. e^2 is a bound; a quarter of what it adds covers 97 % on virtual robots
+at four times the speed.
 """
 
 from __future__ import annotations
@@ -79,10 +79,7 @@ def predicted(fit: Fit, motion: Motion, betas: Array, temperature: Array | None)
     effort, std, share = np.empty((len(betas), *shape)), np.empty(shape), np.empty(shape)
     moving, resting = _variances(fit)
     errors = model_errors(fit, moving)
-    slower = _slower(fit, motion)
     factor = np.ones(shape[1]) if fit.posterior.calibration is None else _of_groups(fit, fit.posterior.calibration)
-    trained = fit.posterior.training_std
-    seen = np.full(shape[1], np.inf) if trained is None else _of_groups(fit, trained) ** 2  # by the parameters, in training
     L = _root(fit.covariance)
     load = joint_loads(fit.mechanism, motion, fit.standard) if "load" in law_signals(fit.mechanism) else None
     signals = fit.equations.signals(temperature, load, motion) or {}
@@ -97,9 +94,7 @@ def predicted(fit: Fit, motion: Motion, betas: Array, temperature: Array | None)
         spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
         share[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread))
         beyond = np.einsum("nbt,nb->tn", W**2, errors)
-        inside = np.minimum(share[piece] ** 2, seen) + moving
-        outside = share[piece] ** 2 - np.minimum(share[piece] ** 2, seen) + np.maximum(BOUND * (beyond - moving), 0.0)
-        residual = factor**2 * slower * inside + np.maximum(factor, 1.0) ** 2 * outside
+        residual = factor**2 * (share[piece] ** 2 + moving + np.maximum(BOUND * (beyond - moving), 0.0))
         std[piece] = np.sqrt(residual + _resting(fit, motion.v[piece], limits, resting))
     return effort, std, share
 
@@ -111,7 +106,7 @@ def calibration(fit: Fit, found: MapEstimate, misfit: Array) -> Array:
 
     e_b is the root mean square error of a stretch that was left out of the fit, with the `misfit` of physical consistency, s_b
     the deviation that the fit without it states. Rows of a stretch are taken as normal; stretches may differ. The factor of a
-    joint is at least that of all joints together, since the stretches of one are few.
+    joint is at least that of all joints together and never below 1, since the stretches of one are few: bands only widen.
     """
     moving, _ = _variances(fit)
     errors, names = model_errors(fit, moving), fit.equations.names
@@ -133,7 +128,7 @@ def calibration(fit: Fit, found: MapEstimate, misfit: Array) -> Array:
         stated = np.einsum("bij,bij->b", G, spread) + sigma**2 + np.maximum(BOUND * (beyond - moving[j]), 0.0)
         stretches.append(np.array([rows, np.sqrt(square / np.maximum(stated, TINY))]))
     known = [each for each in stretches if each is not None]
-    least = _held(np.hstack(known)) if known else 1.0
+    least = max(_held(np.hstack(known)), 1.0) if known else 1.0
     return np.array([1.0 if each is None else max(_held(each), least) for each in stretches])
 
 
@@ -197,19 +192,6 @@ def _friction_limits(fit: Fit, motion: Motion, temperature: Array | None, load: 
         (forward, backward), (low, high) = friction(state), friction.breakaway(state)[0]
         limits[j] = 0.5 * max(high - low if high > low else forward - backward, 0.0)
     return limits
-
-
-def _slower(fit: Fit, motion: Motion) -> Array:
-    """Return the factor u = 1 + (1 - 1/c) max(1 - 2 r^2, 0) for the variance of each joint; r: RMS speed over that of training.
-
-    1 - 1/c is the share of model errors in the residuals (c: variance inflation by their correlation). At less than half of the
-    power of the training gears are colder and friction is another one than the fit has averaged over: these errors may double.
-    """
-    if fit.mechanism.loops or not fit.posterior.speeds or fit.posterior.inflation is None:
-        return np.ones(len(fit.equations.names))
-    square, trained = np.mean(motion.v**2, axis=0), _speeds(fit) ** 2
-    slower = np.maximum(1.0 - 2.0 * square / np.where(trained > 0.0, trained, np.inf), 0.0) * (trained > 0.0)
-    return np.asarray(1.0 + (1.0 - 1.0 / np.max(fit.posterior.inflation)) * slower)
 
 
 def _speeds(fit: Fit) -> Array:

@@ -98,7 +98,7 @@ class MAP(Estimator):
             active=chosen,
             combinations=np.eye(base.rank),
             unconstrained=base.values(posterior.standard()),
-            sigma=_noise(regression, posterior, misfit, known),
+            sigma=_noise(regression, posterior, misfit),
             condition=free.condition_,
             standard=robot.parameters.replace(phi, provenance=f"identified, {how}"),
             estimator=str(self),
@@ -119,11 +119,14 @@ class MAP(Estimator):
         return self
 
 
-def _noise(regression: Regression, posterior: MapEstimate, misfit: Array, known: Array) -> Array:
-    """Return the deviation per row (groups,) without the parameter uncertainty `known` (groups,), which predictions add."""
-    white = posterior.sigma * np.sqrt([group.independence for group in regression.groups])
-    held_out = np.maximum(posterior.held_out**2 - known**2, white**2)
-    return np.asarray(np.sqrt(held_out + misfit))
+def _noise(regression: Regression, posterior: MapEstimate, misfit: Array) -> Array:
+    """Return the deviation per row (groups,): errors of left-out stretches without the uncertainty of their parameters."""
+    result = []
+    for group, held_out, white, more in zip(regression.groups, posterior.held_out, posterior.sigma, misfit, strict=True):
+        spread = posterior.left_out_covariance[: len(group.counts)][:, group.columns][:, :, group.columns]
+        known = float(np.sum(group.products[:, :-1, :-1] * spread)) / max(group.count, 1)
+        result.append(np.sqrt(max(held_out**2 - known, white**2 * group.independence) + more))
+    return np.array(result)
 
 
 def _possible(regression: Regression, posterior: MapEstimate, std: Array) -> tuple[Array, tuple[Finding, ...]]:
