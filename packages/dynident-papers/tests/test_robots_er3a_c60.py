@@ -138,5 +138,5 @@ def test_stages_whose_straight_way_collides_are_joined_over_the_posture() -> Non
     assert [stage.name for stage in plan.stages] == ["excitation", "rest_1", "full_speed", "friction", "warming"]
     assert min(check_plan(plan, limits).values()) > -1e-6  # of a whole cycle, joins included
     straight = replace(plan, stages=[stage for stage in plan.stages if not stage.name.startswith("rest")])
-    with pytest.raises(di.DynidentError, match="a join between stages breaks limit 'position of link_6.z'"):
+    with pytest.raises(di.DynidentError, match=r"a join between stages breaks limit 'position of link_6\.z'"):
         check_plan(straight, limits)
