@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from dynident.excitation.limits import State, all_excess, all_names
 from dynident.mechanics import forward_kinematics
 from dynident.mechanism import check_consistency
 from dynident.trajectory import Moves
+from dynident.trajectory.profiles import Strokes
 from dynident_lab import testbench as bench
 from dynident_lab.thermal import FirstOrder, SecondOrder
 from dynident_lab.thermal.complete import complete_shares, complete_test
@@ -124,3 +127,16 @@ def test_the_complete_test_of_the_er3a_is_that_of_section_2_4():
         assert shares["full_speed"] == pytest.approx(1.0, abs=2e-3) and shares["warming_speed"] == pytest.approx(1.0)
         if name != "joint_2":  # it would hit the floor
             assert shares["warming_range"] == pytest.approx(0.8)
+
+
+def test_stages_whose_straight_way_collides_are_joined_over_the_posture() -> None:
+    """From here the flange would pass below the floor on its way to the start of the strokes at full speed."""
+    limits = er3a_c60.limits()
+    rest, there = 0.5 * (limits.lower + limits.upper), np.array([-2.36, -1.9, 1.3, 0.8, -0.01, -4.02])
+    excitation = Strokes(there, [(0, 0.0, 0.05, 0.1, 0.2), (0, 2.0, -0.05, 0.1, 0.2)])
+    plan = complete_test("ER3A-C60", limits, excitation, 100.0, posture=rest)
+    assert [stage.name for stage in plan.stages] == ["excitation", "rest_1", "full_speed", "friction", "warming"]
+    assert min(check_plan(plan, limits).values()) > -1e-6  # of a whole cycle, joins included
+    straight = replace(plan, stages=[stage for stage in plan.stages if not stage.name.startswith("rest")])
+    with pytest.raises(di.DynidentError, match=r"a join between stages breaks limit 'position of link_6\.z'"):
+        check_plan(straight, limits)

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -54,6 +55,17 @@ def test_a_cut_off_is_lowered_only_if_its_parameters_contradict_those_of_lower_o
     value, std = mass(di.MAP().fit(data).result_)
     assert value == pytest.approx(MASS, abs=3 * std, rel=1e-3)  # central differences are exact to 0.1 %
     assert std < 0.02 * MASS
+
+
+def test_linearised_shapes_of_a_law_do_not_decide_about_the_band():
+    """The slope is a guess there: the error of its first order, and so all columns of the law, differ from band to band."""
+    law = di.friction.Friction(di.friction.law_of("viscous + tanh"), (3.0, 6.0, 20.0))
+    data = di.Regression.from_logs(replace(slider(), friction={"slide": law}), [sines(20.0)])
+    names, zero, one = data.base.names, np.zeros(data.base.rank), np.ones(data.base.rank)
+    difference = import_module("dynident.identify.regression.logs")._difference  # `dynident.identify` is a function
+    apart = {name: difference((10.0 * (np.array(names) == name), one), (zero, one), data)[0] for name in names}
+    assert {name for name, z in apart.items() if z == 0.0} == {"viscous.fv_slide", "tanh.fc_slide", "tanh.beta_slide"}
+    assert any(z > 5.0 for z in apart.values())
 
 
 def test_sets_of_short_logs_are_fitted():

@@ -63,5 +63,5 @@ def _printed(numbers: Published | None, motion: int, form: str) -> list[str]:
 
 
 def _row(name: str, cells: list[str]) -> str:
-    fitting = [cell if len(cell) < 16 else f"…{cell[-14:]}" for cell in cells]  # the end of a long name tells joints apart
-    return f"{name:<46}" + "".join(f"{cell:>16}" for cell in fitting)
+    fitting = [cell if len(cell) < 19 else f"…{cell[-17:]}" for cell in cells]  # the end of a long name tells joints apart
+    return f"{name:<46}" + "".join(f"{cell:>19}" for cell in fitting)

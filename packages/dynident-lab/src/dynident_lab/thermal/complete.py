@@ -14,7 +14,7 @@ from dynident.arrays import Array
 from dynident.checks import number
 from dynident.errors import DynidentError, require
 from dynident.excitation import Design, MotionLimits, Plan, Stage
-from dynident.excitation.designs import CHECK_RATE, curve_excess, joined_plan, plan_within, rates_of, rounding
+from dynident.excitation.designs import CHECK_RATE, check_plan, curve_excess, joined_plan, plan_within, rates_of, rounding
 from dynident.excitation.limits import State, all_excess, all_names
 from dynident.excitation.objective import motion_curve, per_coordinate
 from dynident.mechanics import forward_kinematics
@@ -35,6 +35,7 @@ PLATEAUS = (2.0, 1.5, 1.0, 0.75, 0.5, 0.4)  # lengths of friction plateaus that 
 SHRINK = (1.0, 0.97, 0.94, 0.9, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.12)  # shares of ranges that are tried where limits interfere
 UPRIGHT = 1e-5  # sin^2 of the angle between a joint's axis and gravity up to which it is upright
 POSTURES = 8  # random starts of the search for an upright axis
+STILL = 0.1  # at a posture between two stages [s]
 WARMING = 0.8  # share of the ranges, section 2.4.1
 
 
@@ -204,6 +205,11 @@ def complete_test(
     stages.append(Stage("full_speed", "training", _full_speed(limits, rest, rates, keep)))
     if validation is not None:
         stages.append(Stage("validation", "validation", validation))
+    try:
+        check_plan(joined_plan(robot, limits, stages, rate, rest), limits)
+    except DynidentError:  # a straight way between them breaks a limit: go over the posture
+        over = [Stage(f"rest_{k}", "warming", Strokes(rest, [], STILL), record=False) for k in range(1, len(stages))]
+        stages = [stage for pair in zip(stages, over, strict=False) for stage in pair] + stages[-1:]
     for longest in PLATEAUS:
         try:
             friction = plateaus(longest, SHRINK[0])  # checked below, once its length is known
