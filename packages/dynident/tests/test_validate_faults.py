@@ -13,9 +13,12 @@ from benchmarks.population import population
 from identify_cases import RRR, arm, simulated_log, smooth
 
 import dynident as di
+from dynident.identify.regression.rows import Rows
 from dynident.signals.quality import diagnose
+from dynident.validate.diagnosis.faults import Data
 from dynident.validate.diagnosis.inspection import FAULTS
 from dynident.validate.diagnosis.left_out import left_out_errors
+from dynident.validate.diagnosis.sample import Sample
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
 
@@ -181,3 +184,17 @@ def test_errors_of_left_out_stretches_do_not_depend_on_units_nor_on_what_moves_n
     expected = left_out_errors(W, effort, motion)
     other = np.concatenate([W * np.array([1e6, 1.0, 1e-6])[:, None], np.zeros((2, 1, 800))], axis=1)
     np.testing.assert_allclose(left_out_errors(other, effort, motion), expected, rtol=1e-6)
+
+
+def test_rows_with_a_share_of_gravity_are_between_those_without_and_with_it():
+    robot, motion = arm(RRR), smooth(3, 4000)
+    columns = np.arange(len(robot.parameters))
+
+    def torque(robot, share):
+        sample = Sample.of(Rows(robot), columns, motion, np.zeros((4000, 3)), None, ())
+        return np.einsum("nbt,b->tn", replace(Data.of(sample), gravity=share).rows(), robot.parameters.values)
+
+    weightless, heavy = torque(robot.with_gravity((0.0, 0.0, 0.0)), 1.0), torque(robot, 1.0)
+    share = torque(robot, 0.25)
+    assert np.abs(heavy - weightless).max() > 1.0
+    np.testing.assert_allclose(share, weightless + 0.25 * (heavy - weightless), atol=0.01 * np.abs(heavy).max())
