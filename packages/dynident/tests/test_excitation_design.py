@@ -16,7 +16,7 @@ from dynident.excitation import Capsule, Collision, Plan, Polygon, design, limit
 from dynident.excitation.designs import check_motion
 from dynident.excitation.limits import State
 from dynident.excitation.objective import Criterion, Objective, RobotEquations
-from dynident.excitation.optimise import Optimum, Problem, at, feasible_start, optimise, peaks, slopes
+from dynident.excitation.optimise import Optimum, Problem, at, feasible_start, optimise, peaks, posture, slopes
 from dynident.files import to_json
 from dynident.identify import Regression, base_parameters
 from dynident.mechanics import forward_kinematics
@@ -253,3 +253,8 @@ def test_fewer_than_one_worker_is_refused(workers):
     limits = limits_of(robot, {"default": {"lower": -1.0, "upper": 1.0, "velocity": 1.0, "acceleration": 5.0}})
     with pytest.raises(DynidentError, match=f"workers is {workers}; give a whole number, 1 or more"):
         design(robot, limits, workers=workers, iterations=1, starts=1)
+
+
+def test_a_search_begins_in_the_middle_of_the_ranges(robot):
+    p = problem(robot, {"default": {**BOX, "lower": 0.25, "upper": 1.25}})
+    np.testing.assert_allclose(posture(p, np.random.default_rng(0)), 0.75)
