@@ -199,6 +199,7 @@ def test_log_does_not_import_scipy():
         ("time", "ms", 1500.0, 1.5),
         ("acceleration", "deg/s^2", 360.0, 2.0 * np.pi),
         ("temperature", "K", 300.0, 26.85),
+        ("velocity", "RPM", 60.0, 2.0 * np.pi),
         ("temperature", "C", 35.0, 35.0),
         ("temperature", "°C", 35.0, 35.0),
     ],
