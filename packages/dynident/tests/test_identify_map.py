@@ -16,7 +16,7 @@ from dynident.errors import DynidentWarning, IdentificationError
 from dynident.friction import TERMS
 from dynident.identify import MAP, WLS, Fit, Knowledge, Regression, base_parameters
 from dynident.identify.figures import Undetermined
-from dynident.identify.posterior.posterior import FRICTION, at_least_jackknife, jackknife
+from dynident.identify.posterior.posterior import FRICTION, _pair, at_least_jackknife, jackknife
 from dynident.identify.prediction import _held, model_errors
 from dynident.mechanics import inverse_dynamics
 from dynident.mechanism import apply_sidecar
@@ -614,3 +614,9 @@ def test_no_deviation_is_below_that_of_the_jackknife_in_any_unit(unit):
     wanted = std * [10.0, 1.0, 1.0]
     np.testing.assert_allclose(np.sqrt(np.diag(found)), wanted, rtol=1e-12)
     np.testing.assert_allclose(found / np.outer(wanted, wanted), R, rtol=1e-12)
+
+
+def test_a_value_that_is_known_without_a_deviation_is_known_to_a_tenth_of_a_per_mille():
+    assert _pair(2.5, "the mass", 0.0) == pytest.approx((2.5, 2.5e-4), rel=1e-12)
+    assert _pair((2.5, 0.1), "the mass", 0.0) == (2.5, 0.1)
+    assert _pair(0.0, "the mass", 1e-6) == (0.0, 1e-6)
