@@ -51,7 +51,8 @@ LOOKS = ("figures.py", "pages.py", "report/", "identify/figures.py", "mechanism/
 QUICK, SLOW, PER_FILE = 8.0, 12.0, 15  # [s] of the tests that are tried first, and then of others; tests of one file
 SECONDS, ELSEWHERE = 120, 99  # [s] of processor time of one run; exit code
 SURVIVORS = 0.05  # largest share
-NEAR = ((1, 1), (4, 1), (10_000, 3))  # numbers of the nearest test files, and of batches of their tests, that are tried in turn
+# Numbers of the nearest test files, and of batches of their tests, that are tried in turn; [s] of the first batch.
+NEAR = ((1, 1, 2.0), (4, 1, QUICK), (10_000, 3, QUICK))
 OPERATORS = "Add Sub, Sub Add, Mult Div, Div Mult, FloorDiv Mult, Mod FloorDiv, Pow Mult, Lt GtE, LtE Lt, Gt LtE, GtE Gt"
 SWAP = {
     getattr(ast, one): getattr(ast, other)
@@ -227,7 +228,7 @@ def users(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
     return found
 
 
-def related(mutant: Mutant, calls: dict[str, dict[str, Any]], mentions: dict[str, set[str]]) -> list[list[str]]:
+def related(mutant: Mutant, calls: dict[str, dict[str, Any]], mentions: dict[str, set[str]], quick: float) -> list[list[str]]:
     """Return quick tests that call the function (or use the constant) in two files, more of them, and others of their files."""
     wanted = mentions.get(mutant.assigned, set()) if mutant.assigned else {f"{mutant.module} {mutant.function}"}
     direct = {test for test, found in calls.items() if not wanted.isdisjoint(found["call"])}
@@ -239,7 +240,7 @@ def related(mutant: Mutant, calls: dict[str, dict[str, Any]], mentions: dict[str
     beside = {test for test in calls if test.partition("::")[0] in files}
     batches, chosen = list[list[str]](), set[str]()
     for tests, limit in (
-        (direct & {t for t in beside if t.startswith(tuple(files[:2]))}, QUICK),
+        (direct & {t for t in beside if t.startswith(tuple(files[:2]))}, quick),
         (direct, SLOW),
         (beside, SLOW),
     ):
@@ -293,21 +294,25 @@ def try_all(todo: list[Mutant], trees: dict[str, ast.Module], present: set[str],
     """Try mutants with the nearest test files, and those that survive with more of them."""
     words = {file: Counter(re.findall(r"\w+", file.read_text(encoding="utf-8"))) for file in sorted(TESTS.glob("test_*.py"))}
     mentions, unusable = users(trees), set[str]()
-    passed: dict[str, set[str]] = {mutant.name: set() for mutant in todo}
-    for count, most in NEAR:
-        for k, mutant in enumerate([*todo]):
-            near = {file: nearness(mutant, trees[mutant.module], found) for file, found in words.items()}
-            for file in sorted(words, key=near.__getitem__, reverse=True)[:count]:
+    passed: dict[Mutant, set[str]] = {mutant: set() for mutant in todo}
+    near: dict[Mutant, list[Path]] = {}
+    for mutant in todo:
+        value = {file: nearness(mutant, trees[mutant.module], found) for file, found in words.items()}
+        near[mutant] = sorted(words, key=value.__getitem__, reverse=True)
+    for count, most, quick in NEAR:
+        waiting = {m: sum(not kept(file).exists() for file in near[m][:count]) for m in todo}
+        for k, mutant in enumerate(sorted(todo, key=waiting.__getitem__)):
+            for file in near[mutant][:count]:
                 if not kept(file).exists():
                     record(file)
             calls = {test: found for test, found in recorded(words).items() if test in present}
-            batches = related(mutant, calls, mentions)
-            batches = [[test for test in batch if test not in passed[mutant.name]] for batch in batches[:most]]
+            batches = related(mutant, calls, mentions, quick)
+            batches = [[test for test in batch if test not in passed[mutant]] for batch in batches[:most]]
             tree = copy.deepcopy(trees[mutant.module])
             next(plant for found, plant in mutants_of(tree, mutant.module) if found == mutant)()
             begin = time.monotonic()
             result = attempt(mutant, tree, batches, unusable)
-            passed[mutant.name].update(*batches)
+            passed[mutant].update(*batches)
             took = f"{result}, {time.monotonic() - begin:.0f} s"
             sys.stderr.write(f"{k + 1}/{len(todo)} {mutant.name} (line {mutant.line}): {took}\n")
             if result.startswith("killed"):

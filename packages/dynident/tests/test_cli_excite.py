@@ -14,10 +14,12 @@ import pytest
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
 
 from optional import optional
+from rich.progress import Progress
 
 import dynident as di
 from dynident.__main__ import main
 from dynident.cli.excite import searching
+from dynident.cli.progress import progress
 from dynident.errors import DynidentError
 from dynident.excitation import Plan, check_plan, limits_of, read_limits
 from dynident.signals import Log
@@ -154,6 +156,22 @@ def test_the_bar_shows_the_best_value_and_the_tightest_limit(monkeypatch):
         compiler.info("compiling the equations, about 3 s")
     compiler.info("compiling the equations, about 3 s")  # nobody shows it after the work
     assert console.export_text() == ""
+
+
+def test_the_bar_of_a_command_counts_what_is_done(monkeypatch):
+    from rich.console import Console
+
+    monkeypatch.setattr(
+        "dynident.cli.progress.notes", Console(force_terminal=True, file=io.StringIO(), _environ={"TERM": "xterm"})
+    )
+    bars = []
+    original = Progress.add_task
+    monkeypatch.setattr(Progress, "add_task", lambda bar, *a, **k: bars.append(bar) or original(bar, *a, **k))
+    with progress(3) as step:
+        for text, advance in (("read", 1), ("fit", 1), ("fit, second band", 0), ("write", 1)):
+            step(text, advance) if advance == 0 else step(text)
+        (task,) = bars[0].tasks
+        assert (task.completed, task.total, task.description) == (2, 3, "write")  # two are done, the third is under way
 
 
 OPEN = URDF.replace("revolute", "continuous").replace(LIMIT, "")

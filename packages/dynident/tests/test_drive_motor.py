@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import FrozenInstanceError, fields
 
 import numpy as np
 import pytest
@@ -115,3 +116,11 @@ def test_wrong_numbers_are_one_sentence(subtests: pytest.Subtests) -> None:
             with pytest.raises(DynidentError, match=words) as caught:
                 call()
             sentence(caught.value)
+
+
+@pytest.mark.parametrize("part", [CurrentSensor(), Encoder(), Motor(1.0), Transmission(), Drive("joint", Motor(1.0))])
+def test_parts_of_a_drive_are_not_changed_but_copied(part):
+    """Machines that share a drive share their compiled code and numbers."""
+    for each in fields(part):
+        with pytest.raises(FrozenInstanceError):
+            setattr(part, each.name, None)

@@ -14,9 +14,9 @@ from small_robots import five_bar
 from dynident.errors import DynidentError
 from dynident.excitation import Capsule, Collision, Plan, Polygon, design, limits_of, payload_plan, read_limits
 from dynident.excitation.designs import check_motion
-from dynident.excitation.limits import State
+from dynident.excitation.limits import Box, State
 from dynident.excitation.objective import Criterion, Objective, RobotEquations
-from dynident.excitation.optimise import Optimum, Problem, at, feasible_start, optimise, peaks, slopes
+from dynident.excitation.optimise import Optimum, Problem, at, feasible_start, optimise, peaks, posture, slopes
 from dynident.files import to_json
 from dynident.identify import Regression, base_parameters
 from dynident.mechanics import forward_kinematics
@@ -253,3 +253,16 @@ def test_fewer_than_one_worker_is_refused(workers):
     limits = limits_of(robot, {"default": {"lower": -1.0, "upper": 1.0, "velocity": 1.0, "acceleration": 5.0}})
     with pytest.raises(DynidentError, match=f"workers is {workers}; give a whole number, 1 or more"):
         design(robot, limits, workers=workers, iterations=1, starts=1)
+
+
+def test_a_search_begins_in_the_middle_of_the_ranges(robot):
+    p = problem(robot, {"default": {**BOX, "lower": 0.25, "upper": 1.25}})
+    np.testing.assert_allclose(posture(p, np.random.default_rng(0)), 0.75)
+
+
+def test_margins_are_shares_of_half_the_range_or_of_the_larger_rate():
+    state = State(*np.array([[[0.5], [2.0], [3.0]], [[0.0], [3.0], [-1.0]]] * 2))
+    places = Box(0, np.array([1.0]), np.array([3.0]), ("slide",))
+    np.testing.assert_allclose(places.excess(state), [[-2.5, 0.5], [-1.0, -1.0], [0.0, -2.0]])
+    rates = Box(1, np.array([-1.0]), np.array([4.0]), ("slide",))
+    np.testing.assert_allclose(rates.excess(state), [[-1.0, -0.25], [-0.25, -1.0], [-1.25, 0.0]])

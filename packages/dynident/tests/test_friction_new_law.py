@@ -248,6 +248,8 @@ def test_a_registered_term_is_a_term_like_any_other(drag: JointTerm) -> None:
     np.testing.assert_allclose(inverse_dynamics(robot, motion, values)[:, 1], 3.0 * Y[:, 1, -1], atol=1e-14)
     other = robot.with_friction(dict.fromkeys(robot.coordinate_names, "coulomb"))  # a law replaces friction, whatever its term
     assert not any(name.startswith("drag") for name in other.parameters.names)
+    first, second = robot.coordinate_names
+    assert set(other.with_friction({first: None}).friction) == {second}
     symbol, factor = drag.reflected(-4.0)
     assert (symbol, factor) == ("drag", pytest.approx(4.0**1.5))
 

@@ -11,6 +11,7 @@ from random_mechanisms import close
 
 from dynident import graph as g
 from dynident.graph.expression import Node, derivative_matrix, evaluate_nodes, forward, reachable
+from dynident.graph.operations import DSINC_SERIES, SINC_SERIES, SMALL, horner
 
 SOME = settings(max_examples=15, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
@@ -142,3 +143,11 @@ def test_a_rotation_vector_is_differentiated_once() -> None:
     once = g.derivative(graph.call("sinc", x), x)
     with pytest.raises(TypeError, match="second derivatives of a rotation vector"):
         g.derivative(once, x)
+
+
+def test_the_series_of_sinc_and_its_derivative_are_exact_where_they_are_used() -> None:
+    square = np.geomspace(1e-4, SMALL, 50)
+    x = np.sqrt(square.astype(np.longdouble))
+    np.testing.assert_allclose(horner(SINC_SERIES, square), (np.sin(x) / x).astype(float), rtol=4e-16)
+    slope = ((np.cos(x) - np.sin(x) / x) / (2 * x * x)).astype(float)
+    np.testing.assert_allclose(horner(DSINC_SERIES, square), slope, rtol=1e-13)

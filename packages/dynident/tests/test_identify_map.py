@@ -16,7 +16,7 @@ from dynident.errors import DynidentWarning, IdentificationError
 from dynident.friction import TERMS
 from dynident.identify import MAP, WLS, Fit, Knowledge, Regression, base_parameters
 from dynident.identify.figures import Undetermined
-from dynident.identify.posterior.posterior import FRICTION, jackknife
+from dynident.identify.posterior.posterior import FRICTION, _pair, at_least_jackknife, jackknife
 from dynident.identify.prediction import _held, model_errors
 from dynident.mechanics import inverse_dynamics
 from dynident.mechanism import apply_sidecar
@@ -587,3 +587,21 @@ def test_a_description_that_is_worse_than_none_is_named(scale, doubted):
         Regression.from_motion(described, motion, effort + 0.1 * np.random.default_rng(2).normal(size=effort.shape))
     )
     assert any(note.kind == "description" for note in fit.result_.notes) == doubted
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e3, 1e-3])
+def test_no_deviation_is_below_that_of_the_jackknife_in_any_unit(unit):
+    """Only what the jackknife doubts becomes less certain; correlations stay."""
+    left_out = unit * np.random.default_rng(0).normal(size=(20, 3)) * [1.0, 0.1, 0.01]
+    std = np.sqrt(jackknife(left_out)) * [0.1, 1.0, 10.0]
+    R = np.array([[1.0, 0.5, 0.2], [0.5, 1.0, -0.3], [0.2, -0.3, 1.0]])
+    found = at_least_jackknife(np.outer(std, std) * R, left_out)
+    wanted = std * [10.0, 1.0, 1.0]
+    np.testing.assert_allclose(np.sqrt(np.diag(found)), wanted, rtol=1e-12)
+    np.testing.assert_allclose(found / np.outer(wanted, wanted), R, rtol=1e-12)
+
+
+def test_a_value_that_is_known_without_a_deviation_is_known_to_a_tenth_of_a_per_mille():
+    assert _pair(2.5, "the mass", 0.0) == pytest.approx((2.5, 2.5e-4), rel=1e-12)
+    assert _pair((2.5, 0.1), "the mass", 0.0) == (2.5, 0.1)
+    assert _pair(0.0, "the mass", 1e-6) == (0.0, 1e-6)

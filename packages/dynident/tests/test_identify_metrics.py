@@ -12,6 +12,7 @@ from dynident.errors import DynidentError
 from dynident.files import to_json
 from dynident.identify import evaluate
 from dynident.identify.prediction import _resting
+from dynident.identify.regression.factor import shares
 
 MEASURED = np.array([[3.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, -1.0]])
 PREDICTED = np.array([[2.0, 1.0], [-1.0, 2.0], [1.0, -1.0], [3.0, -1.0]])
@@ -87,3 +88,16 @@ def test_friction_near_standstill_may_be_anything_within_its_limits():
     drawn = np.var(np.linspace(-3.0, 3.0, 100_001))
     v, known = np.array([[0.0], [0.0], [5.0]]), np.array([[0.0], [7.0], [7.0]])
     np.testing.assert_allclose(_resting(fit, v, np.full((3, 1), 3.0), known), [[drawn], [7.0], [0.0]], rtol=1e-4, atol=1e-9)
+
+
+@pytest.mark.parametrize("rise", [0.0, 3.0])
+def test_the_variance_at_rest_is_told_from_that_in_motion(rise):
+    """The variance is 1 + rise w, where w is 1 at rest and 0 in motion; the shares are of its mean."""
+    rng = np.random.default_rng(1)
+    w = np.repeat([0.0, 0.5, 1.0], 4000)
+    square = (1.0 + rise * w) * rng.normal(size=w.size) ** 2
+    sums = [float(w.size), *(float(np.sum(x)) for x in (w, w * w, square, square * w))]
+    halves = [{"resting": {"joint": [0.5 * x for x in sums]}}] * 2
+    mean = 1.0 + 0.5 * rise
+    np.testing.assert_allclose(shares(halves, "joint"), (1.0 / mean, rise / mean), rtol=0.1)
+    assert shares(halves, "other") == (1.0, 0.0)

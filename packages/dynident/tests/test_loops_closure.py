@@ -9,6 +9,7 @@ from mechanism_oracles import loop_gaps
 
 import dynident as di
 from dynident.mechanics import actuator_jacobian, close_motion, close_positions, coordinates_from_actuators
+from dynident.mechanics.branch import curve
 from dynident.mechanics.closure import closure_starts
 
 
@@ -157,3 +158,12 @@ def test_independent_coordinates_are_chosen_actuated_first() -> None:
     assert mechanism.coordinate_names == ("a",)
     passive = four_bar(independent=(), actuators=(di.Actuator("m", {"c": 1.0}),))
     assert passive.coordinate_names == ("c",)
+
+
+def test_a_curve_through_samples_of_a_parabola_is_the_parabola():
+    """Slopes of parabolas are exact between the second sample and the last but one, however uneven the samples are."""
+    chosen, every = np.array([0, 1, 4, 6, 7, 12, 14]), np.arange(15)
+    wanted = np.stack([0.3 * every**2 - 2.0 * every + 1.0, -0.1 * every**2], axis=1)
+    found = curve(chosen, wanted[chosen])
+    np.testing.assert_allclose(found[1:13], wanted[1:13], rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(found[chosen], wanted[chosen], rtol=0.0, atol=1e-12)

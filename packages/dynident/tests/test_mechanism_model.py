@@ -289,3 +289,13 @@ def test_joints_without_a_motor_have_no_terms_unless_they_are_asked_for() -> Non
     unnamed = Mechanism("bars", asked.bodies, asked.joints, **{**given, "actuators": ()})  # any joint may have the motor
     assert {joint for joint, _ in unnamed.joint_columns} == set(asked.tree.coordinates)
     assert Mechanism.from_dict(plain.to_dict()).parameters.names == plain.parameters.names
+
+
+def test_a_fixed_tool_keeps_half_of_its_inertia_where_that_leaves_a_link():
+    unit = from_com(1.0, [0.1, 0.0, 0.05], 0.02 * np.eye(3))
+    bodies = (Body("base"), Body("link", 3.0 * unit), Body("tool", 2.0 * unit))
+    robot = Mechanism("arm", bodies, (Joint("a", "revolute", "base", "link"), Joint("screws", "fixed", "link", "tool")))
+    new = robot.with_parameters(robot.parameters.replace(0.3 * robot.parameters.values))  # 1.5 kg, less than the tool
+    link, tool = (next(body.inertia for body in new.bodies if body.name == name) for name in ("link", "tool"))
+    np.testing.assert_allclose(link, 0.5 * unit, atol=1e-12)
+    np.testing.assert_allclose(tool, unit, atol=1e-12)

@@ -236,6 +236,18 @@ def test_hostile_yaml_ends_in_one_sentence(tmp_path, text):
     assert not (tmp_path / "proof").exists()
 
 
+@pytest.mark.parametrize(
+    ("power", "refused"), [("2**255", False), ("2**258", True), ("(-3)**163", True), ("1**(10**9)", False)]
+)
+def test_powers_of_too_many_bits_are_refused(tmp_path, power, refused):
+    path = write(tmp_path, in_attribute(power))
+    if refused:
+        with pytest.raises(DescriptionError, match="makes an integer of more than 256 bits"):
+            expand(path)
+    else:
+        expand(path)
+
+
 def test_tables_of_yaml_are_read_up_to_a_depth(tmp_path):
     """The entries of the innermost table are one level below it."""
     pytest.importorskip("yaml")

@@ -22,7 +22,7 @@ from small_robots import platform
 
 import dynident as di
 from dynident.arrays import Array
-from dynident.files import _huge, parsed, read_packed, to_json
+from dynident.files import _huge, _toml, parsed, read_packed, to_json
 from dynident.friction import Coulomb, FrictionLaw, Viscous
 from dynident.results import Result
 from dynident.validate import CrossValidation
@@ -288,8 +288,9 @@ def test_packed_arrays_may_be_long_and_the_rest_may_not(tmp_path: Path, monkeypa
     with pytest.raises(di.DynidentError, match="larger than 0 MB; expected a result"):
         di.load(path)
     monkeypatch.setattr("dynident.files.PACKED", size - 1)
-    with pytest.raises(di.DynidentError, match="more than is read back; save parts of it"):
-        made.save(path)
+    wide = replace(study(), long=np.ones((150_000, 2)))  # 2.4 MB, and a third more in base64
+    with pytest.raises(di.DynidentError, match="it needs 3 MB, more than is read back; save parts of it"):
+        wide.save(path)
 
 
 def test_a_hostile_file_does_not_grow_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,3 +330,10 @@ def test_a_hostile_file_does_not_grow_in_memory(tmp_path: Path, monkeypatch: pyt
 )
 def test_numbers_of_hundreds_of_digits_are_found_in_long_texts(text: str, begin: int | None) -> None:
     assert _huge(text) == begin
+
+
+def test_whole_numbers_of_toml_have_64_bits() -> None:
+    assert parsed(_toml, f"a = [{-(2**63)}, {2**63 - 1}]") == {"a": [-(2**63), 2**63 - 1]}
+    for number in (-(2**63) - 1, 2**63):
+        with pytest.raises(ValueError, match="write numbers beyond 64 bits with a decimal point"):
+            parsed(_toml, f"a = [{number}]")

@@ -307,6 +307,9 @@ def test_json_and_arrays_of_simulators(tmp_path):
         np.testing.assert_allclose(log.position, Q, atol=1e-15)
         np.testing.assert_allclose(log.t, T, atol=1e-12)
         assert len(log.joints) == N
+    single = [{"t": T[k], "q": [Q[k, 0]], "tau": [TAU[k, 0]]} for k in range(len(T))]  # lists of one number
+    (tmp_path / "single.json").write_text(json.dumps(single))
+    np.testing.assert_array_equal(Log.read(tmp_path / "single.json", effort="joint_torque").position, Q[:, :1])
     with pytest.raises(LogError, match=r"shape \(200, 2, 6\) left out; give \(samples, joints\), of one robot"):
         Log.read({"q": np.stack([Q, Q], axis=1), "tau": np.stack([TAU, TAU], axis=1)}, "joint_torque", rate=250.0)
     for text, words in (

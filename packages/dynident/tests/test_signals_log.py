@@ -199,12 +199,15 @@ def test_log_does_not_import_scipy():
         ("time", "ms", 1500.0, 1.5),
         ("acceleration", "deg/s^2", 360.0, 2.0 * np.pi),
         ("temperature", "K", 300.0, 26.85),
+        ("velocity", "RPM", 60.0, 2.0 * np.pi),
+        ("temperature", "C", 35.0, 35.0),
+        ("temperature", "°C", 35.0, 35.0),
     ],
 )
 def test_units_of_everyday_quantities(quantity, unit, value, si):
     values, notes = to_si(quantity, np.array([value]), unit)
     assert values[0] == pytest.approx(si, rel=1e-12)
-    assert len(notes) == 1
+    assert len(notes) == (si != value)
 
 
 @pytest.mark.parametrize(

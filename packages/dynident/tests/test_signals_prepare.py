@@ -6,6 +6,7 @@ from test_signals_motions import PLANT, clean_log, columns, multisine
 
 from dynident.errors import LogError, SignalWarning
 from dynident.signals import Log, Prepared, prepare, split_at_gaps
+from dynident.signals.preparation import Options
 
 
 def fit(p: Prepared) -> np.ndarray:
@@ -188,3 +189,8 @@ def test_the_finest_sensors_still_see_motion(step):
     found = prepare(log, cutoff=10.0)
     assert np.max(np.abs(found.motion.a)) == pytest.approx(20.0 * step * (4.0 * np.pi) ** 2, rel=0.1)
     assert "rounding" not in found.explanation
+
+
+@pytest.mark.parametrize("name", ["cutoff", "band", "decimation"])
+def test_an_array_without_dimensions_is_a_number(name):
+    assert type(getattr(Options(**{name: np.array(8)}), name)) is int

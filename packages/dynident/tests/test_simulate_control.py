@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from loop_cases import four_bar
 from plant_cases import bare_motors, go, home, machine, plain, slide, without_terms
-from simulate_cases import arm
+from simulate_cases import arm, cascade, geared_drives
 from small_robots import five_bar, platform
 
 import dynident as di
@@ -17,6 +17,7 @@ from dynident.friction import Coulomb, LuGre
 from dynident.mechanics import actuator_jacobian, inverse_dynamics
 from dynident.mechanics.functions import at_rest
 from dynident.simulate import Run, Sensors, VirtualRobot
+from dynident.simulate.closed_loop import _with_gain
 
 
 def sine(robot: di.Mechanism, x: np.ndarray, period: float, count: int, size: float = 0.1, hertz: float = 1.0) -> di.Motion:
@@ -239,3 +240,11 @@ def test_python_controllers_measure_and_hold() -> None:
         cut = go(weak, 201, x)
     assert np.abs(cut.truth.current).max() == 5.0
     same(*in_pieces(virtual, di.Motion([0.0], x[None], 0 * x[None], 0 * x[None]), 0.1, 0.05, 0.05, log_cycle=5e-4))
+
+
+def test_a_drive_with_another_gain_gives_more_torque_than_its_controller_assumes() -> None:
+    drives = list(geared_drives(arm()))
+    changed, law = _with_gain(drives, cascade(), 1, 1.25)
+    constants = np.array([[d.motor.torque_constant for d in each] for each in (drives, changed)])
+    np.testing.assert_allclose(constants[1] / constants[0], [1.0, 1.25, 1.0])
+    assert law == cascade()

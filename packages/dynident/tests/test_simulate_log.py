@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +210,41 @@ def test_efforts_are_averaged_over_every_change_of_the_currents_where_memory_all
     assert thinning(1000, 12, 1, 3) == 12
     assert thinning(1000, 7, 2, 3) == 1  # a prime number of steps is not shared out
     assert thinning(MOST_NUMBERS // 5 // 3, 12, 1, 1) == 3
+
+
+@dataclass
+class Clock:
+    """A thermal model of 20 + t^2 degrees, whatever the losses."""
+
+    now: float = 0.0
+
+    def heating(self) -> Clock:
+        return self
+
+    def begin(self, robot: VirtualRobot) -> Clock:
+        return Clock()
+
+    @property
+    def temperature(self) -> np.ndarray:
+        return np.full(3, 20.0 + self.now**2)
+
+    def zones(self) -> dict[str, np.ndarray]:
+        return {"joint_1": self.temperature[:1]}
+
+    def scales(self, owners: Any) -> tuple[np.ndarray, np.ndarray]:
+        return np.ones(len(owners)), np.full(len(owners), self.temperature[0])
+
+    def add(self, *powers: np.ndarray) -> None:
+        """Losses change nothing."""
+
+    def advance(self, dt: float) -> None:
+        self.now += dt
+
+
+def test_temperatures_are_interpolated_up_to_the_end_of_a_run() -> None:
+    robot = replace(geared_arm(), thermal={"joint_1": Clock()})
+    truth = robot.simulate(excitation(3), duration=0.95, thermal_cycle=0.1).truth
+    times = [*np.arange(10) * 0.1, 0.95]
+    expected = 20.0 + np.interp(truth.t, times, np.square(times))
+    np.testing.assert_allclose(truth.temperature, np.tile(expected[:, None], 3), atol=1e-9)
+    np.testing.assert_allclose(truth.zones["joint_1"][:, 0], expected, atol=1e-9)

@@ -231,3 +231,17 @@ def test_a_dead_effort_comes_before_a_richer_motion():
     assert (first.kind, first.channel) == ("dead", "effort:joint_2")
     (hidden,) = [finding for finding in others if finding.kind == "excitation"]
     assert "no usable efforts of joint_2" in hidden.sentence
+
+
+def test_rows_with_a_share_of_gravity_are_between_those_without_and_with_it():
+    robot, motion = arm(RRR), smooth(3, 4000)
+    columns = np.arange(len(robot.parameters))
+
+    def torque(robot, share):
+        sample = Sample.of(Rows(robot), columns, motion, np.zeros((4000, 3)), None, ())
+        return np.einsum("nbt,b->tn", replace(Data.of(sample), gravity=share).rows(), robot.parameters.values)
+
+    weightless, heavy = torque(robot.with_gravity((0.0, 0.0, 0.0)), 1.0), torque(robot, 1.0)
+    share = torque(robot, 0.25)
+    assert np.abs(heavy - weightless).max() > 1.0
+    np.testing.assert_allclose(share, weightless + 0.25 * (heavy - weightless), atol=0.01 * np.abs(heavy).max())

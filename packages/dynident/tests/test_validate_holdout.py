@@ -236,6 +236,7 @@ def test_every_check_can_fail(plain):
     assert checks["held_out_error"].value == 0.3
     assert not checks["generalisation"].ok
     assert not by_name(judge(fit.altered(condition=5e3), [score]))["condition"].ok
+    assert checks["precision"].value == np.mean(fit.std / np.abs(fit.values) <= 0.1) > 0.0
     few = fit.altered(covariance=1e6 * fit.covariance)
     assert not by_name(judge(few, [score]))["precision"].ok
     i = fit.base.leaders.index("fv_joint_2")
