@@ -62,7 +62,7 @@ def identify(
         A CSV table with the columns serial and log, and optionally robot, date, temperature, load and use; or patterns such as
         ``"data/{serial}/{date}_*.parquet"``; or the rows themselves.
     output : path-like, optional
-        Folder of factors, fits and results. A later run with the same folder reads new logs only. When omitted, nothing is kept.
+        Folder of factors, fits and results. A later run with the same folder reads new logs only. Nothing is kept if omitted.
     client : dask.distributed.Client or concurrent.futures.Executor, optional
         Client that computes; local processes, one per core, when omitted.
     reading : mapping, optional

@@ -1,6 +1,6 @@
 """Cached results: factors of every log by their content, in a folder that one process writes and all processes can read.
 
-``out/index.jsonl`` has one line per log: path, signature, sha256, key, rows, or the reason for its refusal. The regression of a log,
+``out/index.jsonl`` has one line per log: path, signature, sha256, key, rows, or why it was refused. The regression of a log,
 or of a piece of a long one, is ``out/factors/ab/abcd....npz``, named by the hash of all its inputs. ``out/types.json`` has
 the choices made once per type: its band and the models that detect logs of other robots. Later logs use the band of earlier
 ones.

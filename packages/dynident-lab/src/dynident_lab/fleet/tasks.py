@@ -157,7 +157,7 @@ def _receipt(regression: Regression, content: bytes, content_sum: str, samples: 
 
 
 def tree(parts: Sequence[Regression]) -> Regression:
-    """Return the sum of regression data by neighbours, then neighbours of neighbours: an order that depends on the parts only."""
+    """Return the sum of regression data by neighbours, then neighbours of neighbours: an order given by the parts only."""
     level = list(parts)
     while len(level) > 1:
         level = [level[i] + level[i + 1] if i + 1 < len(level) else level[i] for i in range(0, len(level), 2)]
