@@ -106,9 +106,7 @@ def piece_regression(
             own = compressed_log(match(robot, log), log, base, "gls", (), fixed, 1, between)
             whole = own if whole is None else whole + own
     assert whole is not None
-    kept = max(
-        1, -(-STRETCHES // len(layout.tasks))
-    )  # time intervals of this piece with separate regression data
+    kept = max(1, -(-STRETCHES // len(layout.tasks)))  # time intervals of this piece with separate regression data
     return one_source(replace(whole, groups=tuple(group.fewer(kept) for group in whole.groups)))
 
 

@@ -250,27 +250,27 @@ class RemoteController(ABC):
 
     def __init__(self) -> None:
         self.identity = Identity()
-        self._queue: queue.Queue[tuple[float, Samples] | None] = queue.Queue()  # what comes; None when the connection is lost
+        self._queue: queue.Queue[tuple[float, Samples] | None] = queue.Queue()  # received samples; None after a lost connection
 
     @abstractmethod
     def connect(self) -> Identity:
-        """Open the connection and ask who is there."""
+        """Open the connection and return the controller's identity."""
 
     @abstractmethod
     def state(self) -> Status:
-        """Return the controller's state. The newest that is known."""
+        """Return the newest known state of the controller."""
 
     @abstractmethod
     def position(self) -> Array:
-        """Return where the robot is asked to be now, (n,) in the order of its coordinates."""
+        """Return the commanded position, (n,) in the order of its coordinates."""
 
     @abstractmethod
     def send(self, motion: Motion) -> None:
-        """Hand over a motion, which starts where the robot is and ends at rest."""
+        """Send a motion, which starts at the robot's position and ends at rest."""
 
     @abstractmethod
     def run(self) -> None:
-        """Start what was sent; returns at once."""
+        """Start the sent motion; returns at once."""
 
     @abstractmethod
     def stop(self) -> None:
@@ -278,14 +278,14 @@ class RemoteController(ABC):
 
     @abstractmethod
     def reset(self) -> None:
-        """Forget alarms."""
+        """Reset alarms."""
 
     def deliver(self, samples: Samples | None) -> None:
-        """Hand on what has come, from any thread; None when the other side has closed the connection, not after `close`."""
+        """Pass on received samples, from any thread; None if the other side has closed the connection, not after `close`."""
         self._queue.put(None if samples is None else (time.time(), samples))
 
     def samples(self, timeout: float) -> list[tuple[float, Samples]]:
-        """Return what has come since the last call."""
+        """Return the samples received since the last call."""
         out = []
         with contextlib.suppress(queue.Empty):
             out.append(self._queue.get(timeout=timeout) if timeout > 0.0 else self._queue.get_nowait())
@@ -300,17 +300,17 @@ class RemoteController(ABC):
         """Close the connection, if one is open; `connect` may follow."""
 
     def rest(self, resting: bool, duration: float = math.inf) -> None:
-        """Say that the robot is to stand still for a while: a virtual one lets its time run faster; others need not know."""
+        """Announce a standstill: a virtual robot then runs its time faster; other controllers ignore it."""
         del resting, duration
 
     def approach(self, q: ArrayLike) -> Motion | None:
-        """Return a slow motion from where the robot is to a pose, at rest at both ends."""
+        """Return a slow motion from the robot's position to a pose, at rest at both ends."""
         there = np.atleast_1d(np.asarray(q, dtype=np.float64))
         return approach(self.position()[: there.size], there, self.identity)
 
 
 def approach(here: Array, there: Array, identity: Identity) -> Motion | None:
-    """Return a slow motion of a controller between two poses, at rest at both ends; None when they are the same."""
+    """Return a slow motion of a controller between two poses, at rest at both ends; None for equal poses."""
     if np.abs(there - here).max() < 1e-6:
         return None
     top = np.ones(here.size) if identity.velocity is None else identity.velocity
@@ -318,15 +318,15 @@ def approach(here: Array, there: Array, identity: Identity) -> Motion | None:
 
 
 def slow_duration(way: Array, top: Array, acceleration: Array | None = None) -> float:
-    """Return how long a move takes at `APPROACH` of the top speeds, whose profile is a quintic [s]."""
+    """Return the duration of a move with a quintic profile at `APPROACH` of the top speeds [s]."""
     cruise = 1.875 * np.abs(way) / (APPROACH * np.where(np.isfinite(top), top, 1.0))
-    # The largest acceleration of the quintic is 10 / sqrt(3) of way / duration^2.
+    # The largest acceleration of the quintic is 10 / sqrt(3) times way / duration^2.
     start = 0.0 if acceleration is None else np.sqrt(10.0 / math.sqrt(3.0) * np.abs(way) / acceleration)
     return max(0.5, float(np.maximum(cruise, start).max()))
 
 
 def straight(here: Array, way: Array, duration: float, period: float) -> Motion:
-    """Return a straight motion from rest to rest, in whole periods and at most about fifty points, which fit into any buffer."""
+    """Return a straight motion from rest to rest, in whole periods and at most about fifty points, to fit into any buffer."""
     step = period * np.ceil(duration / 50.0 / period)
     t = np.arange(round(np.ceil(duration / step)) + 1) * step
     share, rate, change = (np.reshape(x, (-1, 1)) for x in Quintic(1.0, float(t[-1]))(t))

@@ -302,9 +302,7 @@ class Emulator:
             self.plant.close()
 
     def _run(self) -> None:
-        if isinstance(
-            self.plant, PlantProcess
-        ):  # this thread computes nothing, so that servers get the interpreter
+        if isinstance(self.plant, PlantProcess):  # this thread computes nothing, so that servers get the interpreter
             prefer_thread()
         begin = time.monotonic()  # earliest host time of the next chunk
         while not self._done.is_set():
@@ -409,7 +407,7 @@ class Emulator:
         return np.column_stack([index.astype(np.float64), clock, when, *signals])
 
     def _take(self, rows: int) -> tuple[Motion, Array] | int:
-        """Return the setpoints of some periods, including settling; for a standing robot, the number of periods that cool it."""
+        """Return the setpoints of some periods with settling; for a standing robot, the number of periods that cool it."""
         if not self._settle and not self.setpoints.moving and self._standing:
             return self._cooled(rows)
         points, settling = self.setpoints, self._settle > 0

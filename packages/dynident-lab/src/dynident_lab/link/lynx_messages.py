@@ -1,6 +1,6 @@
 """Lynx: a client/server controller of parallel robots over TCP [Roldan2017, appendix A] (with our own encoding).
 
-    LENGTH u32 | COMM u8  KIND u8  TASK u16  SEQUENCE u32  CRC32 u32 | data        little endian, LENGTH counts the bytes after it
+    LENGTH u32 | COMM u8  KIND u8  TASK u16  SEQUENCE u32  CRC32 u32 | data        little endian, LENGTH = bytes after itself
 
 COMM 0 opens and closes tasks and ends the server, 2 carries trajectories and measurements, 4 the commands of the open task.
 """

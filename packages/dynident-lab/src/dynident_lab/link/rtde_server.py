@@ -163,7 +163,7 @@ class RtdeServer(Server[RtdeTask]):
     port, script_port : int
         Ports of RTDE and of programs; 0 for any that is free.
     silence : float
-        Time for which the clock of the virtual robot waits for a silent client [s, host]; then the robot stops, like a real one.
+        Time for which the clock of the virtual robot waits for a silent client [s, host]; then the robot stops like a real one.
     peers : iterable of str
         Addresses that may connect; needed on a network, because RTDE has no authentication.
     clock : callable
