@@ -33,13 +33,7 @@ from dynident_lab.link.setpoints import Point
 from dynident_lab.link.simple_messages import Message
 from dynident_lab.link.sockets import Client, Server, allowed_peers, open_sockets
 
-OWN = (
-    m.RESET,
-    m.RELEASE,
-    m.REST,
-    m.REST_OVER,
-    m.WATCHDOG,
-)  # COMMAND of the client that has the robot; every client may stop it
+OWN = (m.RESET, m.RELEASE, m.REST, m.REST_OVER, m.WATCHDOG)  # COMMAND of the client with the robot; any client may stop it
 STARTS = (0, m.START_DOWNLOAD, m.START_STREAMING)
 SPECIAL = (m.START_DOWNLOAD, m.START_STREAMING, m.END, m.STOP)
 POINTS = (m.JOINT_TRAJ_PT, m.JOINT_TRAJ_PT_FULL, m.JOINT_TRAJ)
