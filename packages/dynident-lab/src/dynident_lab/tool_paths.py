@@ -296,7 +296,7 @@ def speed_limit(path: Path, speed: float, acceleration: float) -> float:
 def along(paths: Sequence[Path], speed: float, acceleration: float, profile: ProfileMaker = Quintic.within) -> Task:
     """Return the task that follows `paths`, one segment each, at rest between them.
 
-    `speed` [m/s] and `acceleration` [m/s^2] limit the motion along the path and, in bends, across it; `profile` is, for example,
+    `speed` [m/s] and `acceleration` [m/s^2] limit the motion along the path and, in bends, across it; `profile` is, e.g.,
     ``Trapezoid.within``.
     """
     return Task([Segment(path, profile(path.length, speed_limit(path, speed, acceleration), acceleration)) for path in paths])

@@ -65,7 +65,7 @@ def friction_plateaus(
     longest : float
         Longest plateau [s]; shorter if the range requires it at the highest speed.
     posture : array_like (n,) or (n, n), optional
-        Waiting position of the joints, around which they move as far as the range allows. The middle of the ranges when omitted.
+        Waiting position of the joints, around which they move as far as the range allows. Default: the middle of the ranges.
         Row j of (n, n) is the posture for joint j; between two postures all joints move at once.
     jerk : array_like, (n,)
         Largest jerk.
