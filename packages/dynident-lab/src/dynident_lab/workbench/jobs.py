@@ -27,8 +27,8 @@ class Job:
 
     Parameters
     ----------
-    Folder of its facts and outputs.
-        Where its facts and outputs are.
+    folder : path
+        Folder of its facts and outputs.
     facts : mapping
         Content of job.json.
     """
