@@ -71,7 +71,6 @@ class Emulator:
     speed : float
         Seconds of the robot per second of the host, in motion and in announced rests; otherwise a waiting robot runs at most at
         the host's speed, so that it does not cool down between motions. On a slow computer, the robot's clock lags.
-        robot's clock lags.
     seed : int
         Seed of all noise.
     capacity : int
