@@ -157,7 +157,7 @@ def _parameters(fits: Mapping[str, Fit]) -> Html:
     far = [row for k, row in enumerate(rows) if abs(z[k]) > FAR]
     parts: list[object] = [tag("p", "Deviation: difference divided by the combined standard deviation.", class_="note")]
     if far:
-        parts += [tag("h3", "What changed"), table(heads, far, numeric=(1, 2, 3, 4, 5), short=(6,))]
+        parts += [tag("h3", "Changed parameters"), table(heads, far, numeric=(1, 2, 3, 4, 5), short=(6,))]
     whole = table(heads, rows, numeric=(1, 2, 3, 4, 5), short=(6,))
     parts.append(details(f"Table of all {len(rows)} parameters", whole, opened=not far))
     return section("parameters", "Parameters", *parts)

@@ -223,7 +223,7 @@ def _changes(found: Sequence[Deviation], label: str) -> Html:
         )
         for d in found[:LARGEST]
     ]
-    heads = ("serial", "type", "parameter", label, "of nominal", "std", "by chance", "not told from")
+    heads = ("serial", "type", "parameter", label, "of nominal", "std", "by chance", "indistinguishable from")
     note = "by chance: probability that a healthy robot differs this much in any parameter"
     return table(heads, rows, note, numeric=(3, 4, 5, 6), short=(0,))
 

@@ -198,7 +198,7 @@ def describe(plan: Plan, settings: Settings) -> str:
         lines.append(f"each repetition waits until {clock_text(settings.idle)} after the last motion")
     lines.append(f"in motion {clock_text(moving)}, pauses and rests {clock_text(resting)}")
     lines.append(
-        f"in all {clock_text(moving + resting)}" + (" and what cooling down takes" if settings.below is not None else "")
+        f"in all {clock_text(moving + resting)}" + (" plus cooling time" if settings.below is not None else "")
     )
     return "\n".join(lines)
 

@@ -195,7 +195,7 @@ class Connection:
         elif sent < len(data):
             self._waiting += data[sent:]
         if len(self._waiting) > OUTBOX:
-            raise ConnectionAbortedError("the client does not read what it is sent")
+            raise ConnectionAbortedError("the client does not read its data")
 
     @property
     def behind(self) -> bool:

@@ -229,7 +229,7 @@ def _one_run(
     choice, noise = child.spawn(2)
     try:
         machine = robot if vary is None else vary(np.random.default_rng(choice), robot)
-        require(machine, VirtualRobot, "what vary returns")
+        require(machine, VirtualRobot, "the result of vary")
         return machine.simulate(wanted, seed=noise, **options)
     except SimulationError as error:
         return SimulationError(f"run {i}: {error}")

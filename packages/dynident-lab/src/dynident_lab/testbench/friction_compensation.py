@@ -165,7 +165,7 @@ def _header(compensation: FrictionCompensation, prefix: str, text: str) -> str:
         " * v:      speeds; the wanted ones where a joint may stand still;",
         " * dt:     length of the step;",
         " * state:  temperatures of the zones of every joint, at the start and then at the end of the step;",
-        " * torque: friction at the start of the step, to be added to what the controller wants. */",
+        " * torque: friction at the start of the step, to be added to the controller's torque. */",
         f"#define {upper}_JOINTS {len(compensation.joints)}",
         f"#define {upper}_STATE {len(rest)}",
         f"/* temperatures of joints that have rested for long */\n#define {upper}_REST {{ {', '.join(map(c_number, rest))} }}",

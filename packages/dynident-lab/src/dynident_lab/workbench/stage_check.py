@@ -152,7 +152,7 @@ def _window_fields(page: Page, chosen: list[LogUse]) -> None:
             lambda value: page.attempt(lambda: p.choose("check", "signal", value)),
         ).style("flex:1 1 7rem")
         mode = ui.toggle(["zoom", "training", "validation"], value="zoom").props("no-caps unelevated toggle-color=primary")
-        mode.props('aria-label="What dragging does"')
+        mode.props('aria-label="Action of dragging"')
 
     bounds: list[float] = []
 

@@ -98,7 +98,7 @@ def _choices(page: Page) -> None:
             page.attempt(lambda: p.choose("identify", name, value or "", field=True))
 
     with controls(page):
-        choice("1  What counts", ESTIMATORS, p.choice("identify", "estimator", "map"), lambda value: choose("estimator", value))
+        choice("1  Estimator", ESTIMATORS, p.choice("identify", "estimator", "map"), lambda value: choose("estimator", value))
         choice("2  Friction", FRICTION, p.choice("identify", "friction", ""), lambda value: choose("friction", value))
         entry(
             "3  Total mass of the moving bodies, if known [kg]",

@@ -263,7 +263,7 @@ def _understood(page: Page) -> None:
     if (job is None or job.facts["checksum"] != checksum) and p.settings.effort and page.writes:
         job = p.jobs.start("read", words, checksum=checksum, accepted=[3])
     if not p.settings.effort:
-        banner("State what the effort columns are; the file does not contain it.", "mid")
+        banner("State the kind of the effort columns; the file does not contain it.", "mid")
         return
     JobBox(page, job, "reading the log")
     if job is None or job.state != "ok":

@@ -54,7 +54,7 @@ def build(page: Page) -> None:
             with ui.element("div").classes("wb-stack"):
                 with card(str(data["name"])):
                     _view(page)
-                with card("What torques can identify"):
+                with card("Identifiable parameters"):
                     _parameters(data)
 
 
