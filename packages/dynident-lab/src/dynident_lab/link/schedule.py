@@ -197,9 +197,7 @@ def describe(plan: Plan, settings: Settings) -> str:
     if settings.idle:
         lines.append(f"each repetition waits until {clock_text(settings.idle)} after the last motion")
     lines.append(f"in motion {clock_text(moving)}, pauses and rests {clock_text(resting)}")
-    lines.append(
-        f"in all {clock_text(moving + resting)}" + (" plus cooling time" if settings.below is not None else "")
-    )
+    lines.append(f"in all {clock_text(moving + resting)}" + (" plus cooling time" if settings.below is not None else ""))
     return "\n".join(lines)
 
 
