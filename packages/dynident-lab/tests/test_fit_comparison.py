@@ -27,14 +27,14 @@ def test_the_parameter_that_changed_is_named_and_both_fits_are_drawn(tmp_path: P
     old, new = (di.MAP().fit(di.Regression.from_logs(robot, [log_of(robot, s, g)])).result_ for s, g in ((1, 0.0), (2, 0.5)))
     other = log_of(robot, 3, 0.5)
     page = Page(write_comparison(tmp_path / "c.html", {"spring": old, "autumn": new}, [other]))
-    assert "What changed" in page.text
+    assert "Changed parameters" in page.text
     for season in ("spring", "autumn"):
         (tmp_path / season).mkdir()
     files = [old.save(tmp_path / "spring/fit.json"), new.save(tmp_path / "autumn/fit.json"), other.save(tmp_path / "other.csv")]
     assert run(["compare-fits", *map(str, files), "-o", str(tmp_path / "same.html")]) == 0
-    assert (tmp_path / "same.html").read_text(encoding="utf-8").count("What changed") == 1
+    assert (tmp_path / "same.html").read_text(encoding="utf-8").count("Changed parameters") == 1
     assert "spring and autumn compared" in Page(tmp_path / "same.html").text
-    changed = page.text.split("What changed")[1].split("Table of all")[0]
+    changed = page.text.split("Changed parameters")[1].split("Table of all")[0]
     assert "fv_elbow" in changed
     assert "fc_shoulder" not in changed
     assert "'autumn' predicts 1 of 1 log that neither was fitted to better" in page.text

@@ -61,7 +61,7 @@ BATCHES: list[tuple[dict[str, Any], str]] = [
     ({"runs": 1.5}, "runs is 1.5"),
     ({"workers": 0}, "workers is 0"),
     ({"seed": -1}, "seed is -1"),
-    ({"vary": lambda rng, robot: None}, "what vary returns"),
+    ({"vary": lambda rng, robot: None}, "the result of vary"),
     ({"failure": "ignore"}, "failure is 'ignore'"),
     ({"log_cycle": 3.3e-4}, "run 0"),
     ({"log_cycle": 3.3e-4, "failure": "skip"}, "all 2 runs failed"),

@@ -297,7 +297,7 @@ def test_doubtful_bodies_are_read_with_a_warning(tmp_path, inner, word):
     ("rest", "word"),
     [
         ("<actuator><motor site='s'/></actuator>", "does not act on moving joints"),
-        ("<actuator><motor name='a' joint='j'/><velocity name='b' joint='j'/></actuator>", "drives what 'a' drives"),
+        ("<actuator><motor name='a' joint='j'/><velocity name='b' joint='j'/></actuator>", "drives the same coordinate as 'a'"),
         ("<equality><tendon tendon1='t'/></equality>", "<equality><tendon> is ignored"),
         ("<equality><weld name='hand' body1='b' body2='pen'/></equality>", "<weld name='hand'> to a mocap body is ignored"),
         ("<option density='1000'/>", "forces of the fluid"),

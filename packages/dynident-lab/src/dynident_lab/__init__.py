@@ -1,1 +1,1 @@
-"""dynident around a real machine: controllers, campaigns, friction and thermal test bench, servo analysis, fleets, FMU."""
+"""dynident for real machines: controllers, campaigns, friction and thermal test bench, servo analysis, fleets, FMU."""

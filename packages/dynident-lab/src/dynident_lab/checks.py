@@ -1,4 +1,4 @@
-"""Checks of what a caller gave to thermal models and fits of single axes."""
+"""Checks of arguments of thermal models and fits of single axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures inside HTML pages, as vector pictures that the page holds itself."""
+"""Figures inside HTML pages, as embedded vector pictures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynident.pages import Html, escape, tag
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DATA_DPI = 144  # of rasterised lines inside a vector picture
+DATA_DPI = 144  # resolution of rasterised lines inside a vector picture
 
 
 def figure(address: str, alternative: str, caption: str = "", class_: str = "") -> Html:
@@ -25,7 +25,7 @@ def figure(address: str, alternative: str, caption: str = "", class_: str = "") 
 
 
 def per_second(unit: str) -> str:
-    """Return the unit of the speed of a joint whose effort has a unit."""
+    """Return the unit of the speed of a joint from the unit of its effort."""
     return "rad/s" if unit == "N m" else "m/s"
 
 
@@ -41,9 +41,9 @@ def data_address(figure: Figure) -> str:
         "font.sans-serif": ["DejaVu Sans"],
     }
     with mpl.rc_context(style), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a box in a label is no reason to worry
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a replacement box in a label is harmless
         figure.savefig(buffer, format="svg", dpi=DATA_DPI, metadata={"Date": None, "Creator": None})
-    # Percent-encoding keeps most of the drawing's characters as they are; base64 would add a third to all of them.
+    # Percent-encoding keeps most characters of the drawing; base64 would add a third to all of them.
     text = " ".join(buffer.getvalue().decode("utf-8").splitlines())
-    text = re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), text)  # 1/100 point is enough
+    text = re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), text)  # 1/100 point is sufficient
     return "data:image/svg+xml," + quote(text[text.index("<svg") :], safe=" =:/,;'()*!~+@$&?[]{}|^`")

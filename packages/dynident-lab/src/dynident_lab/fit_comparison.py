@@ -20,7 +20,7 @@ from dynident.report import embed
 from dynident.report.sections import checksums, curves
 from dynident.signals.log import Log
 
-FAR = 3.0  # combined standard deviations from which on two values differ
+FAR = 3.0  # combined standard deviations above which two values differ
 
 
 def write_comparison(path: str | os.PathLike[str], fits: Mapping[str, Fit], logs: Sequence[Log] = ()) -> Path:
@@ -31,9 +31,9 @@ def write_comparison(path: str | os.PathLike[str], fits: Mapping[str, Fit], logs
     path : path-like
         File to write, as in "comparison.html".
     fits : mapping of str to Fit
-        The two fits by the names the page gives them: before, then after.
+        The two fits by their names on the page: before, then after.
     logs : sequence of Log
-        Logs on which both are scored and drawn; a log that one of them was fitted to is marked.
+        Logs on which both are scored and drawn; logs used by one of the fits are marked.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def write_comparison(path: str | os.PathLike[str], fits: Mapping[str, Fit], logs
 
 
 def _on(first: Score, second: Score) -> np.ndarray | None:
-    """Return the first fit's prediction at the second one's samples; each is in the band of its own fit."""
+    """Return the first fit's prediction at the second one's samples; each in the band of its own fit."""
     if first.joints != second.joints:
         return None
     columns = [np.interp(second.t, first.t, first.predicted[:, j]) for j in range(len(first.joints))]
@@ -76,7 +76,7 @@ def _on(first: Score, second: Score) -> np.ndarray | None:
 
 
 def _distance(a: Fit, b: Fit) -> np.ndarray:
-    """Return (b - a) over their combined deviation, per standard parameter; NaN where one of them is not determined."""
+    """Return (b - a) over their combined deviation, per standard parameter; NaN if one of them is not determined."""
     if a.standard_std is None or b.standard_std is None:
         return np.full(len(a.standard), np.nan)
     spread = np.hypot(a.standard_std, b.standard_std)
@@ -96,7 +96,7 @@ def _banner(differing: int, pairs: Sequence[tuple[Score, Score]], two: str) -> H
 
 
 def _fits(fits: Mapping[str, Fit]) -> Html:
-    """Return one row per property: two fits stand side by side, whatever the length of their names."""
+    """Return one row per property with the two fits side by side, for names of any length."""
     columns = [
         {
             "Training error": percent(fit.training_relative),
@@ -157,7 +157,7 @@ def _parameters(fits: Mapping[str, Fit]) -> Html:
     far = [row for k, row in enumerate(rows) if abs(z[k]) > FAR]
     parts: list[object] = [tag("p", "Deviation: difference divided by the combined standard deviation.", class_="note")]
     if far:
-        parts += [tag("h3", "What changed"), table(heads, far, numeric=(1, 2, 3, 4, 5), short=(6,))]
+        parts += [tag("h3", "Changed parameters"), table(heads, far, numeric=(1, 2, 3, 4, 5), short=(6,))]
     whole = table(heads, rows, numeric=(1, 2, 3, 4, 5), short=(6,))
     parts.append(details(f"Table of all {len(rows)} parameters", whole, opened=not far))
     return section("parameters", "Parameters", *parts)

@@ -2,8 +2,8 @@
 
     M_t a_t + h_t = tau_t + J_c^T lambda        lambda: one multiplier per closure equation
 
-Cut joints of a planar robot repeat equations, so their reactions are not unique; the ones of least norm are returned. Those of
-the tree follow by Newton and Euler from the last bodies to the base:
+Cut joints of a planar robot give dependent equations, so their reactions are not unique; those of least norm are returned. The
+reactions of the tree follow by Newton and Euler from the last bodies to the base:
 
     f_i = m (a - g) + alpha x h + w x (w x h) - f_cut + sum f_child
     n_i = I alpha + w x I w + h x (a - g) - n_cut + sum (n_child + (p_child - p_i) x f_child)      about the origin p_i
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Conditioning(Result):
-    """How far a robot with loops is from its singularities; ratios of smallest to largest singular value, 0 is singular."""
+    """Distance of a robot with loops from its singularities; ratios of smallest to largest singular value, 0 is singular."""
 
     constraint: Array  # Index of the closure equations: near 0 the loops gain a degree of freedom
     serial: Array
@@ -86,7 +86,7 @@ def closure_conditioning(mechanism: Mechanism, q: ArrayLike) -> Conditioning:
     rank = closure.dependent.size
     spectrum = np.linalg.svd(J, compute_uv=False)
     block = np.linalg.svd(J[:, :, closure.dependent], compute_uv=False)
-    # Motions the closure allows, whatever coordinates describe them: the null space of J_c.
+    # Motions that the closure allows, independent of the choice of coordinates: the null space of J_c.
     null = np.linalg.svd(J)[2][:, rank:]
     A = np.einsum("kt,snt->skn", mechanism.actuator_matrix[0], null)
     motors = np.linalg.svd(A, compute_uv=False) if A.shape[1] else np.zeros((positions.shape[0], 1))
@@ -98,7 +98,7 @@ def closure_conditioning(mechanism: Mechanism, q: ArrayLike) -> Conditioning:
 def reactions(
     mechanism: Mechanism, motion: MotionLike, torques: ArrayLike, parameters: Parameters | ArrayLike | None = None
 ) -> Mapping[str, Array]:
-    """Return the wrench that every cut joint puts on its body a, so that the robot moves as it does."""
+    """Return the wrench of every cut joint on its body a that is consistent with the motion."""
     motion = as_motion(motion)
     _with_loops(mechanism)
     values = node_values(mechanism, values_of(mechanism, parameters))
@@ -136,9 +136,9 @@ def _with_loops(mechanism: Mechanism) -> None:
 def joint_reactions(
     mechanism: Mechanism, motion: MotionLike, torques: ArrayLike | None = None, parameters: Parameters | ArrayLike | None = None
 ) -> Mapping[str, Array]:
-    """Return the wrench that every moving joint of the tree puts on its child, so that the robot moves as it does.
+    """Return the wrench of every moving joint of the tree on its child that is consistent with the motion.
 
-    It is all that passes through the joint: bearing reaction, motor and friction. About the axis of a passive joint without
+    It is the total wrench through the joint: bearing reaction, motor and friction. About the axis of a passive joint without
     friction it is zero.
     """
     motion = as_motion(motion)
@@ -166,14 +166,14 @@ def joint_reactions(
 
 
 def _cut_wrenches(x: Equations) -> dict[int, Twist]:
-    """Return what the cut joints, whose wrenches ``cut`` on bodies a are given, put on the nodes of the tree."""
+    """Return the wrenches of the cut joints, given as symbols ``cut`` on bodies a, on the nodes of the tree."""
     symbols = x.graph.symbols("cut", 6 * len(x.mechanism.loops))
     found: dict[int, Twist] = {}
     for i, loop in enumerate(x.mechanism.loops):
         node_a, own = x.geometry.frames[loop.body_a]
         placement = vector(x.graph, loop.placement_a.translation)
         R, p = compose(x.state.world(node_a), own)
-        point = plus(p, times(R, placement))  # both bodies feel it where the point of body a is
+        point = plus(p, times(R, placement))  # the wrench acts on both bodies at the point of body a
         for body, sign in ((loop.body_a, 1.0), (loop.body_b, -1.0)):
             node = x.geometry.frames[body][0]
             if node < 0:

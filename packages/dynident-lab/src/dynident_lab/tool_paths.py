@@ -1,10 +1,10 @@
-"""Tool paths with velocity profiles, and the joint motions that follow them.
+"""Tool paths with velocity profiles, and joint motions along them.
 
 A path is called with s in [0, length] and returns (x, x', x''), each (N, 3). Lines, arcs and splines are parametrised by
 arc length (|x'| = 1), so that the profile's speed is the tip's speed.
 
     x(t) = path(s(t)),   x' = path' s',   x'' = path'' s'^2 + path' s''
-    q = IK(x),           J q' = x',       J q'' = x'' - J' q'            exact, no differences are taken
+    q = IK(x),           J q' = x',       J q'' = x'' - J' q'            exact, without finite differences
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["Arc", "Hop", "Line", "Segment", "Spline", "Task", "TipMotion", "alon
 
 
 class Path(Protocol):
-    """What a path can do."""
+    """Interface of a path."""
 
     @property
     def length(self) -> float:
@@ -87,13 +87,13 @@ class Arc:
     Parameters
     ----------
     start : array_like, (3,)
-        Where it starts [m].
+        Start point [m].
     centre : array_like, (3,)
         Centre of the circle [m].
     normal : array_like, (3,)
-        Axis of the turn, right-handed; it must be across the radius.
+        Axis of the turn, right-handed; it must be perpendicular to the radius.
     angle : float
-        How far to turn [rad], negative for the other way.
+        Angle of the arc [rad]; negative for the opposite direction.
     """
 
     def __init__(self, start: ArrayLike, centre: ArrayLike, normal: ArrayLike, angle: float = 2.0 * np.pi) -> None:
@@ -123,13 +123,13 @@ class Arc:
 class Spline:
     """A smooth curve through points (cubic, twice continuously differentiable), parametrised by arc length.
 
-    The curve itself is c(u), cubic between points; the way is s(u) = integral |c'|, by Gauss-Legendre quadrature on
+    The curve is c(u), cubic between points; its arc length is s(u) = integral |c'|, by Gauss-Legendre quadrature on
     short spans and inverted by Newton, so that s is exact to rounding.
 
     Parameters
     ----------
     points : array_like, (k, 3)
-        Points in order [m], at least two; a closed curve ends at the point where it starts.
+        Points in order [m], at least two; a closed curve ends at its first point.
     """
 
     def __init__(self, points: ArrayLike) -> None:
@@ -160,7 +160,7 @@ class Spline:
         i = np.clip(np.searchsorted(self._ways, way, side="right") - 1, 0, len(self._breaks) - 2)
         a, b = self._breaks[i], self._breaks[i + 1]
         u = a + (b - a) * (way - self._ways[i]) / (self._ways[i + 1] - self._ways[i])
-        for _ in range(6):  # |c'| hardly changes within a span, so Newton converges at once
+        for _ in range(6):  # |c'| hardly changes within a span, so Newton's method converges quickly
             u = u - (self._ways[i] + self._way(a, u) - way) / np.linalg.norm(self._curve(u, 1), axis=1)
         c, d, e = (np.asarray(self._curve(u, k)) for k in range(3))
         speed = np.linalg.norm(d, axis=1, keepdims=True)
@@ -169,9 +169,9 @@ class Spline:
 
 
 class Hop:
-    """From one point to another over a hump, with the pen lifted: x = a + (b - a) f(u) + h n 64 u^3 (1 - u)^3.
+    """A curve from one point to another over a hump, with the pen lifted: x = a + (b - a) f(u) + h n 64 u^3 (1 - u)^3.
 
-    f is the quintic of `Quintic`; the curve leaves and meets its ends along n, and u = s / length, which is not arc length.
+    f is the quintic of `Quintic`; the curve is parallel to n at its ends, and u = s / length, which is not arc length.
     """
 
     def __init__(self, start: ArrayLike, end: ArrayLike, normal: ArrayLike, height: float) -> None:
@@ -195,7 +195,7 @@ class Hop:
 
 
 def joined(paths: Sequence[Path]) -> list[bool]:
-    """Return for each path whether it starts where the one before it ends, so that the pen may stay down."""
+    """Return for each path whether it starts at the end of the previous one, so that the pen may stay down."""
     ends = [(path(0.0)[0][0], path(path.length)[0][0]) for path in paths]
     return [False] + [bool(np.linalg.norm(b[0] - a[1]) < 1e-9) for a, b in pairwise(ends)]
 
@@ -203,15 +203,15 @@ def joined(paths: Sequence[Path]) -> list[bool]:
 ProfileMaker = Callable[[float, float, float], Profile]
 
 SINGULAR = 1e-6  # smallest over largest singular value of the scaled Jacobian below which rates are meaningless
-JUMP = 0.1  # rad, m (per second) by which positions and velocities may leave what their rates say before it counts as a jump
+JUMP = 0.1  # rad, m (per second): larger deviations of positions and velocities from their rates are jumps
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A path and how fast to go along it."""
+    """A path with its velocity profile."""
 
-    path: Path  # Where to go
-    profile: Profile  # How fast; its distance must be the path's length
+    path: Path  # Path of the tip
+    profile: Profile  # Velocity profile; its distance must equal the path's length
     pen: bool = True  # True while the pen is down
 
     def __post_init__(self) -> None:
@@ -227,13 +227,13 @@ class TipMotion:
     """A sampled motion of the tip."""
 
     t: Array  # Time [s]
-    x: Array  # Position, velocity and acceleration in the base frame [m, m/s, m/s^2]
-    v: Array  # Position, velocity and acceleration in the base frame [m, m/s, m/s^2]
-    a: Array  # Position, velocity and acceleration in the base frame [m, m/s, m/s^2]
+    x: Array  # Position in the base frame [m]
+    v: Array  # Velocity in the base frame [m/s]
+    a: Array  # Acceleration in the base frame [m/s^2]
     pen: NDArray[np.bool_]  # True while the pen is down
 
     def plot(self) -> Figure:
-        """Draw the path in the two directions in which it is widest, and the speed over time; dashed where the pen is up."""
+        """Draw the path in its two widest directions, and the speed over time; dashed while the pen is up."""
         figure = new_figure(11.0, 3.6)
         path, over = figure.add_axes((0.07, 0.16, 0.4, 0.76)), figure.add_axes((0.56, 0.16, 0.42, 0.76))
         wide = np.sort(np.argsort(np.ptp(self.x, axis=0))[1:])
@@ -254,7 +254,7 @@ class TipMotion:
 class Task:
     """Segments one after the other, each from rest to rest."""
 
-    segments: Sequence[Segment]  # What to do, in order; each starts where the one before it ends
+    segments: Sequence[Segment]  # Segments in order; each starts at the end of the previous one
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "segments", tuple(self.segments))
@@ -267,14 +267,14 @@ class Task:
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration [s]."""
         return float(sum(segment.profile.duration for segment in self.segments))
 
     def sample(self, rate: float) -> TipMotion:
         """Return the tip's motion at a fixed rate."""
         if not (np.isfinite(rate) and rate > 0.0):
             raise DynidentError(f"rate is {rate}; give samples per second above zero")
-        # The last sample is at or just after the end, where the tip rests: a sampled motion ends at rest too.
+        # The last sample is at or just after the end, where the tip rests, so that a sampled motion ends at rest, too.
         t = np.arange(int(np.ceil(self.duration * rate * (1.0 - 1e-12))) + 1) / rate
         starts = np.concatenate([[0.0], np.cumsum([segment.profile.duration for segment in self.segments])])
         which = np.clip(np.searchsorted(starts, t, side="right") - 1, 0, len(self.segments) - 1)
@@ -288,15 +288,15 @@ class Task:
 
 
 def speed_limit(path: Path, speed: float, acceleration: float) -> float:
-    """Return the speed at which the sharpest bend of a path costs no more than the acceleration: v^2 curvature = a."""
+    """Return the speed with a centripetal acceleration equal to `acceleration` at the sharpest bend: v^2 curvature = a."""
     bend = float(np.max(np.linalg.norm(path(np.linspace(0.0, path.length, 201))[2], axis=1)))
     return min(speed, float(np.sqrt(acceleration / bend))) if bend > 0.0 and acceleration > 0.0 else speed
 
 
 def along(paths: Sequence[Path], speed: float, acceleration: float, profile: ProfileMaker = Quintic.within) -> Task:
-    """Return the task that follows `paths`, one segment each, at rest where one ends and the next starts.
+    """Return the task that follows `paths`, one segment each, at rest between them.
 
-    `speed` [m/s] and `acceleration` [m/s^2] hold along the path and, in bends, across it; `profile` is such as
+    `speed` [m/s] and `acceleration` [m/s^2] limit the motion along the path and, in bends, across it; `profile` is, e.g.,
     ``Trapezoid.within``.
     """
     return Task([Segment(path, profile(path.length, speed_limit(path, speed, acceleration), acceleration)) for path in paths])
@@ -310,16 +310,16 @@ def joint_motion(
     start: ArrayLike | None = None,
     frame: str | None = None,
 ) -> Motion:
-    """Return the joint motion that moves a link as asked, with exact velocities and accelerations.
+    """Return the joint motion for a motion of a link, with exact velocities and accelerations.
 
     Parameters
     ----------
     mechanism : Mechanism
         Robot.
     tip : TipMotion
-        What the link's origin does.
+        Motion of the link's origin.
     rotation : array_like (3, 3), optional
-        Orientation that the link keeps; None when only its position matters.
+        Constant orientation of the link; None if only its position matters.
     posture : str
         Branch of the closed-form inverse, see `choose_posture`.
     start : array_like (n,), optional
@@ -368,7 +368,7 @@ def joint_motion(
 
 
 def _continuous(mechanism: Mechanism, motion: Motion) -> None:
-    """Refuse positions or velocities that do not follow from their rates: a singularity lies between two samples."""
+    """Refuse positions or velocities inconsistent with their rates: a singularity lies between two samples."""
     for what, y, rate in (("position", motion.q, motion.v), ("velocity", motion.v, motion.a)):
         step = np.diff(motion.t)[:, None]
         off = np.abs(np.diff(y, axis=0) - 0.5 * (rate[1:] + rate[:-1]) * step)

@@ -1,7 +1,7 @@
 """Checks of arguments: one sentence each, naming the field, the value and the remedy.
 
 Fields of a description (a law, a drive, a controller) raise `DescriptionError`, samples of a log `LogError`; both are
-`DynidentError`. Modules with an own class of errors pass it as `kind`.
+`DynidentError`. Modules with their own error class pass it as `kind`.
 """
 
 from __future__ import annotations

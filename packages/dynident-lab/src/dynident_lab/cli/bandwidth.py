@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from dynident.simulate import VirtualRobot
 
 GRID = (0.4, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)  # Hz
-AMPLITUDES = {"N": 5e-3, "N m": 0.02}  # m, rad: of coordinates whose effort has this unit
-SATURATED = 0.01  # share of time at a motor's limits from which on they shape the response
+AMPLITUDES = {"N": 5e-3, "N m": 0.02}  # m, rad: for coordinates with this unit of effort
+SATURATED = 0.01  # share of time at a motor's limits above which the limits shape the response
 NOTHING = PublishedResponse({}, {})
 
 
@@ -49,7 +49,7 @@ def _response(bode: SineResponse) -> dict[str, Any]:
 
 
 def _amplitude(robot: VirtualRobot, coordinate: str, assumed: float | None) -> float:
-    """Return an amplitude that moves the motors as far as the published one of the first coordinate, else a small one."""
+    """Return an amplitude with the motor travel of the published one of the first coordinate, otherwise a small one."""
     names = robot.mechanism.coordinate_names
     if assumed is not None and coordinate in names:
         way = np.abs(actuator_jacobian(robot.mechanism, home_of(robot.mechanism))[0]).max(axis=0)
@@ -66,7 +66,7 @@ def _numbers(text: str, option: str, what: str) -> list[float]:
 
 
 def _conclusion(robot: str, coordinate: str, found: Mapping[str, Any]) -> str:
-    """Return what the responses say in one sentence."""
+    """Return the result of the responses as one sentence."""
 
     def said(bode: Any) -> str:
         if np.isfinite(bode.bandwidth):
@@ -75,7 +75,7 @@ def _conclusion(robot: str, coordinate: str, found: Mapping[str, Any]) -> str:
         return f"not even up to {bode.frequency[0]:.3g} Hz" if low else f"beyond {bode.frequency[-1]:.3g} Hz"
 
     loaded = found["with mechanism"]
-    full = loaded.frequency[loaded.saturated > SATURATED]  # there the numbers are those of the motors' limits, not of the loop
+    full = loaded.frequency[loaded.saturated > SATURATED]  # there the motors' limits determine the result, not the loop
     limited = (
         f"; motors reach their limits at {full[0]:.3g} Hz; use a smaller --amplitude to measure the loop alone"
         if full.size
@@ -87,7 +87,7 @@ def _conclusion(robot: str, coordinate: str, found: Mapping[str, Any]) -> str:
 
 
 def _turn_alone(robot: VirtualRobot) -> bool:
-    """Return whether the actuators can be measured alone, with a note if not: some papers print no rotors."""
+    """Return whether the actuators can be measured alone, with a note if not: some papers give no rotor inertia."""
     try:
         actuators_alone(robot)
     except SimulationError as error:
@@ -147,10 +147,10 @@ def bandwidth(
         step("with the mechanism")
         found = {"with mechanism": measure(robot, name, size, grid, centre=pose)}
         if alone:
-            bare = robot if source.unloaded is None else source.unloaded()  # guides have less friction without their load
+            bare = robot if source.unloaded is None else source.unloaded()  # guides have less friction without load
             step("actuators alone")
             found["actuators alone"] = measure(bare, name, size, grid, centre=pose, mechanism=False)
-            step("actuators alone, without friction")  # their transfer function
+            step("actuators alone, without friction")  # frequency response of the linear model
             found["actuators alone, linear"] = measure(robot, name, size, grid, centre=pose, mechanism=False, friction=False)
         data: dict[str, Any] = {label: _response(bode) for label, bode in found.items()}
         points = {f"{f:g}": {"ratio": ratio, "phase": phase} for f, (ratio, phase) in published.items()}

@@ -1,4 +1,4 @@
-"""What commands do with the folder of a campaign: identification cycle by cycle, friction with heating, maintenance."""
+"""Commands on the folder of a campaign: identification cycle by cycle, friction with heating, maintenance."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ from dynident_lab.testbench.repeatability_study import repeatability as compare
 from dynident_lab.testbench.report import write_friction_report
 from dynident_lab.testbench.study import FrictionStudy
 
-SHOWN = ("my_", "mx_", "Ixx_", "Izz_", "a0_")  # beginnings of parameters that are drawn over the cycles
-MOST = 12  # such figures
+SHOWN = ("my_", "mx_", "Ixx_", "Izz_", "a0_")  # prefixes of the parameters drawn over the cycles
+MOST = 12  # limit of these figures
 AS_NEEDED = FilterOptions()
 
 
@@ -180,7 +180,7 @@ def simulate_campaign(
 
 
 def friction_campaign(mechanism: di.Mechanism, folder: Path, output: Path, options: dict[str, Any]) -> Any:
-    """Study the friction of a campaign; write page, numbers and the compensation that follows from them."""
+    """Study the friction of a campaign; write page, numbers and the resulting compensation."""
     found = campaign_study(mechanism, folder, **options)
     with output_set(output, ("friction.html", "friction.json", "compensation*", "heating_*.png")) as stage:
         write_friction_report(stage / "friction.html", found.study)
@@ -294,7 +294,7 @@ def repeatability(
 
 
 def _estimates(path: Path, robot: str) -> list[Any]:
-    """Return the rows of one campaign: parameters per cycle, or friction of every joint at one speed."""
+    """Return the values of one campaign: parameters per cycle, or friction of every joint at one speed."""
     if not path.is_file():
         raise DynidentError(f"there is no file '{path}'; give cycles.json of dynident cycles or friction.json of friction")
     found = di.load(path)

@@ -45,7 +45,7 @@ def compare_fits(
 
 
 def _apart(one: Path, two: Path) -> tuple[str, str]:
-    """Return short names of two files, what their paths do not share: spring and autumn of spring/fit.json, autumn/fit.json."""
+    """Return short names of two files, the parts in which their paths differ: spring and autumn of {spring,autumn}/fit.json."""
     a, b = list(one.with_suffix("").parts), list(two.with_suffix("").parts)
     for end in (-1, 0):
         while min(len(a), len(b)) > 1 and a[end] == b[end]:

@@ -72,7 +72,7 @@ def identify(
             if what not in tasks:
                 tasks[what] = bar.add_task(what, total=of)
             bar.update(tasks[what], completed=done, total=of)  # type: ignore[arg-type]
-            if bar.disable and not quiet and 10 * done // of > tenths.get(what, -1):  # a pipe: a line for every tenth
+            if bar.disable and not quiet and 10 * done // of > tenths.get(what, -1):  # no terminal: one line per tenth
                 tenths[what] = 10 * done // of
                 note(f"{what}: {done} of {of}")
 

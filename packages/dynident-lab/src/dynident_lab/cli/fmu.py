@@ -25,7 +25,7 @@ BANDWIDTH = "10"  # Hz
 
 
 def _content(request: ExportRequest) -> Any:
-    """Return what the FMU is made of: a known machine, a robot with drives and a control law, or the robot alone."""
+    """Return the content of the FMU: a known machine, a robot with drives and a control law, or the robot alone."""
     law, file = request.options.get("controller"), request.options.get("drives")
     drives = None if file is None else Path(file)
     if law is not None:
@@ -65,7 +65,7 @@ def _bandwidth(text: str) -> float:
 
 
 def _write(request: ExportRequest) -> tuple[dict[str, Any], str]:
-    """Write the FMU; return what was done as data and as text."""
+    """Write the FMU; return a summary as data and as text."""
     path = write_fmu(_content(request), request.output)
     with ZipFile(path) as parts:
         names, description = parts.namelist(), parts.read("modelDescription.xml").decode()
@@ -78,6 +78,6 @@ def _write(request: ExportRequest) -> tuple[dict[str, Any], str]:
 
 
 exporter = Exporter(_write, folder=False, needs_fit=False, options=("controller", "drives", "bandwidth", "frame"))
-"""Options: ``controller``, the control law, whose inputs are the reference (``torque`` and ``voltage`` take commands);
+"""Options: ``controller``, the control law, with the reference as input (``torque`` and ``voltage`` take commands);
 ``drives``, a TOML file; ``bandwidth`` of the control law in Hz; ``frame``, the link
-whose position is an output with ``voltage``."""
+with its position as an output with ``voltage``."""

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from dynident_lab.link.follower import Progress
 
 OTHER_NAMES.update(key="key-file", peers="peer")
-MOST_SHOWN = 8  # channels in the live view
-LAW, BANDWIDTH = "computed_torque", 10.0  # of a robot without a controller of its own [-, Hz]
-LIVE_MEMORY = 60.0  # of the recursive fit [s]
-LONGEST = 1e8  # a time that an option may give: three years [s]
+MOST_SHOWN = 8  # largest number of channels in the live view
+LAW, BANDWIDTH = "computed_torque", 10.0  # for a robot without a controller [-, Hz]
+LIVE_MEMORY = 60.0  # memory of the recursive fit [s]
+LONGEST = 1e8  # limit of times in options: three years [s]
 
 
 def shared_key(path: Path | None) -> bytes:
@@ -61,13 +61,13 @@ def shared_key(path: Path | None) -> bytes:
 
 
 def _accelerations(robot: str, mechanism: Mechanism, file: Path | None) -> Array | None:
-    """Return the largest accelerations of a file or of a known machine; None where none are given."""
+    """Return the largest accelerations of a file or of a known machine; None if unknown."""
     if file is not None:
         return motion_limits(mechanism, file)[1].acceleration
     make = find_robot(robot).published if is_known(robot) else None
     try:
         return None if make is None else make(mechanism).limits.acceleration
-    except DynidentError:  # its document prints none
+    except DynidentError:  # its document gives none
         return None
 
 
@@ -154,7 +154,7 @@ def controller(
     machine = load.on(any_machine(robot, LAW, BANDWIDTH, described, drives))
     try:
         link.prepare_timing(real_time)
-    except LinkError as error:  # the process of its own helps without that right too
+    except LinkError as error:  # a separate process helps even without that right
         note(str(error))
     core = link.Emulator(
         machine,
@@ -215,7 +215,7 @@ def controller(
 
 
 def _serve(core: Any, ended: threading.Event, duration: float | None, quiet: bool) -> None:
-    """Wait until interrupted, telling alarms."""
+    """Wait until interrupted, and report alarms."""
     end = time.monotonic() + (duration if duration is not None else float("inf"))
     told: Any = None
     try:
@@ -312,7 +312,7 @@ def record(
         return _tell(tell, output or resume)
     if (monitor is not None or live_fit is not None) and model is None:
         raise DynidentError("--monitor and --live-fit need a robot; give --model")
-    mechanism = None if model is None else described.robot(model)  # before anything moves or is written
+    mechanism = None if model is None else described.robot(model)  # before any motion or output
     watching = None if monitor is None or mechanism is None else di.monitor.Monitor(di.Fit.load(monitor, mechanism))
     for path in healthy or []:
         if watching is None:
@@ -370,7 +370,7 @@ def _plan(path: Path | None) -> Any:
 
 
 def _dry_run(plan: Plan, settings: link.Settings, as_json: bool) -> int:
-    """Say what would be done."""
+    """Print the planned campaign."""
     text = link.describe(plan, settings)
     if as_json:
         print_json(
@@ -399,7 +399,7 @@ def _tell(word: str, folder: Path | None) -> int:
 
 
 def _predictor(mechanism: Mechanism | None, campaign: Campaign) -> Any:
-    """Return the efforts that a model predicts; None where no model of this robot is known."""
+    """Return a function that predicts efforts; None without a model of this robot."""
     known = campaign.about["controller"]
     plain = known["effort_kind"] in ("joint_torque", "joint_force") and known["channels"] == known["coordinates"]
     if mechanism is not None:
@@ -418,12 +418,12 @@ def _predictor(mechanism: Mechanism | None, campaign: Campaign) -> Any:
 
 
 def _known_name(robot: str) -> str | None:
-    """Return the name under which commands know a robot; None for others."""
+    """Return the known name of a robot in commands; None for other robots."""
     return next((name for name in known_robots() if name.lower().replace("_", "-") == robot.lower()), None)
 
 
 def _channels(campaign: Campaign) -> Identity:
-    """Return what the controller of a campaign measures."""
+    """Return the channels of the controller of a campaign."""
     known = campaign.about["controller"]
     gain = known.get("gain")
     return link.Identity(
@@ -435,7 +435,7 @@ def _channels(campaign: Campaign) -> Identity:
 
 
 def _live_fit(mechanism: Mechanism, campaign: Campaign) -> Any:
-    """Return a recursive fit, which listens to the campaign."""
+    """Return a recursive fit that listens to the campaign."""
     estimator = link.RLS(memory=LIVE_MEMORY).start(di.base_parameters(mechanism))
     made = link.LiveFit(estimator, _channels(campaign))
     campaign.listeners = (*campaign.listeners, made)
@@ -443,7 +443,7 @@ def _live_fit(mechanism: Mechanism, campaign: Campaign) -> Any:
 
 
 def _write_live_fit(path: Path, fitted: Any) -> None:
-    """Write the newest estimate: base parameters with deviations of their noise."""
+    """Write the newest estimate: base parameters with standard deviations due to noise."""
     rls = fitted.estimator
     deviation = [float(x) ** 0.5 if x >= 0.0 else None for x in rls.covariance_.diagonal()]
     table = {"names": list(rls.base_.names), "values": rls.coef_.tolist(), "deviations": deviation, "samples": fitted.count}
@@ -478,7 +478,7 @@ def _run(campaign: Campaign, predict: Any, model: Path | None, mcap: Path | None
             done = campaign.run()
     except KeyboardInterrupt:
         raise link.AbortedError(f"aborted, robot at rest; continue with dynident record --resume {campaign.folder}") from None
-    if mcap is not None:  # with effort kind, gains, plan and stages, which a live writer could not know
+    if mcap is not None:  # with effort kind, gains, plan and stages, which are unknown during recording
         di.Log.read(campaign.folder).save(mcap)
     result: dict[str, Any] = {
         "cycles": done,
@@ -502,7 +502,7 @@ def _run(campaign: Campaign, predict: Any, model: Path | None, mcap: Path | None
 
 
 def watch_keys(actions: Mapping[str, Callable[[], object]], quiet: bool) -> None:
-    """Obey the keyboard where there is one: the first letter of a line names what to do."""
+    """Run actions from the keyboard on a terminal: the first letter of a line selects the action."""
 
     def obey() -> None:
         for line in sys.stdin:
@@ -513,13 +513,13 @@ def watch_keys(actions: Mapping[str, Callable[[], object]], quiet: bool) -> None
 
 
 def _title(progress: Progress) -> str:
-    """Return where a campaign is."""
+    """Return the progress of a campaign as a title."""
     title = f"{progress.what}: cycle {min(progress.done + 1, progress.total)} of {progress.total}, {progress.motion:.1f} of "
     return title + f"{progress.duration:.1f} s, {clock_text(progress.left)} left, {progress.acknowledged} samples on disk"
 
 
 def _view(progress: Progress, campaign: Campaign) -> Table:
-    """Return the live view: where the campaign is, and the newest sample."""
+    """Return the live view: the progress of the campaign, and the newest sample."""
     table = Table(title=progress.text or _title(progress), title_justify="left")
     for name in ("channel", "position", "velocity", "effort", "temperature"):
         table.add_column(name, justify="right")

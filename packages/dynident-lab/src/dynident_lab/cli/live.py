@@ -149,7 +149,7 @@ def live(
 
 
 class _Pieces:
-    """Runs pieces on a controller, each as a campaign of its own with a connection of its own."""
+    """Runs pieces on a controller, each as a separate campaign with its own connection."""
 
     def __init__(self, address: str, folder: Path, key: bytes, yes: bool, quiet: bool) -> None:
         self.address, self.folder, self.yes, self.quiet = address, folder, yes, quiet
@@ -158,7 +158,7 @@ class _Pieces:
         self._aborted = False
 
     def check(self) -> None:
-        """Ask the controller who it is, before time is spent on a design."""
+        """Check the controller's identity before time is spent on a design."""
         wire = link.open_controller(self.address, **self._options)
         try:
             identity = wire.connect()
@@ -195,14 +195,14 @@ def _recordings(path: Path) -> list[Log]:
 
 
 def _limits(robot: str, mechanism: Mechanism, file: Path | None, floor: float | None, collision: bool) -> MotionLimits:
-    """Return the limits of the pieces: those of a known robot's document, or of its description and a file."""
+    """Return the limits of the pieces: from a known robot's document, or from its description and a file."""
     if file is None and floor is None and is_known(robot) and find_robot(robot).published is not None:
         return published_limits(robot, mechanism).limits
     return motion_limits(mechanism, file, floor, collision)[1]
 
 
 def _slower(limits: MotionLimits, share: float) -> MotionLimits:
-    """Return limits with a share of the speeds: a motion that takes 1/share of the time keeps them."""
+    """Return limits at a share of the speeds: those of the motion slowed by 1/share."""
     velocity, acceleration, jerk = limits.velocity * share, limits.acceleration * share**2, limits.jerk * share**3
     return replace(limits, velocity=velocity, acceleration=acceleration, jerk=jerk)
 

@@ -97,7 +97,7 @@ def friction(
 
 
 def _tests_table(tests: Sequence[Mapping[str, Any]]) -> str:
-    """Return a document's tests as text: found here, by its own model, by its experiment."""
+    """Return a document's tests as text: result here, of its own model, of its experiment."""
     lines = [f"{'tests of the source':<64}{'found':>9}{'model':>9}{'measured':>10}"]
     for row in tests:
         cells = ["-" if row[key] is None else f"{row[key]:.3g}" for key in ("found", "model", "experiment")]
@@ -150,8 +150,8 @@ def track(
             case = own_case(true, None if fit is None else catalogue, controller, bandwidth, seed, turned)
         step("identifying from its own log, then tracking")
         proof = case.run(seed, others=others)
-        tests = [] if known is None or known.compare is None else known.compare()  # tests that the source itself describes
-        notes = list(case.options.get("notes", ())) if tests else []  # and why they come out otherwise
+        tests = [] if known is None or known.compare is None else known.compare()  # tests described in the source
+        notes = list(case.options.get("notes", ())) if tests else []  # reasons for different results
         published = {"document_tests": tests, "document_notes": notes} if tests else {}
         numbers = {**proof.numbers(), "conclusion": proof.conclusion(), **published}
         step("writing")

@@ -1,13 +1,13 @@
-"""Which robots deviate: tests whose rate of false alarms holds for fleets of any size.
+"""Deviating robots: tests with a false-alarm rate that holds for fleets of any size.
 
 A change d of standard parameter p moves beta by k_p d (k_p: column of K). With S_r = H_r^-1 + T its score is
 
     x_rp = k_p^T S_r^-1 (beta_r - mu) / sqrt(k_p^T S_r^-1 k_p),        t_rp = e_rp / (s_p(-r) sqrt(1 - l_r)),
 
 e: residual of x_p over the robots on their covariates, l: leverage, s(-r): scatter of the others. T is estimated from all
-robots alike. Where robots have the same information it depends on them by their total scatter alone, of which the directions
-of the residuals are independent; then t has Student's distribution exactly, however few robots and however many parameters
-there are [Laeuter1996]. z is the standard normal deviate of the same probability.
+robots equally. If all robots have the same information, T depends on them only by their total scatter, which is independent
+of the directions of the residuals; then t has exactly Student's distribution, for any number of robots and parameters
+[Laeuter1996]. z is the standard normal deviate of the same probability.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from dynident_lab.fleet.effect import Effect, Fleet, estimate, precision, scores
 Flags = NDArray[np.bool_]
 
 SEARCH = 0.1  # share of the rate of false alarms for robots that hide each other
-MEDIAN = 0.37  # efficiency of a median: share of the degrees of freedom that it makes use of
-DRAWS = 30_000  # of the number of independent tests, which they tell to about 1 %
-SAMPLED = 24  # robots whose correlations of parameters are drawn from
-QUANTILES = 2000  # by which a distribution is averaged over
-LEAST = 1e-300  # probability that a number can hold
-POWER = 0.9  # probability with which the smallest change that is stated is named
+MEDIAN = 0.37  # efficiency of a median: share of the degrees of freedom that it uses
+DRAWS = 30_000  # for the number of independent tests, accurate to about 1 %
+SAMPLED = 24  # robots that provide the correlations of parameters
+QUANTILES = 2000  # for the average over a distribution
+LEAST = 1e-300  # smallest probability represented
+POWER = 0.9  # probability of reporting the stated smallest change
 
 
 @dataclass(frozen=True, eq=False)
 class Alarms:
     """Outcome of the tests.
 
-    `named` (R,) are the robots that deviate, `z` and `t` (R, p) the deviates of every robot among itself and those not named,
-    `limit` the z from which on a robot is named, `tests` how many independent tests the parameters of a robot are, `effect`
-    what the robots that are not named have in common, `detectable` (p,) the changes that `smallest_changes` returns, and
-    `majority` False where as many robots deviate as may be named, so that more may.
+    `named` (R,) are the deviating robots, `z` and `t` (R, p) the deviates of every robot among itself and those not named,
+    `limit` the z above which a robot is named, `tests` the equivalent number of independent tests per robot, `effect`
+    the common effect of the robots not named, `detectable` (p,) the result of `smallest_changes`, and
+    `majority` is False if the largest permitted number of robots deviates, so that there may be more.
     """
 
     named: Flags
@@ -53,15 +53,15 @@ class Alarms:
 
 
 def check_rate(false_alarms: float) -> None:
-    """Refuse what is no rate of false alarms."""
+    """Refuse values that are no rate of false alarms."""
     if not isinstance(false_alarms, float | int) or not 0.0 < false_alarms < 0.5:
         raise DynidentError(f"false_alarms is {false_alarms!r}; give a probability between 0 and 0.5, such as 0.01")
 
 
 def alarms_of(fleet: Fleet, K: Array, rate: float) -> Alarms:
-    """Name robots: those beyond the limit are removed and the others tested again until none is left.
+    """Name robots: remove those beyond the limit and test the others again until none is beyond it.
 
-    Robots with the same fault hide each other. Those that a look by medians suspects are then set aside together, and each is
+    Robots with the same fault hide each other. Robots suspected by medians are therefore set aside together, and each is
     tested alone among the rest; this search has its own small share of the rate.
     """
     R = len(fleet.h)
@@ -91,7 +91,7 @@ def alarms_of(fleet: Fleet, K: Array, rate: float) -> Alarms:
     own[:, ~named] = z, t
     for r in np.flatnonzero(named).tolist():
         own[:, r] = own_deviates(fleet, ~named, effect, r, fleet.h[r], K)
-    # Who is not beyond the limit any more, now that the others named are gone, is not named.
+    # A robot that is within the limit after removal of the others named is not named.
     largest = np.where(named, np.max(np.abs(own[0]), axis=1), 0.0)
     count = step_up(largest, limits)
     named = largest > (limits[count - 1] if count else np.inf)
@@ -100,7 +100,7 @@ def alarms_of(fleet: Fleet, K: Array, rate: float) -> Alarms:
 
 
 def own_deviates(fleet: Fleet, healthy: Flags, effect: Effect, r: int, h: Array, K: Array) -> tuple[Array, Array]:
-    """Return z and t (p,) of one robot with the score vector h among healthy ones, which have about the given effect."""
+    """Return z and t (p,) of one robot with the score vector h among healthy robots with approximately the given effect."""
     with_it = healthy.copy()
     with_it[r] = True
     changed = fleet.h.copy()
@@ -118,9 +118,9 @@ def deviates(fleet: Fleet, effect: Effect, K: Array) -> tuple[Array, Array]:
 
 
 def smallest_changes(fleet: Fleet, effect: Effect, K: Array, limit: float) -> Array:
-    """Return by how much each parameter (p,) must differ in one robot for |z| > limit with probability POWER; NaN if unseen.
+    """Return the change of each parameter (p,) in one robot for |z| > limit with probability POWER; NaN if unobservable.
 
-    A change d makes t of that robot noncentral by d over its standard deviation, that of the fleet's middle robot.
+    A change d makes t of that robot noncentral by d over its standard deviation, taken from the fleet's middle robot.
     """
     _, deviation, freedom = _tested(fleet, effect, K)
     middle = [float(np.median(own[np.isfinite(own)])) if np.any(np.isfinite(own)) else np.nan for own in deviation.T]
@@ -129,7 +129,7 @@ def smallest_changes(fleet: Fleet, effect: Effect, K: Array, limit: float) -> Ar
 
 
 def noncentrality(freedom: float, limit: float) -> float:
-    """Return m with P((g + m) / w > t) = POWER, g normal, f w^2 chi-square, t as improbable as the normal deviate `limit`."""
+    """Return m with P((g + m) / w > t) = POWER, g normal, f w^2 chi-square, t of the probability of the deviate `limit`."""
     from scipy.special import chdtri, ndtr, stdtrit  # noqa: PLC0415
 
     w = np.sqrt(chdtri(freedom, (np.arange(QUANTILES) + 0.5) / QUANTILES) / freedom)
@@ -142,7 +142,7 @@ def noncentrality(freedom: float, limit: float) -> float:
 
 
 def _tested(fleet: Fleet, effect: Effect, K: Array) -> tuple[Array, Array, Array]:
-    """Return t and the standard deviation of a change, infinite where nothing is seen, (R, p), and degrees of freedom (p,)."""
+    """Return t and the standard deviation of a change, infinite if unobservable, (R, p), and degrees of freedom (p,)."""
     pull, size = scores(fleet, effect, K)
     seen = size > 0.0
     x = np.divide(pull, np.sqrt(size), out=np.zeros_like(pull), where=seen)
@@ -164,7 +164,7 @@ def _studentised(x: Array, seen: Flags, X: Array) -> tuple[Array, Array, Array]:
         part = x[np.ix_(rows, own)]
         e = part - Q @ (Q.T @ part)
         free = 1.0 - np.sum(Q**2, axis=1)[:, None]
-        tested = free > 1e-6  # a robot that alone tells the effect of its temperature cannot deviate
+        tested = free > 1e-6  # a robot that alone determines the effect of temperature cannot deviate
         square = np.divide(e**2, free, out=np.zeros_like(e), where=tested)
         others = np.maximum((np.sum(e**2, axis=0) - square) / f, 0.0) * free
         told = tested & (others > 0.0)
@@ -175,7 +175,7 @@ def _studentised(x: Array, seen: Flags, X: Array) -> tuple[Array, Array, Array]:
 
 
 def normal(t: Array, freedom: Array | float) -> Array:
-    """Return the standard normal deviates that are as improbable as those of Student's t."""
+    """Return the standard normal deviates with the probabilities of Student's t."""
     from scipy.special import ndtri, stdtr  # noqa: PLC0415 - scipy costs import time
 
     return np.asarray(-np.sign(t) * ndtri(np.maximum(stdtr(freedom, -np.abs(t)), LEAST)))
@@ -184,7 +184,7 @@ def normal(t: Array, freedom: Array | float) -> Array:
 def limits_of(rate: float, robots: int, tests: float) -> Array:
     """Return the z (R,) that the k-th robot must exceed, step up [Benjamini1995], k = 1 ... R.
 
-    Without a fault the k-th limit is exceeded with probability k rate / R; `rate` bounds the share of false names.
+    Without a fault the k-th limit is exceeded with probability k rate / R; `rate` bounds the share of false alarms.
     """
     from scipy.special import ndtri  # noqa: PLC0415
 
@@ -193,22 +193,22 @@ def limits_of(rate: float, robots: int, tests: float) -> Array:
 
 
 def step_up(largest: Array, limits: Array) -> int:
-    """Return how many robots are named: the largest k for which the k-th largest |z| is beyond the k-th limit."""
+    """Return the number of robots named: the largest k for which the k-th largest |z| is beyond the k-th limit."""
     return 1 + int(np.max(np.flatnonzero(np.sort(largest)[::-1] > limits[: len(largest)]), initial=-1))
 
 
 def probability(z: float, tests: float) -> float:
-    """Return with which probability a robot without a fault deviates by |z| or more in any parameter."""
+    """Return the probability that a robot without a fault deviates by |z| or more in any parameter."""
     from scipy.special import ndtr  # noqa: PLC0415
 
     return float(min(1.0, 2.0 * tests * ndtr(-abs(z))))
 
 
 def independent_tests(fleet: Fleet, effect: Effect, K: Array, share: float) -> float:
-    """Return P(any |z_p| > L) / P(|z| > L) of a robot without a fault at the L whose probability is `share`.
+    """Return P(any |z_p| > L) / P(|z| > L) of a robot without a fault at the L with probability `share`.
 
     z_p of one robot are correlated. With N the number of parameters beyond L, P(any) = sum_p P(|z_p| > L) E[1/N | |z_p| > L]
-    [Naiman2001]: drawn are only cases in which a given parameter is beyond L, so that far tails need no more draws.
+    [Naiman2001]: only cases with a given parameter beyond L are drawn, so that far tails need no more draws.
     """
     from scipy.special import ndtri  # noqa: PLC0415
 
@@ -216,7 +216,7 @@ def independent_tests(fleet: Fleet, effect: Effect, K: Array, share: float) -> f
     chosen = np.unique(np.linspace(0, len(fleet.h) - 1, SAMPLED).astype(int))
     rng, tests = np.random.default_rng(0), float(K.shape[1])
     roots = [_directions(precision(fleet.H[r], P), fleet.H[r], K) for r in chosen]
-    for _ in range(2):  # L depends on the number, weakly
+    for _ in range(2):  # L depends weakly on the number
         tail = 0.5 * share / max(tests, 1.0)
         found = []
         for root in roots:
@@ -234,7 +234,7 @@ def independent_tests(fleet: Fleet, effect: Effect, K: Array, share: float) -> f
 
 
 def _directions(N: Array, H: Array, K: Array) -> Array:
-    """Return unit vectors (b, q) whose products are the correlations of z over the parameters that a robot shows."""
+    """Return unit vectors (b, q) with the correlations of z over the observable parameters of a robot as products."""
     values, vectors = np.linalg.eigh(N)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T @ K
     size = np.sum(root**2, axis=0)
@@ -243,7 +243,7 @@ def _directions(N: Array, H: Array, K: Array) -> Array:
 
 
 def _suspects(fleet: Fleet, effect: Effect, K: Array, rate: float) -> Flags:
-    """Return which robots are far out by medians, which robots far out do not move."""
+    """Return the robots far from the others by robust statistics (medians)."""
     pull, size = scores(fleet, effect, K)
     x = np.divide(pull, np.sqrt(size), out=np.zeros_like(pull), where=size > 0.0)
     away = np.abs(x - np.median(x, axis=0))

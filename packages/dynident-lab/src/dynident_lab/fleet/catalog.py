@@ -1,7 +1,7 @@
-"""Which logs belong to which robot: tables, patterns and fleet.toml.
+"""Assignment of logs to robots: tables, patterns and fleet.toml.
 
-A line of a fleet's table is ``robot, serial, date, log, temperature, load, use``: the type, the robot, when and where it was
-recorded. A pattern such as ``data/{robot}/{serial}/{date}_*.parquet`` names the same fields by their place in the path.
+A line of a fleet's table is ``robot, serial, date, log, temperature, load, use``: type and serial number of the robot, date and
+file of the recording, and so on. A pattern ``data/{robot}/{serial}/{date}_*.parquet`` takes the same fields from the path.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LogEntry:
 
     robot: str  # Type of the robot, a name in `robots`
     serial: str  # The robot itself
-    date: str  # Day of the recording as YYYY-MM-DD; empty when unknown, and then it takes no part in drift
+    date: str  # Day of the recording as YYYY-MM-DD; empty if unknown, which excludes it from drift
     log: str  # Path, or an address that fsspec reads (s3://, gs://, az://, ...)
     temperature: float | None = None  # Temperature of the robot [degree Celsius], to compensate friction
     load: float | None = None  # Mass at the flange [kg], to compensate its effect
@@ -53,7 +53,7 @@ class LogEntry:
 
 @dataclass(frozen=True, eq=False)
 class FleetFile:
-    """What a fleet.toml says."""
+    """Content of a fleet.toml."""
 
     robots: Mapping[str, Mechanism]  # Types of robots
     entries: tuple[LogEntry, ...]  # Logs
@@ -91,13 +91,13 @@ def read_fleet(path: str | os.PathLike[str]) -> FleetFile:
 
 
 def _short(value: object) -> str:
-    """Return a value of a file as it is shown in a sentence."""
+    """Return a value of a file, shortened for a message."""
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def entries_of(logs: Any, robots: Mapping[str, Mechanism]) -> tuple[LogEntry, ...]:
-    """Return the logs of tables, patterns, rows or entries, checked and sorted: the order in which data are merged."""
+    """Return the logs of tables, patterns, rows or entries, checked, and sorted in the order of merging."""
     one = isinstance(logs, str | os.PathLike | LogEntry | Mapping) or hasattr(logs, "columns")
     items = [logs] if one or (isinstance(logs, np.ndarray) and not logs.ndim) else list(logs)
     found: list[LogEntry] = []
@@ -145,7 +145,7 @@ def _table(path: str, robots: Mapping[str, Mechanism]) -> list[LogEntry]:
 
 
 def _beside(file: Path, path: str) -> str:
-    """Return a path relative to a file's folder; addresses and absolute paths stay."""
+    """Return a path relative to a file's folder; addresses and absolute paths are unchanged."""
     return path if "://" in path or Path(path).is_absolute() else str(file.parent / path)
 
 
@@ -213,7 +213,7 @@ def _pattern(pattern: str, robots: Mapping[str, Mechanism]) -> list[LogEntry]:
 
 
 def _checked(entries: Sequence[LogEntry], robots: Mapping[str, Mechanism]) -> tuple[LogEntry, ...]:
-    """Return entries sorted, after refusing what would be counted for two robots or twice, or would share files."""
+    """Return entries sorted, after refusing duplicates, logs of two robots, and entries with equal file names."""
     types: dict[str, str] = {}
     _check_names("types", robots)
     seen: dict[str, LogEntry] = {}
@@ -237,7 +237,7 @@ def _checked(entries: Sequence[LogEntry], robots: Mapping[str, Mechanism]) -> tu
 
 
 def _check_names(what: str, names: Iterable[str]) -> None:
-    """Refuse names whose files would be one and the same where a file system ignores capitals."""
+    """Refuse names that differ in capitals only: their files coincide on some file systems."""
     files: dict[str, str] = {}
     for name in names:
         first = files.setdefault(file_name(name).lower(), name)

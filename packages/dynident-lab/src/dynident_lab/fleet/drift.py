@@ -2,8 +2,8 @@
 
     d_pt = s_p (t - mean t) + c_p (theta_t - mean theta) + noise of variance 1 / w_pt
 
-d_pt is by how much parameter p alone would have to differ in period t, w_pt its precision, theta the temperature. c_p is
-common to the fleet and comes from differences within robots; the slope is tested against the scatter that is left, by
+d_pt is the change of parameter p alone that explains period t, w_pt its precision, theta the temperature. c_p is
+common to the fleet and comes from differences within robots; the slope is tested against the remaining scatter, by
 Student's t. z is the standard normal deviate of the same probability.
 """
 
@@ -23,7 +23,7 @@ from dynident_lab.fleet.effect import RANGE
 from dynident_lab.fleet.results import Deviation, RobotEstimate, alike
 
 PERIODS = 3  # of a robot: fewer determine no slope
-MANY = 50  # robots from which on the fleet's own scatter of slopes is trusted
+MANY = 50  # robots above which the fleet's own scatter of slopes is used
 YEAR = 365.25
 
 
@@ -72,22 +72,22 @@ def drifts_of(
 
 
 def _scatter(rest: Array, freedom: NDArray[np.int_]) -> Array:
-    """Return the variance about the lines over that of the data (p,), 1 at least, by the middle robot: one may have a step."""
+    """Return the variance about the lines over that of the data (p,), at least 1, by the median: one robot may have a step."""
     from scipy.special import gammaincinv  # noqa: PLC0415 - scipy costs import time
 
-    middle = 2.0 * gammaincinv(freedom / 2.0, 0.5) / freedom  # median of chi^2 over its degrees of freedom
+    middle = 2.0 * gammaincinv(freedom / 2.0, 0.5) / freedom  # median of chi^2 divided by its degrees of freedom
     return np.asarray(np.maximum(1.0, np.median(rest / middle[:, None], axis=0)))
 
 
 def _centred(values: Array, weights: Array) -> Array:
-    """Return values (T, p) less their weighted mean over the periods."""
+    """Return values (T, p) minus their weighted mean over the periods."""
     total = weights.sum(axis=0)
     mean = np.divide((weights * values).sum(axis=0), total, out=np.zeros_like(total), where=total > 0.0)
     return np.asarray(values - mean)
 
 
 def _temperature_slopes(robots: Sequence[RobotEstimate], names: Sequence[str]) -> Array:
-    """Return the change of every joint term per degree, from differences within robots; zero where it is not known."""
+    """Return the change of every joint term per degree, from differences within robots; zero if unknown."""
     up, down = np.zeros(len(names)), np.zeros(len(names))
     widest = 0.0
     for robot in robots:
@@ -97,7 +97,7 @@ def _temperature_slopes(robots: Sequence[RobotEstimate], names: Sequence[str]) -
         widest = max(widest, float(np.ptp(theta)))
         d, w = np.array([x.change for x in robot.periods]), np.array([x.precision for x in robot.periods])
         day = np.array([x.day for x in robot.periods])[:, None] * np.ones_like(d)
-        # What grows with time is drift: only the rest of the temperature determines its effect.
+        # Growth with time is drift: only the rest of the temperature determines its effect.
         time = _centred(day, w)
         square = (w * time**2).sum(axis=0)
         warm = _centred(theta[:, None] * np.ones_like(d), w)

@@ -2,8 +2,8 @@
 
     beta_r = mu + B x_r + u_r,  u_r ~ N(0, T),        regression of robot r:  H_r beta_r = h_r + noise of covariance H_r
 
-x_r are temperature and load where they are known. mu, B and T maximise the likelihood by expectation and maximisation, in
-the form of normal equations, so that a robot that shows some parameters only badly, or not at all, needs no special case.
+x_r are temperature and load if known. mu, B and T maximise the likelihood by expectation and maximisation, in
+the form of normal equations, so that a robot with poorly observable parameters needs no special case.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ Flags = NDArray[np.bool_]
 
 FEWEST = 5  # robots: fewer determine no spread
 STEPS, CONVERGED = 60, 0.01
-SURE = 10.0  # robots per parameter that make correlations sure
-USUAL = 3.0  # deviations up to which a robot's own measure of dependent residuals is taken for its scatter
+SURE = 10.0  # robots per parameter for reliable correlations
+USUAL = 3.0  # deviations within which a robot's own factor of dependent residuals counts as scatter
 RANGE = 2.0  # degree Celsius: a smaller range does not determine the effect of temperature
-AT_ONCE = 256  # robots whose scores are computed together
+AT_ONCE = 256  # robots per batch of scores
 
 
 @dataclass(frozen=True, eq=False)
 class Fleet:
-    """Normal equations of all robots in units in which the mean information of every parameter is 1.
+    """Normal equations of all robots, in units with a mean information of 1 for every parameter.
 
-    `X` (R, k) are the covariates of the robots, the first of which is 1, and `acts` (k, b) says on which parameters they act.
+    `X` (R, k) are the covariates of the robots, the first equal to 1; `acts` (k, b) marks the parameters that they affect.
     """
 
     H: Array
@@ -43,13 +43,13 @@ class Fleet:
     acts: Flags
 
     def part(self, kept: Flags) -> Fleet:
-        """Return some of the robots."""
+        """Return a subset of the robots."""
         return replace(self, H=self.H[kept], h=self.h[kept], X=self.X[kept])
 
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """Coefficients (k, b) of the covariates, the first of which is the mean, and spread T (b, b)."""
+    """Coefficients (k, b) of the covariates, the first being the mean, and spread T (b, b)."""
 
     coefficients: Array
     T: Array
@@ -61,7 +61,7 @@ class Effect:
 
 
 def scaled(robots: Sequence[RobotEstimate], base: BaseParameters, notes: list[str]) -> Fleet:
-    """Return the robots as they are compared; what is compensated is added to the notes."""
+    """Return the robots in common units, with their covariates; compensated effects are added to the notes."""
     H, h = np.array([r.information for r in robots]), np.array([r.score for r in robots])
     factor = _own_inflation(np.array([r.inflation for r in robots]))
     H, h = H * factor[:, None, None], h * factor[:, None]
@@ -84,14 +84,14 @@ def scaled(robots: Sequence[RobotEstimate], base: BaseParameters, notes: list[st
 
 
 def _own_inflation(c: Array) -> Array:
-    """Return c over the fleet's: a robot's own is an uncertain estimate, and kept only where it is out of the common."""
+    """Return the factor that replaces a robot's uncertain c by the fleet's; 1 for an unusual c, which is kept."""
     usual = float(np.median(c))
     scatter = 1.4826 * float(np.median(np.abs(np.log(c / usual))))
     return np.asarray(np.where(np.abs(np.log(c / usual)) <= USUAL * scatter, c / usual, 1.0))
 
 
 def start(fleet: Fleet) -> Effect:
-    """Return medians over the robots: a robot far out does not hide itself in this spread."""
+    """Return medians over the robots, so that an outlying robot does not inflate the spread and hide itself."""
     H, h = fleet.H, fleet.h
     R, b = h.shape
     middle = np.linalg.solve(H.sum(axis=0) + R * 1e-9 * np.eye(b), h.sum(axis=0))
@@ -100,7 +100,7 @@ def start(fleet: Fleet) -> Effect:
     free = np.asarray(np.einsum("rij,rj->ri", spread, h + weak @ middle), dtype=np.float64)
     middle = np.median(free, axis=0)
     found = (1.4826 * np.median(np.abs(free - middle), axis=0)) ** 2
-    # What data alone would scatter by is taken off: from above the steps of `estimate` approach a small spread very slowly.
+    # The scatter due to the data alone is subtracted: from above the steps of `estimate` approach a small spread very slowly.
     T = np.diag(np.maximum(found - np.median(np.einsum("rii->ri", spread), axis=0), 0.02 * found) + 1e-6)
     near = np.sum((free - middle) ** 2 / np.diag(T), axis=1)
     return Effect(_regressed(fleet, free, (near <= np.median(near)).astype(float)), T)
@@ -111,7 +111,7 @@ def estimate(fleet: Fleet, begin: Effect) -> Effect:
     H, h = fleet.H, fleet.h
     R, b = h.shape
     B, T = begin.coefficients, begin.T
-    # A robot takes part in the spread that it is compared with: correlations of fewer robots would explain what it deviates by.
+    # A robot contributes to the spread that it is compared with: with few robots, correlations would explain its deviation.
     believed = min(1.0, R / (SURE * b))
     for _ in range(STEPS):
         P = np.linalg.inv(T)
@@ -129,7 +129,7 @@ def estimate(fleet: Fleet, begin: Effect) -> Effect:
 
 
 def _regressed(fleet: Fleet, m: Array, weights: Array) -> Array:
-    """Return coefficients (k, b) of the robots' parameters on their covariates."""
+    """Return coefficients (k, b) of the regression of the robots' parameters on their covariates."""
     B = np.zeros((fleet.X.shape[1], m.shape[1]))
     root = np.sqrt(weights)[:, None]
     for columns in {tuple(own) for own in fleet.acts.T.tolist()}:
@@ -145,7 +145,7 @@ def precision(H: Array, P: Array) -> Array:
 
 
 def scores(fleet: Fleet, effect: Effect, K: Array) -> tuple[Array, Array]:
-    """Return k_p^T S^-1 (beta_r - mu) and its variance k_p^T S^-1 k_p, both (R, p); zero where nothing is seen."""
+    """Return k_p^T S^-1 (beta_r - mu) and its variance k_p^T S^-1 k_p, both (R, p); zero if unobservable."""
     pull, size = (np.concatenate(parts) for parts in zip(*_scored(fleet, effect, K), strict=True))
     return pull, size
 

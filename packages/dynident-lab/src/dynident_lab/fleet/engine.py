@@ -1,4 +1,4 @@
-"""The engine: a Dask client that is given, one to a scheduler, or one of local processes, one per core."""
+"""The engine: a given Dask client, one connected to a scheduler, or one with local processes, one per core."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from dynident.checks import shown
 from dynident.errors import DynidentError, missing_extra
 from dynident.parallel import cores
 
-LEAST = 150e6  # bytes of a worker with Dask, NumPy and dynident; Dask ends it when it has more than its limit
+LEAST = 150e6  # bytes of a worker with Dask, NumPy and dynident; Dask kills a worker above its limit
 TIMEOUT = 10.0  # seconds to reach a scheduler
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h of glibc
-UNDISTURBED = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # Ctrl-C reaches workers too; the client ends them
-FAILURES = 20  # workers that may die under a task before it is given up
+UNDISTURBED = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # Ctrl-C also reaches workers; the client ends them
+FAILURES = 20  # worker deaths before a task is abandoned
 
 
 @contextmanager
 def connect(scheduler: str | None = None, workers: int | None = None, memory: str | float = "auto") -> Iterator[Any]:
-    """Give a Dask client: of local processes, or of a cluster.
+    """Yield a Dask client of local processes or of a cluster.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
     Yields
     ------
     dask.distributed.Client
-        The client; what was started is closed with the block.
+        The client; processes started here are closed with the block.
     """
     try:
         import dask  # noqa: PLC0415
@@ -74,9 +74,9 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
     settings = {
         "distributed.scheduler.allowed-failures": FAILURES,
         "distributed.worker.daemon": False,
-        # A worker that died is started again; on a busy machine that may take longer than the 15 s it would be given.
+        # A dead worker is restarted; on a busy machine that may take longer than the default of 15 s.
         "distributed.deploy.lost-worker-timeout": "10 minutes",
-        # Dask looks at its processes 50 to 100 times a second; a task takes a tenth of a second or more, and so does a look.
+        # Dask profiles its processes 50 to 100 times a second; tasks take a tenth of a second or more, so profile as often.
         "distributed.worker.profile.interval": "100ms",
         "distributed.admin.tick.interval": "200ms",
         "distributed.admin.system-monitor.interval": "2s",
@@ -90,7 +90,7 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
             memory_limit=memory,
             dashboard_address=":0",
             preload=[*dask.config.get("distributed.worker.preload"), UNDISTURBED],
-            silence_logs=logging.CRITICAL,  # a task that fails is told once, by the sentence of its log
+            silence_logs=logging.CRITICAL,  # a failed task is reported once, with the message of its log
         ) as cluster,
         Client(cluster) as client,  # type: ignore[no-untyped-call]
     ):
@@ -98,8 +98,8 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
 
 
 def keep_freed_memory() -> None:
-    """Undo in a Dask worker what makes arrays slow: memory that goes back to the system with every array that is freed."""
-    if os.environ.get("MALLOC_TRIM_THRESHOLD_") != "65536":  # not Dask's, or chosen by somebody
+    """Set malloc options of a Dask worker so that freed arrays stay in the process: returning them to the system is slow."""
+    if os.environ.get("MALLOC_TRIM_THRESHOLD_") != "65536":  # not the value of Dask, or set by the user
         return
     with suppress(OSError, AttributeError):  # another C library than glibc
         mallopt = ctypes.CDLL(None).mallopt
@@ -108,18 +108,18 @@ def keep_freed_memory() -> None:
 
 
 def worker_memory() -> float | None:
-    """Return the memory limit [bytes] of the Dask worker that this process is; None where there is none."""
+    """Return the memory limit [bytes] of the Dask worker in this process; None outside a worker."""
     if "distributed" not in sys.modules:
         return None
     from distributed import get_worker  # noqa: PLC0415
 
-    with suppress(ValueError, AttributeError):  # a thread or process that is no worker
+    with suppress(ValueError, AttributeError):  # not a worker
         return get_worker().memory_manager.memory_limit
     return None
 
 
 def versions() -> dict[str, str]:
-    """Return what must agree between the client and its workers."""
+    """Return the versions that must agree between the client and its workers."""
     return {
         "dynident": __version__,
         "Python": ".".join(platform.python_version_tuple()[:2]),
@@ -128,12 +128,12 @@ def versions() -> dict[str, str]:
 
 
 def check_workers(client: Any) -> None:
-    """Refuse workers that have other versions, or no dynident at all; executors of this machine need no check."""
+    """Refuse workers with other versions, or without dynident; executors of this machine need no check."""
     if not hasattr(client, "scheduler_info"):
         return
     try:
         found = client.run(versions)
-    except Exception as error:  # what unpickling raises on a worker without dynident
+    except Exception as error:  # unpickling fails on a worker without dynident
         raise DynidentError(
             f"a worker cannot run dynident ({' '.join(str(error).split())[:160]}); install dynident {__version__} on every "
             "worker"
@@ -145,7 +145,7 @@ def check_workers(client: Any) -> None:
 
 
 def refuse_other(theirs: dict[str, str], who: str) -> None:
-    """Raise the sentence about a worker whose versions are others than ours."""
+    """Raise an error about a worker with versions other than ours."""
     ours = versions()
     for name, version in ours.items():
         if theirs.get(name) != version:
@@ -156,7 +156,7 @@ def refuse_other(theirs: dict[str, str], who: str) -> None:
 
 
 def engine_failure(error: BaseException) -> str:
-    """Return the sentence about a task that the engine gave up."""
+    """Return the message about a task that the engine abandoned."""
     if type(error).__name__ == "KilledWorker":
         died = getattr(error, "allowed_failures", 0) + 1
         return f"its task was cancelled after {died} workers died; raise the memory limit or check the nodes"

@@ -1,4 +1,4 @@
-"""What only a fleet can answer: nominal robot with its spread, who deviates in what, who drifts."""
+"""Fleet statistics: nominal robot with its spread, deviating robots with their parameters, drift."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from dynident_lab.fleet.results import Deviation, FleetType, RobotEstimate, alik
 
 Flags = NDArray[np.bool_]
 
-TOLD = 5  # deviations of one robot at most
+TOLD = 5  # largest number of deviations per robot
 
 
 def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarms: float = 0.01) -> FleetType:
-    """Answer what only a fleet can: nominal robot with its spread, who deviates in what, and who drifts.
+    """Compute fleet statistics: nominal robot with its spread, deviating robots with their parameters, drift.
 
     Parameters
     ----------
     robots : sequence of RobotEstimate
         Robots of one type.
     base : BaseParameters
-        Of that type.
+        Base parameters of that type.
     false_alarms : float
         Probability of one false alarm or more in a fleet in which no robot deviates; mean share of false alarms among the
         robots named when some do.
@@ -85,16 +85,16 @@ def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarm
 
 
 class _Teller:
-    """Says in which parameters robots differ."""
+    """Finds the parameters in which robots differ."""
 
     def __init__(self, fleet: Fleet, alarms: Alarms, K: Array, base: BaseParameters, nominal: Array) -> None:
         self.fleet, self.alarms, self.K, self.parameters, self.nominal = fleet, alarms, K, base.mechanism.parameters, nominal
 
     def _told(self, robot: RobotEstimate, r: int, h: Array, z: Array, t: Array, among: Flags) -> tuple[Deviation, Array]:
-        """Return the parameter, of some, that explains a robot best, and the score vector without its change.
+        """Return the parameter among `among` that explains a robot best, and the score vector without its change.
 
-        The tests let the robot take part in T, which is the same for all, so they tell whether it deviates. What deviates is
-        told by T of the others, which the deviation is not in: d^T S^-1 d falls most by the change of the best parameter.
+        The tests include the robot in T, equally for all, to decide whether it deviates. Its deviating parameter is found with
+        the T of the others, which does not contain the deviation: d^T S^-1 d falls most by the change of the best parameter.
         """
         alone = Fleet(self.fleet.H[[r]], h[None], self.fleet.unit, self.fleet.X[[r]], self.fleet.acts)
         others = ~self.alarms.named
@@ -122,12 +122,12 @@ class _Teller:
         return found, h - self.fleet.H[r] @ self.K[:, best] * change
 
     def watched(self, r: int, robot: RobotEstimate) -> Deviation:
-        """Return the parameter in which a robot that is not named differs most."""
+        """Return the parameter with the largest deviation of a robot that is not named."""
         z = self.alarms.z[r]
         return self._told(robot, r, self.fleet.h[r], z, self.alarms.t[r], np.abs(z) == np.max(np.abs(z)))[0]
 
     def named(self, r: int, robot: RobotEstimate) -> list[Deviation]:
-        """Return the parameters that explain one robot, the best first; each is taken out before the next is sought."""
+        """Return the parameters that explain one robot, the best first; each is removed before searching the next."""
         found: list[Deviation] = []
         h = self.fleet.h[r]
         z, t = self.alarms.z[r], self.alarms.t[r]
@@ -139,7 +139,7 @@ class _Teller:
 
 
 def _temperature(effect: Effect, fleet: Fleet, base: BaseParameters, robots: Sequence[RobotEstimate]) -> dict[str, float]:
-    """Return the change of base parameters per degree from robot to robot, where temperature was compensated."""
+    """Return the change of base parameters per degree from differences between robots, if temperature was compensated."""
     x = np.array([r.temperature for r in robots])
     if fleet.X.shape[1] < 2 or not np.all(np.isfinite(x)) or np.ptp(x) <= RANGE:
         return {}

@@ -19,11 +19,11 @@ from dynident_lab.fleet.store import task_of
 from dynident_lab.fleet.tasks import BAND_LOGS, Job, choose_band, log_layout, log_regression, merge, part_regression
 
 TOGETHER = 16  # factors that one task merges; a power of two keeps the tree the same
-BYTES = 96  # of a sample in a file at least, from which a file is asked how many samples it has: q and tau of six joints
+BYTES = 96  # smallest size of a sample (q and tau of six joints): larger files are opened to count their samples
 
 
 def choose_bands(session: Session, entries: Sequence[LogEntry]) -> dict[str, dict[str, float]]:
-    """Fix the band of every type: as asked, as chosen by an earlier run, or by the first logs."""
+    """Fix the band of every type: from the options, an earlier run, or the first logs."""
     known, found = session.store.types(), {}
     for name, job in session.jobs.items():
         own = [entry.log for entry in entries if entry.robot == name]
@@ -43,7 +43,7 @@ def choose_bands(session: Session, entries: Sequence[LogEntry]) -> dict[str, dic
 
 
 def _band(session: Session, job: Job, logs: Sequence[str]) -> dict[str, float] | str:
-    """Return the band of the first logs that can be used and fit into memory, or of the beginnings of logs that do not."""
+    """Return the band of the first usable logs that fit into memory, or of the beginnings of long logs."""
     small = [log for log in logs if not _long(job, log)]
     tried = small or logs
     for first in range(0, len(tried), 4 * BAND_LOGS):
@@ -55,7 +55,7 @@ def _band(session: Session, job: Job, logs: Sequence[str]) -> dict[str, float] |
 
 
 def collect_regressions(session: Session, entries: Sequence[LogEntry], signatures: Mapping[str, str]) -> None:
-    """Compute the factors of all logs that the store does not have."""
+    """Compute the factors of all logs that are missing in the store."""
     new = []
     for entry in entries:
         job = session.jobs[entry.robot]
@@ -69,7 +69,7 @@ def collect_regressions(session: Session, entries: Sequence[LogEntry], signature
             session.counters["logs_reused"] += 1
             session.count(entry, record)
     short = [(entry, job, task) for entry, job, task in new if not _long(job, entry.log)]
-    # Closed at once when a run is cancelled: the client is still there to cancel what is under way.
+    # Closed at once when a run is cancelled, while the client can still cancel the tasks in progress.
     with closing(completed(session.client, log_regression, ((job, entry.log) for entry, job, _ in short))) as tasks:
         for done, (number, future) in enumerate(tasks):
             entry, _, task = short[number]
@@ -85,7 +85,7 @@ def _long(job: Job, path: str) -> bool:
 
 
 def _receipt(session: Session, entry: LogEntry, future: Any, sign: str, task: str) -> dict[str, Any] | None:
-    """Return what a task brought, or write down why it failed; what is wrong with the log itself is not tried again."""
+    """Return the result of a task, or record its failure; a log with errors of its own is not tried again."""
     try:
         receipt: dict[str, Any] = future.result()
     except DynidentError as error:
@@ -94,7 +94,7 @@ def _receipt(session: Session, entry: LogEntry, future: Any, sign: str, task: st
             sentence = session.records[entry.log].sentence
             session.store.remember({"path": entry.log, "signature": sign, "task": task, "key": "", "sentence": sentence})
         return None
-    except Exception as error:  # what engines raise when workers die or run out of memory
+    except Exception as error:  # engines raise any error when workers die or run out of memory
         session.refuse(entry, engine_failure(error))
         return None
     session.counters["bytes_up"] += len(receipt["factors"])
@@ -118,7 +118,7 @@ def _store(session: Session, entry: LogEntry, sign: str, task: str, key: str, re
 
 
 def _long_logs(session: Session, new: Sequence[tuple[LogEntry, Job, str]], signatures: Mapping[str, str]) -> None:
-    """Compute the factors of long logs by the pieces of all of them at once, those that an earlier run stored left out."""
+    """Compute the missing factors of long logs, with the pieces of all of them in one map."""
     layouts = _layouts(session, new)
     keys, missing = dict[int, list[str]](), list[tuple[int, int]]()
     for log, layout in layouts.items():
@@ -149,7 +149,7 @@ def _long_logs(session: Session, new: Sequence[tuple[LogEntry, Job, str]], signa
 
 
 def _layouts(session: Session, new: Sequence[tuple[LogEntry, Job, str]]) -> dict[int, Layout]:
-    """Return how long logs are cut, by their number; those that cannot be are refused."""
+    """Return the division of long logs, by their number; indivisible ones are refused."""
     found = {}
     with closing(completed(session.client, log_layout, ((job, entry.log) for entry, job, _ in new))) as tasks:
         for log, future in tasks:
@@ -157,7 +157,7 @@ def _layouts(session: Session, new: Sequence[tuple[LogEntry, Job, str]]) -> dict
                 found[log] = future.result()
             except DynidentError as error:
                 session.refuse(new[log][0], str(error))
-            except Exception as error:  # what engines raise when workers die or run out of memory
+            except Exception as error:  # engines raise any error when workers die or run out of memory
                 session.refuse(new[log][0], engine_failure(error))
     return dict(sorted(found.items()))
 
@@ -179,7 +179,7 @@ def _merged(session: Session, job: Job, keys: Sequence[str]) -> bytes:
 
 
 def count_once(session: Session, entries: Sequence[LogEntry]) -> None:
-    """Count the same content once, whatever its names."""
+    """Count identical content once, regardless of its names."""
     seen: dict[str, LogEntry] = {}
     for entry in entries:
         record = session.records[entry.log]

@@ -17,9 +17,9 @@ from dynident.pages import Html, badge, date, escape, join, number, page, percen
 from dynident_lab.fleet.results import Deviation, FleetResult, FleetType, RobotEstimate, file_name, told
 
 BINS, WIDTH, HEIGHT = 24, 120, 28  # of a histogram [px]
-LARGEST = 300  # rows of the tables of deviations and of logs
+LARGEST = 300  # limit of rows in the tables of deviations and of logs
 
-# Sorting by a click on a column's head, searching by typing; both work on what is in the page already.
+# Sorting by a click on a column's head, searching by typing; both work on the rows of the page.
 SCRIPT = """
 for (const box of document.querySelectorAll('.scroll')) {
   const rows = [...box.querySelectorAll('tbody tr')];
@@ -68,9 +68,9 @@ def write_fleet_report(folder: str | os.PathLike[str], result: FleetResult) -> P
     Parameters
     ----------
     folder : path-like
-        Where to write.
+        Output folder.
     result : FleetResult
-        What `identify` returned.
+        Result of `identify`.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def _cards(result: FleetResult, bad: int, deviating: int, drifting: int) -> Html
 
 
 def _link(serial: str) -> Html:
-    return tag("a", serial, href=quote(f"robots/{file_name(serial)}.html"))  # a browser takes % for a code
+    return tag("a", serial, href=quote(f"robots/{file_name(serial)}.html"))  # a browser decodes % signs
 
 
 def _robots(result: FleetResult) -> Html:
@@ -181,7 +181,7 @@ def _deviations(result: FleetResult) -> list[Html]:
 
 
 def _watched(result: FleetResult) -> list[Html]:
-    """Return robots below the limit that are worth a look, and how many of them are there by chance."""
+    """Return robots below the limit with notable deviations, and the number expected by chance."""
     found = sorted((d for own in result.types for d in own.watched), key=lambda d: -abs(d.z))
     if not found:
         return []
@@ -223,13 +223,13 @@ def _changes(found: Sequence[Deviation], label: str) -> Html:
         )
         for d in found[:LARGEST]
     ]
-    heads = ("serial", "type", "parameter", label, "of nominal", "std", "by chance", "not told from")
+    heads = ("serial", "type", "parameter", label, "of nominal", "std", "by chance", "indistinguishable from")
     note = "by chance: probability that a healthy robot differs this much in any parameter"
     return table(heads, rows, note, numeric=(3, 4, 5, 6), short=(0,))
 
 
 def _nominal(own: FleetType, robots: Sequence[RobotEstimate]) -> list[Html]:
-    """Return nominal parameters with their spread and how the robots are distributed."""
+    """Return nominal parameters with their spread and the distribution of the robots."""
     if own.population is None:
         return [tag("p", "No nominal robot: too few robots.")]
     values = np.array([robot.values for robot in robots if robot.robot == own.robot])
@@ -251,7 +251,7 @@ def _nominal(own: FleetType, robots: Sequence[RobotEstimate]) -> list[Html]:
 
 
 def _detectable(own: FleetType) -> list[Html]:
-    """Return what change of each parameter would be named."""
+    """Return the smallest detectable change of each parameter."""
     if not np.any(np.isfinite(own.detectable)):
         return []
     rows = [
@@ -289,7 +289,7 @@ def _svg(content: str, label: str, width: int = WIDTH, height: int = HEIGHT) -> 
 
 
 def _histogram(values: Array) -> Html:
-    """Return how values are distributed, as bars."""
+    """Return the distribution of values as bars."""
     counts, edges = np.histogram(values, BINS)
     step, top = WIDTH / BINS, max(int(counts.max()), 1)
     bars = "".join(

@@ -24,18 +24,18 @@ ALIKE = 4.0  # difference of z^2 up to which parameters are not distinguished
 
 @dataclass(frozen=True)
 class LogRecord:
-    """What became of one log."""
+    """Processing record of one log."""
 
     path: str  # Log, type and robot
     robot: str  # Log, type and robot
     serial: str  # Log, type and robot
-    counted: bool  # True when its data are in the result
+    counted: bool  # True if its data are in the result
     rows: int = 0  # Equations and samples
     samples: int = 0  # Equations and samples
     sha256: str = ""  # Hash of its content
     key: str = ""  # Name of its factors in the store
-    sentence: str = ""  # Why it was not counted; empty when it was
-    date: str = ""  # Day of the recording, empty when unknown
+    sentence: str = ""  # Reason why it was not counted, else empty
+    date: str = ""  # Day of the recording, empty if unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,30 +44,30 @@ class RobotPeriod:
 
     name: str  # Such as "2026-03"
     day: float  # Mean day of its logs
-    temperature: float  # Mean temperature [degree Celsius], NaN when unknown
-    change: Array  # By how much each standard parameter alone would have to differ from all periods together
-    precision: Array  # One over the variance of that
+    temperature: float  # Mean temperature [degree Celsius], NaN if unknown
+    change: Array  # Change of each standard parameter alone that explains the difference from all periods together
+    precision: Array  # Inverse variance of the change
 
 
 @dataclass(frozen=True, eq=False)
 class RobotEstimate(Result):
-    """What is known of one robot."""
+    """Identification result of one robot."""
 
     serial: str  # The robot and its type
     robot: str  # The robot and its type
-    logs: tuple[str, ...]  # Logs that were counted
+    logs: tuple[str, ...]  # Counted logs
     rows: int  # Equations
     information: Array
     score: Array
-    values: Array  # Base parameters of its fit and their standard deviation
-    std: Array  # Base parameters of its fit and their standard deviation
-    training: float  # Relative error on its logs, and on those held out (NaN when there is none)
-    held_out: float  # Relative error on its logs, and on those held out (NaN when there is none)
+    values: Array  # Base parameters of its fit
+    std: Array  # Their standard deviations
+    training: float  # Relative error on its logs
+    held_out: float  # Relative error on its held-out logs (NaN without any)
     verdict: Verdict  # Checks
-    temperature: float = math.nan  # Means of its logs; NaN when unknown
-    payload: float = math.nan  # Means of its logs; NaN when unknown
-    periods: tuple[RobotPeriod, ...] = ()  # Months, where there are several
-    inflation: float = 1.0  # What `information` was divided by because residuals depend on each other
+    temperature: float = math.nan  # Mean of its logs; NaN if unknown
+    payload: float = math.nan  # Mean of its logs; NaN if unknown
+    periods: tuple[RobotPeriod, ...] = ()  # Months, if there are several
+    inflation: float = 1.0  # Divisor of `information`: variance inflation due to correlated residuals
 
 
 @dataclass(frozen=True)
@@ -77,76 +77,76 @@ class Deviation:
     serial: str  # The robot and its type
     robot: str  # The robot and its type
     parameter: str  # Standard parameter that explains the difference best alone
-    unit: str  # Standard parameter that explains the difference best alone
-    change: float  # By how much it differs from the nominal robot; with drift, by how much it changes in a year
-    std: float  # By how much it differs from the nominal robot; with drift, by how much it changes in a year
+    unit: str  # Unit of the parameter
+    change: float  # Difference from the nominal robot; for drift, change per year
+    std: float  # Standard deviation of the change
     nominal: float  # Value of the nominal robot
     z: float
     alike: tuple[str, ...] = ()  # Other parameters that these data do not distinguish from it
-    probability: float = math.nan  # With which a robot without a fault differs as much in any of its parameters
+    probability: float = math.nan  # Probability that a robot without a fault differs as much in any parameter
 
     @property
     def chance(self) -> str:
-        """The probability as text; empty when unknown. Far tails are those of no real fleet."""
+        """The probability as text; empty if unknown. Extreme tails are not realistic for any fleet."""
         if math.isnan(self.probability):
             return ""
         return f"{self.probability:.1g}" if self.probability >= 1e-9 else "< 1e-9"
 
     @property
     def relative(self) -> float:
-        """The difference over the nominal value; NaN where that is zero."""
+        """The difference over the nominal value; NaN if the latter is zero."""
         return self.change / abs(self.nominal) if self.nominal else math.nan
 
 
 @dataclass(frozen=True, eq=False)
 class FleetType(Result):
-    """What robots of one type have in common, and which of them deviate."""
+    """Common properties of robots of one type, and the deviating robots."""
 
     robot: str  # Name of the type
     population: Population | None  # Nominal parameters with their spread; None with fewer than five robots
     parameters: tuple[str, ...]  # Names of the standard parameters
-    nominal: Array  # Those of the nominal robot
-    deviations: tuple[Deviation, ...] = ()  # What lies beyond the limit, largest first
-    drifts: tuple[Deviation, ...] = ()  # What lies beyond the limit, largest first
-    limit: float = math.nan  # Standard deviations from which on a deviation, or drift, is one
-    drift_limit: float = math.nan  # Standard deviations from which on a deviation, or drift, is one
+    nominal: Array  # Standard parameters of the nominal robot
+    deviations: tuple[Deviation, ...] = ()  # Deviations beyond the limit, largest first
+    drifts: tuple[Deviation, ...] = ()  # Drifts beyond the limit, largest first
+    limit: float = math.nan  # Limit of deviations in standard deviations
+    drift_limit: float = math.nan  # Limit of drifts in standard deviations
     false_alarms: float = 0.01
     scores: Mapping[str, float] = field(default_factory=dict)  # Largest |z| of every robot
     temperature: Mapping[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()  # What could not be answered, and why
+    notes: tuple[str, ...] = ()  # Missing results with their reasons
     watched: tuple[Deviation, ...] = ()
-    tests: float = math.nan  # How many independent tests the correlated parameters of a robot amount to
+    tests: float = math.nan  # Equivalent number of independent tests of a robot's correlated parameters
     detectable: Array = field(default_factory=lambda: np.zeros(0))
     units: tuple[str, ...] = ()  # Units of the standard parameters
 
     @property
     def detectable_relative(self) -> Array:
-        """Smallest changes over the nominal values, (p,); NaN where nothing is shown or the nominal value is zero."""
+        """Smallest changes over the nominal values, (p,); NaN if unobservable or the nominal value is zero."""
         size = np.abs(self.nominal[: self.detectable.size])
         return np.divide(self.detectable, size, out=np.full_like(self.detectable, np.nan), where=size > 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class FleetResult(Result):
-    """Everything about a fleet; the fits of its robots are in files beside it."""
+    """Result of a fleet; the fits of its robots are in files next to it."""
 
     robots: tuple[RobotEstimate, ...]  # One per robot, sorted by type and serial
     logs: tuple[LogRecord, ...]  # One per log, sorted equally
     types: tuple[FleetType, ...]  # One per type
     bands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # Cut-off and band [Hz] of every type
-    failed: Mapping[str, str] = field(default_factory=dict)  # Robots that could not be fitted, with the sentence
+    failed: Mapping[str, str] = field(default_factory=dict)  # Robots that could not be fitted, with the reason
     counters: Mapping[str, float] = field(default_factory=dict)
-    folder: str = ""  # Where the files are; empty when nothing was written
+    folder: str = ""  # Folder of the files; empty if none were written
 
     def robot(self, serial: str) -> RobotEstimate:
-        """Return what is known of one robot."""
+        """Return the result of one robot."""
         for found in self.robots:
             if found.serial == serial:
                 return found
         raise DynidentError(f"the fleet has no fitted robot '{serial}': {self.failed.get(serial, 'it is not among its logs')}")
 
     def type(self, robot: str) -> FleetType:
-        """Return what is known of one type."""
+        """Return the result of one type."""
         for found in self.types:
             if found.robot == robot:
                 return found
@@ -173,19 +173,19 @@ class FleetResult(Result):
         if not chosen:
             raise DynidentError(f"no counted log is of serial {serial!r} and period '{period}'")
         base, level = base_parameters(robot), list[Regression]()
-        for n, record in enumerate(chosen, 1):  # a tree of which only the open branches are in memory
+        for n, record in enumerate(chosen, 1):  # a tree with only its unfinished branches in memory
             part = (Path(self.folder) / "factors" / record.key[:2] / f"{record.key}.npz").read_bytes()
             level.append(Regression.from_bytes(part, robot, base))
             while n % 2 == 0:
                 level[-2:] = [level[-2] + level[-1]]
-                n //= 2  # noqa: PLW2901 - as many branches end as the number has twos
+                n //= 2  # noqa: PLW2901 - as many branches end as n has factors of two
         while len(level) > 1:
             level[-2:] = [level[-2] + level[-1]]
         return level[0]
 
     @property
     def refused(self) -> tuple[LogRecord, ...]:
-        """Logs that were not counted, with their sentences."""
+        """Logs that were not counted, with the reasons."""
         return tuple(record for record in self.logs if not record.counted)
 
     def summary(self) -> str:
@@ -230,7 +230,7 @@ class FleetResult(Result):
 
 
 def alike(z: Array, best: int) -> list[int]:
-    """Return up to four parameters that data hardly distinguish from the best one, the closest first."""
+    """Return up to four parameters that the data hardly distinguish from the best one, the closest first."""
     close = [int(k) for k in np.argsort(-np.abs(z)) if k != best and z[best] ** 2 - z[k] ** 2 < ALIKE]
     return close[:4]
 
@@ -245,7 +245,7 @@ def told(deviation: Deviation, unit: str) -> str:
 
 
 def shown_by(own: FleetType) -> list[str]:
-    """Return a sentence on what changes would be named; none where there are too few robots."""
+    """Return a sentence on the detectable changes; empty with too few robots."""
     seen, relative = int(np.isfinite(own.detectable).sum()), own.detectable_relative
     small, large = (int(np.sum(relative <= share)) for share in (0.1, 0.3))
     text = f"of {seen} parameters that these logs determine, a change of 10 % in one robot would be reported for"
@@ -253,6 +253,6 @@ def shown_by(own: FleetType) -> list[str]:
 
 
 def file_name(serial: str) -> str:
-    """Return a name for files of a robot: its serial, with everything that a path could obey written as code."""
+    """Return a file name for a robot: its serial, with characters that have a meaning in paths written as code."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else f"%{ord(c):x}" for c in serial)
     return plain if 0 < len(plain) <= 100 else f"{plain[:80]}-{fingerprint(serial)[:16]}"

@@ -1,4 +1,4 @@
-"""Every robot: merge the factors of its logs, fit, judge; robots of which nothing changed are read back."""
+"""Every robot: merge the factors of its logs, fit, judge; unchanged robots are read back."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from dynident_lab.fleet.storage import fingerprint
 from dynident_lab.fleet.store import task_of
 from dynident_lab.fleet.tasks import reference, relative_errors, robot_estimate
 
-REFERENCES = 15  # logs of a type whose models detect a log of another robot
+REFERENCES = 15  # logs of a type with models that detect a log of another robot
 
 
 def fit_robots(session: Session, entries: Sequence[LogEntry]) -> tuple[list[RobotEstimate], dict[str, str]]:
-    """Merge, fit and judge every robot; robots whose logs have not changed are read back."""
+    """Merge, fit and judge every robot; robots with unchanged logs are read back."""
     groups: dict[str, list[LogEntry]] = {}
     for entry in entries:
         if session.records[entry.log].counted:
@@ -98,7 +98,7 @@ def _robot_key(session: Session, own: Sequence[LogEntry], references: tuple[list
 
 
 def _old(session: Session, serial: str, key: str) -> RobotEstimate | None:
-    """Return the estimate of an earlier run if nothing that it depends on has changed."""
+    """Return the estimate of an earlier run if none of its inputs have changed."""
     place = session.store.folder / "robots" / file_name(serial)
     try:
         written = json.loads(read_regular(f"{place}.key"))
@@ -113,7 +113,7 @@ def _old(session: Session, serial: str, key: str) -> RobotEstimate | None:
 
 
 def _references(session: Session, name: str, groups: Mapping[str, Sequence[LogEntry]]) -> tuple[list[Any], float]:
-    """Return the models of some logs of a type and the error that logs usually have under them; none with few robots."""
+    """Return models of some logs of a type and the usual error of logs under them; empty with few robots."""
     first = [own[0].log for own in groups.values() if own[0].robot == name]
     if len(first) < 4:
         return [], math.nan

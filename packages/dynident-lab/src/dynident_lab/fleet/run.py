@@ -2,8 +2,8 @@
 
     logs --map--> factors (stored by content) --tree of merges--> one factor per robot --fit--> estimates --> answers
 
-Only names go to the workers, only factors and estimates come back; only this process writes. Regression data are merged in the
-order of (robot, serial, date, path), so that the result does not depend on who computed what, or when.
+Workers receive names only and return factors and estimates; only this process writes. Regression data are merged in the
+order of (robot, serial, date, path), so that the result is independent of the distribution and order of tasks.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def identify(
     progress: Progress | None = None,
     **options: Any,
 ) -> FleetResult:
-    """Identify all robots of a fleet, and answer what only a fleet can.
+    """Identify all robots of a fleet, and compute fleet statistics.
 
     Parameters
     ----------
@@ -62,27 +62,27 @@ def identify(
         A CSV table with the columns serial and log, and optionally robot, date, temperature, load and use; or patterns such as
         ``"data/{serial}/{date}_*.parquet"``; or the rows themselves.
     output : path-like, optional
-        Folder of factors, fits and results. A later run with the same folder reads new logs only. Nothing is kept when omitted.
+        Folder of factors, fits and results. A later run with the same folder reads new logs only. Nothing is kept if omitted.
     client : dask.distributed.Client or concurrent.futures.Executor, optional
-        Where to compute; local processes, one per core, when omitted.
+        Client that computes; local processes, one per core, when omitted.
     reading : mapping, optional
         Options of `Log.read`, such as ``{"effort": "joint_torque"}``.
     false_alarms : float
         Probability of one false alarm or more in a type in which no robot deviates; mean share of false alarms among the
         robots named when some do.
     periods : {"month", "day", "year"}
-        What logs are put together in for drift.
+        Period of the estimates in the drift test.
     piece : int
         Samples above which a Parquet or MCAP log is cut into several tasks.
     progress : callable, optional
-        ``progress(what, done, of)`` as the work goes on.
+        ``progress(what, done, of)``, called as the work proceeds.
     **options
         Options of `dynident.signals.prepare`. The band is chosen for each type by its first logs unless `cutoff` is given.
 
     Returns
     -------
     FleetResult
-        Estimates, verdicts, deviations and drift of all robots, and what became of every log.
+        Estimates, verdicts, deviations and drift of all robots, and a record of every log.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def _everything(session: Session, entries: Sequence[LogEntry], false_alarms: flo
 
 
 def _answers(session: Session, name: str, robots: Sequence[RobotEstimate], false_alarms: float) -> FleetType:
-    """Ask about the robots of one type, and keep the population as a prior for new ones."""
+    """Compute the statistics of the robots of one type, and store the population as a prior for new ones."""
     own = questions([r for r in robots if r.robot == name], session.jobs[name].base(), false_alarms)
     if own.population is not None:
         own.population.save(session.store.folder / f"population_{file_name(name)}.json")
@@ -148,7 +148,7 @@ def _answers(session: Session, name: str, robots: Sequence[RobotEstimate], false
 
 
 def _light(result: FleetResult) -> FleetResult:
-    """Return the result without what files of the robots hold: normal equations, and periods of robots that do not drift."""
+    """Return the result without data in the robots' files: normal equations, and periods of robots without drift."""
     drifting = {drift.serial for own in result.types for drift in own.drifts}
     robots = (
         replace(r, information=np.zeros((0, 0)), score=np.zeros(0), periods=r.periods if r.serial in drifting else ())

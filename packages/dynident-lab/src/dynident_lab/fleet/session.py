@@ -1,4 +1,4 @@
-"""What all stages of one run share: the store, the engine, the options, and what became of every log."""
+"""Shared state of all stages of one run: the store, the engine, the options, and the records of all logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynident_lab.fleet.store import Store
 from dynident_lab.fleet.tasks import Job
 
 Progress = Callable[[str, int, int], object]
-"""Called with what is done, and how many of how many."""
+"""Called with the name of a stage, the number done, and the total number."""
 
 PERIODS = {"day": 10, "month": 7, "year": 4}  # characters of a date
 COUNTERS = ("logs_read", "logs_reused", "samples_read", "worker_seconds", "bytes_up", "bytes_down")
@@ -23,7 +23,7 @@ COUNTERS = ("logs_read", "logs_reused", "samples_read", "worker_seconds", "bytes
 
 @dataclass(eq=False)
 class Session:
-    """One run; `jobs` are the types by name, `records` what became of every log, by path."""
+    """One run; `jobs` are the types by name, `records` the outcome of every log, by path."""
 
     store: Store
     client: Any
@@ -35,12 +35,12 @@ class Session:
     done: int = 0
 
     def state(self, what: str, done: int, of: int) -> None:
-        """Write how far the run is, for people and for the next run."""
+        """Write the progress of the run, for users and for the next run."""
         content = {"state": what, "logs_done": done, "logs": of, "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
         write_atomic(self.store.folder / "state.json", json.dumps(content, indent=1))
 
     def refuse(self, entry: LogEntry, sentence: str) -> None:
-        """Write down why a log is not counted."""
+        """Record why a log is not counted."""
         old = self.records.get(entry.log) or LogRecord(entry.log, entry.robot, entry.serial, False)
         self.records[entry.log] = replace(old, counted=False, sentence=" ".join(sentence.split()))
 

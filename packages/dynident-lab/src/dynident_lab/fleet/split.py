@@ -1,9 +1,9 @@
 """One log larger than memory: many tasks, each a range of decimated rows, read by Parquet row groups or MCAP chunks.
 
 Row k of a decimated log belongs to the samples s + k n ... s + k n + taps - 1 (s: samples lost at the begin, n: factor),
-whatever is read around them. A zero-phase filter remembers what is near: of a Butterworth filter of order 4 at f_c what is p
-periods away has the weight exp(-2.4 p). With 16 periods on both sides, e^-38, the rows of a piece are those of the whole log to
-rounding.
+regardless of the samples read around them. A zero-phase filter has a short memory: in a Butterworth filter of order 4 at f_c,
+a sample p periods away has the weight exp(-2.4 p). With 16 periods on both sides, e^-38, the rows of a piece equal those of
+the whole log up to rounding.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from dynident.signals.reading import naming
 from dynident.signals.tables import decoding
 from dynident_lab.fleet.storage import fingerprint, opened
 
-PIECE = 1 << 18  # samples of a task at least
-BLOCK = 1 << 16  # samples that are prepared at once
-STRETCHES = 12  # of a log at least
+PIECE = 1 << 18  # smallest number of samples of a task
+BLOCK = 1 << 16  # samples prepared at once
+STRETCHES = 12  # smallest number per log
 PERIODS = 16.0  # of the cut-off, overlap on both sides
 SPLIT = (".parquet", ".mcap")
-GROWTH = 20  # times its size that a file may take when unpacked
-GROUP = 1 << 30  # bytes of a row group or chunk at most
-MESSAGE = 31  # bytes of a message of MCAP at least
+GROWTH = 20  # largest ratio of unpacked to packed size
+GROUP = 1 << 30  # largest row group or chunk in bytes
+MESSAGE = 31  # smallest message of MCAP in bytes
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a long log is cut: by rows after decimation."""
+    """Division of a long log into tasks, by rows after decimation."""
 
-    samples: int  # Samples of the log, samples lost at each end, factor and length of the decimation, overlap
-    lost: int  # Samples of the log, samples lost at each end, factor and length of the decimation, overlap
-    factor: int  # Samples of the log, samples lost at each end, factor and length of the decimation, overlap
-    taps: int  # Samples of the log, samples lost at each end, factor and length of the decimation, overlap
-    margin: int  # Samples of the log, samples lost at each end, factor and length of the decimation, overlap
+    samples: int  # Samples of the log
+    lost: int  # Samples lost at each end
+    factor: int  # Factor of the decimation
+    taps: int  # Length of the decimation filter
+    margin: int  # Overlap
     tasks: tuple[tuple[int, int], ...]  # First and last decimated row (exclusive) of each task
     content: str  # sha256 of the file's index: its footer with sizes, places and statistics of all parts
 
 
 def layout_of(path: str, robot: Mechanism, reading: Mapping[str, Any], options: Mapping[str, Any], piece: int) -> Layout:
-    """Return how a log is cut, from its index and its first block."""
+    """Return the division of a log, from its index and its first block."""
     if options.get("cutoff", "auto") == "auto":
         raise LogError(f"log '{path}' is read in pieces, which need one common cut-off; give cutoff= in [prepare]")
     if options.get("method", "butterworth") != "butterworth" or robot.loops or options.get("phase", "zero") != "zero":
@@ -106,14 +106,12 @@ def piece_regression(
             own = compressed_log(match(robot, log), log, base, "gls", (), fixed, 1, between)
             whole = own if whole is None else whole + own
     assert whole is not None
-    kept = max(
-        1, -(-STRETCHES // len(layout.tasks))
-    )  # stretches of time of this piece whose regression data are kept separately
+    kept = max(1, -(-STRETCHES // len(layout.tasks)))  # time intervals of this piece with separate regression data
     return one_source(replace(whole, groups=tuple(group.fewer(kept) for group in whole.groups)))
 
 
 def one_source(regression: Regression) -> Regression:
-    """Return regression data whose pieces of the same log are one source; notes of the first piece stand for all."""
+    """Return regression data whose pieces of the same log are one source; with the notes of the first piece."""
     return replace(regression.joined(), notes=regression.notes[:12])
 
 
@@ -122,14 +120,14 @@ def one_source(regression: Regression) -> Regression:
 
 @contextmanager
 def _reader(path: str, reading: Mapping[str, Any]) -> Iterator[Any]:
-    """Give the reader of a format."""
+    """Yield the reader of a format."""
     with opened(path) as stream:
         yield (_Parquet if path.lower().endswith(".parquet") else _Mcap)(path, stream, reading)
 
 
 @contextmanager
 def _decoding(path: str, form: str) -> Iterator[None]:
-    """Turn what a decoder raises for a damaged file into a sentence; only its calls belong in the block."""
+    """Convert decoder errors for a damaged file into a message; the block must contain only calls of the decoder."""
     with naming(Path(path)), decoding(form):
         yield
 
@@ -164,7 +162,7 @@ class _Parquet:
         self._start = self._end = 0
 
     def log(self, low: int, high: int) -> Log:
-        """Return the log of some rows; calls go forward."""
+        """Return the log of a range of rows; ranges must increase."""
         import pyarrow as pa  # noqa: PLC0415
 
         if self._batches is None or low < self._start:
@@ -187,7 +185,7 @@ class _Parquet:
 
 
 class _Mcap:
-    """Messages of one topic of an MCAP file by its chunks, which its index names."""
+    """Messages of one topic of an MCAP file, by the chunks in its index."""
 
     def __init__(self, path: str, stream: Any, reading: Mapping[str, Any]) -> None:
         try:
@@ -237,7 +235,7 @@ class _Mcap:
         return count
 
     def _checksum(self, chunk: Any) -> int:
-        """CRC of a chunk's content, which its head holds."""
+        """CRC of a chunk's content, stored in its header."""
         return self._number(chunk.chunk_start_offset + 9 + 24)
 
     def _number(self, place: int) -> int:
@@ -246,7 +244,7 @@ class _Mcap:
             return int(struct.unpack("<I", self.stream.read(4))[0])
 
     def log(self, low: int, high: int) -> Log:
-        """Return the log of some messages: a small MCAP file of their chunks, read as any other."""
+        """Return the log of a range of messages: a small MCAP file of their chunks, read like any other."""
         from mcap.data_stream import RecordBuilder  # noqa: PLC0415
         from mcap.records import DataEnd, Footer, Header  # noqa: PLC0415
 

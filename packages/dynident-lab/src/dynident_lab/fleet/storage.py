@@ -1,4 +1,4 @@
-"""Files where they are: on disk or behind an address that fsspec knows (s3://, gs://, az://, http://, memory://)."""
+"""Files on disk or behind an address that fsspec supports (s3://, gs://, az://, http://, memory://)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLOCK = 1 << 20
 
 
 class StorageError(LogError):
-    """A file could not be reached; it may be there tomorrow."""
+    """A file could not be reached; the error may be temporary."""
 
 
 def is_address(path: str) -> bool:
@@ -34,13 +34,13 @@ def _system(path: str) -> tuple[Any, str]:
         system, inside = fsspec.core.url_to_fs(path)
     except ImportError as error:
         raise LogError(f"cannot read '{path}': {error}; install the package that fsspec names for this storage") from error
-    except Exception as error:  # every kind of storage raises errors of its own
+    except Exception as error:  # every kind of storage raises its own errors
         raise _refused(path, error) from error
     return system, inside
 
 
 def _refused(path: str, error: Exception) -> StorageError:
-    """Return the sentence of a storage that does not give a file."""
+    """Return the error for a storage that does not provide a file."""
     kind = type(error).__name__
     if isinstance(error, FileNotFoundError):
         return StorageError(f"cannot read '{path}': there is no such file")
@@ -65,7 +65,7 @@ def matching(pattern: str) -> list[str]:
 
 
 def signature(path: str) -> str:
-    """Return what changes when a file does, without reading it: size and time, or the tag that its storage gives it."""
+    """Return a mark that changes with the file, without reading it: size and time, or the tag of its storage."""
     if not is_address(path):
         try:
             state = Path(path).stat()
@@ -89,7 +89,7 @@ def size_of(path: str) -> int:
 
 @contextmanager
 def opened(path: str) -> Iterator[Any]:
-    """Give a file for reading in binary, with seeking; of object storage only what is read is moved."""
+    """Yield a file for binary reading with seeking; from object storage only the parts read are transferred."""
     if not is_address(path):
         try:
             with Path(path).open("rb") as stream:
@@ -102,7 +102,7 @@ def opened(path: str) -> Iterator[Any]:
         with system.open(inside, "rb") as stream:
             yield stream
     except Exception as error:
-        # The block may fail for other reasons: storages raise errors of the system, or classes of their own.
+        # The block may fail for other reasons: storages raise system errors, or their own classes.
         if isinstance(error, OSError) or type(error).__module__.partition(".")[0] not in ("builtins", *OURS):
             raise _refused(path, error) from error
         raise
@@ -110,7 +110,7 @@ def opened(path: str) -> Iterator[Any]:
 
 @contextmanager
 def local_copy(path: str) -> Iterator[Path]:
-    """Give the path of a file on this machine: itself, or a copy that lasts as long as the block."""
+    """Yield the path of a file on this machine: itself, or a copy that exists during the block."""
     if not is_address(path):
         yield Path(path)
         return

@@ -1,9 +1,9 @@
-"""What was computed once: factors of every log by their content, in a folder that one process writes and everyone can read.
+"""Cached results: factors of every log by their content, in a folder that one process writes and all processes can read.
 
-``out/index.jsonl`` has one line per log: path, signature, sha256, key, rows, or why it cannot be used. The regression of a log,
-or of a piece of a long one, is ``out/factors/ab/abcd....npz``, named by the hash of all it depends on. ``out/types.json`` has
-what is chosen once for every type, its band and the models that tell a log of another robot: tomorrow's logs are put into
-yesterday's band.
+``out/index.jsonl`` has one line per log: path, signature, sha256, key, rows, or why it was refused. The regression of a log,
+or of a piece of a long one, is ``out/factors/ab/abcd....npz``, named by the hash of all its inputs. ``out/types.json`` has
+the choices made once per type: its band and the models that detect logs of other robots. Later logs use the band of earlier
+ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynident.identify import BaseParameters
 from dynident_lab.fleet.storage import fingerprint
 
 FORMAT = 1
-LARGEST = 1 << 30  # bytes of an index: some million logs
+LARGEST = 1 << 30  # largest index in bytes: some million logs
 _KEY = re.compile(r"[0-9a-f]{64}")
 
 
@@ -48,28 +48,28 @@ class Store:
         for line in text.splitlines():
             try:
                 record = parsed(json.loads, line)
-            except ContentError:  # the last line of a run that was killed
+            except ContentError:  # the last line of a killed run
                 continue
-            if _is_record(record):  # damaged records are computed again
+            if _is_record(record):  # results of damaged records are computed again
                 self.index[record["path"]] = record
         if text and not text.endswith("\n"):
             self._stream.write("\n")
 
     def close(self) -> None:
-        """Let others write."""
+        """Release the lock of the store."""
         self._stream.close()
         if self._lock is not None:
             os.close(self._lock)
 
     def known(self, path: str, signature: str, task: str) -> dict[str, Any] | None:
-        """Return what is known of a log that has not changed and whose regression data are here."""
+        """Return the record of an unchanged log if its regression data are stored."""
         record = self.index.get(path)
         if record is None or record["signature"] != signature or record["task"] != task:
             return None
         return record if record.get("sentence") or self.has(record["key"]) else None
 
     def remember(self, record: dict[str, Any]) -> None:
-        """Write down what is known of a log."""
+        """Write the record of a log."""
         self.index[record["path"]] = record
         self._stream.write(json.dumps(record) + "\n")
         self._stream.flush()
@@ -82,7 +82,7 @@ class Store:
         return self._place(key).is_file()
 
     def put(self, key: str, factors: bytes) -> None:
-        """Store regression data; the same key means the same data, so writing them twice counts once."""
+        """Store regression data; equal keys mean equal data, so writing twice is harmless."""
         write_atomic(self._place(key), factors)
 
     def get(self, key: str) -> bytes:
@@ -93,7 +93,7 @@ class Store:
             raise DynidentError(f"cannot read the factors '{self._place(key)}': {error.strerror or error}") from error
 
     def types(self) -> dict[str, Any]:
-        """Return what was chosen once for every type, by type and options."""
+        """Return the choices made once per type, by type and options."""
         file = self.folder / "types.json"
         try:
             found = parsed(json.loads, read_regular(file, LARGEST)) if file.exists() else {}
@@ -104,12 +104,12 @@ class Store:
         return found
 
     def keep_type(self, name: str, chosen: Any) -> None:
-        """Store what was chosen for a type."""
+        """Store the choices for a type."""
         write_atomic(self.folder / "types.json", json.dumps({**self.types(), name: chosen}, indent=1))
 
 
 def _is_record(record: Any) -> bool:
-    """Return whether a line of the index is one that `remember` wrote; its key names a file."""
+    """Return whether a line of the index was written by `remember`; its key names a file."""
     if not isinstance(record, dict) or not all(
         isinstance(record.get(key), str) for key in ("path", "signature", "task", "key")
     ):
@@ -141,7 +141,7 @@ def _is_choice(chosen: Any) -> bool:
 
 
 def task_of(base: BaseParameters, reading: Any, options: Any) -> str:
-    """Return the hash of everything that regression data depend on besides the log: robot, reading, preparation, program."""
+    """Return the hash of all inputs of regression data besides the log: robot, reading, preparation, program."""
     robot = (base.mechanism.parameters.names, base.columns.tolist(), [f"{x:.6g}" for x in base.fingerprint()])
     texts = (json.dumps(x, sort_keys=True, default=str) for x in (reading, options))
     return fingerprint(FORMAT, __version__, robot, *texts)

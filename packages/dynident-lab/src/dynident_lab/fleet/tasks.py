@@ -1,6 +1,6 @@
-"""What workers do: every function here is called on another process with plain arguments, and gives the same bytes anywhere.
+"""Functions of the workers: each runs in another process with plain arguments, and returns the same bytes everywhere.
 
-A log, or a piece of one, becomes the bytes of its factors; a tree of merges makes them one; a robot's become an estimate.
+A log, or a piece of one, becomes the bytes of its factors; a tree of merges combines them; a robot's factors give an estimate.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from dynident_lab.fleet.results import RobotEstimate, RobotPeriod
 from dynident_lab.fleet.split import Layout, beginning, layout_of, one_source, piece_regression
 from dynident_lab.fleet.storage import local_copy, size_of
 
-STRETCHES = 4  # of a log whose regression data are kept separately: three logs of a robot have twelve
+STRETCHES = 4  # parts of a log with separate regression data: three logs of a robot have twelve
 BAND_LOGS = 3  # logs that choose the band of a type
-HELD_OUT = 0.15  # relative error on held-out logs up to which a model is good
+HELD_OUT = 0.15  # relative error on held-out logs of a good model
 REFUTED, OFTEN = 0.5, 5.0  # relative error of a log under other robots' models, absolute and over the usual one
-NEEDED = 3.0  # times its size that a log takes in memory at least; numbers in binary take 8 times theirs
+NEEDED = 3.0  # smallest ratio of memory to file size of a log; it is 8 for binary numbers
 ODD, SIBLINGS = 0.2, 2  # absolute error if at least this number of logs of the same robot look like their type
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What all tasks of one type of robot share."""
+    """Shared data of all tasks of one type of robot."""
 
     name: str  # Name of the type
     robot: Mechanism  # The type
-    reading: Mapping[str, Any] = field(default_factory=dict)  # Of `Log.read` and `prepare`
-    options: Mapping[str, Any] = field(default_factory=dict)  # Of `Log.read` and `prepare`
-    versions: Mapping[str, str] = field(default_factory=dict)  # Versions of the client; a worker with others refuses
-    piece: int = 0  # Samples above which a log is cut
+    reading: Mapping[str, Any] = field(default_factory=dict)  # Options of `Log.read`
+    options: Mapping[str, Any] = field(default_factory=dict)  # Options of `prepare`
+    versions: Mapping[str, str] = field(default_factory=dict)  # Versions of the client; a worker with other versions refuses
+    piece: int = 0  # Samples above which a log is divided
 
     def base(self) -> BaseParameters:
-        """Return the base parameters, found once per process."""
+        """Return the base parameters, computed once per process."""
         if self.versions:
             refuse_other(dict(self.versions), "the client")
         key = pickle.dumps(self.robot)
@@ -65,7 +65,7 @@ _BASES: dict[bytes, BaseParameters] = {}
 
 
 def options_at(options: Mapping[str, Any], rate: float) -> dict[str, Any]:
-    """Return the options of `prepare` for a log of a rate: the band of its type, as far as the rate allows."""
+    """Return the options of `prepare` for a log at a sampling rate: the band of its type, limited by the rate."""
     fixed = dict(options)
     if isinstance(fixed.get("cutoff"), float | int):
         fixed["cutoff"] = min(float(fixed["cutoff"]), 0.4 * rate)
@@ -75,15 +75,15 @@ def options_at(options: Mapping[str, Any], rate: float) -> dict[str, Any]:
 
 
 def read(path: str, reading: Mapping[str, Any]) -> Log:
-    """Read a log from wherever it is."""
+    """Read a log from disk or storage."""
     with local_copy(path) as file:
         return Log.read(file, **{**reading, "name": Path(path).name})
 
 
 def choose_band(job: Job, paths: Sequence[str], long: bool = False) -> dict[str, float] | str:
-    """Return the band in which the first logs of a type are explained best, or the sentence of the last that was refused.
+    """Return the band that explains the first logs of a type best, or the message of the last log that was refused.
 
-    Of long logs the first block is used.
+    For long logs the first block is used.
     """
     base, logs, said = job.base(), [], "no log"
     with one_core(), warnings.catch_warnings():
@@ -108,7 +108,7 @@ def log_regression(job: Job, path: str) -> dict[str, Any]:
     started, base = time.perf_counter(), job.base()
     _check_memory(path)
     with one_core(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DynidentWarning)  # they are in the notes
+        warnings.simplefilter("ignore", DynidentWarning)  # the notes contain them
         log = read(path, job.reading)
         options = options_at(job.options, log.rate)
         regression = compressed_log(match(job.robot, log), log, base, "gls", (), options, STRETCHES)
@@ -118,7 +118,7 @@ def log_regression(job: Job, path: str) -> dict[str, Any]:
 
 
 def _check_memory(path: str) -> None:
-    """Refuse a log that this worker cannot hold: the engine would end it, and the next one, and the next."""
+    """Refuse a log too large for this worker: the engine would kill it, and all workers that try the log again."""
     limit, size = worker_memory(), size_of(path)
     if limit and NEEDED * size > limit:
         raise DynidentError(
@@ -128,7 +128,7 @@ def _check_memory(path: str) -> None:
 
 
 def log_layout(job: Job, path: str) -> Layout:
-    """Return how a long log is cut."""
+    """Return the division of a long log."""
     with one_core(), warnings.catch_warnings():
         warnings.simplefilter("ignore", DynidentWarning)
         return layout_of(path, job.robot, job.reading, job.options, job.piece)
@@ -157,7 +157,7 @@ def _receipt(regression: Regression, content: bytes, content_sum: str, samples: 
 
 
 def tree(parts: Sequence[Regression]) -> Regression:
-    """Return the sum of regression data by neighbours, then neighbours of neighbours: an order that only the parts decide."""
+    """Return the sum of regression data by neighbours, then neighbours of neighbours: an order given by the parts only."""
     level = list(parts)
     while len(level) > 1:
         level = [level[i] + level[i + 1] if i + 1 < len(level) else level[i] for i in range(0, len(level), 2)]
@@ -165,14 +165,14 @@ def tree(parts: Sequence[Regression]) -> Regression:
 
 
 def merge(job: Job, parts: Sequence[bytes]) -> bytes:
-    """Return the factors of pieces of a log as one."""
+    """Return the merged factors of pieces of a log."""
     base = job.base()
     with one_core():
         return one_source(tree([Regression.from_bytes(part, job.robot, base) for part in parts])).to_bytes()
 
 
 def reference(job: Job, factors: bytes) -> Array:
-    """Return the base parameters of one log's own fit, which others are compared with."""
+    """Return the base parameters of the fit of one log, a reference for other logs."""
     base = job.base()
     with one_core():
         return np.asarray(MAP().fit(Regression.from_bytes(factors, job.robot, base)).coef_)
@@ -186,7 +186,7 @@ def robot_estimate(
     references: Sequence[Array],
     usual: float,
 ) -> tuple[RobotEstimate, str, list[tuple[str, str]]]:
-    """Return what is known of one robot, its fit as text, and the logs that are not of it with their sentences."""
+    """Return the estimate of one robot, its fit as text, and the logs of other robots with the reasons."""
     base = job.base()
     with one_core(), warnings.catch_warnings():
         warnings.simplefilter("ignore", DynidentWarning)
@@ -235,7 +235,7 @@ def robot_estimate(
 
 
 def foreign(regression: Regression, references: Sequence[Array]) -> float:
-    """Return the middle relative error of a log under the models of other logs of its type."""
+    """Return the median relative error of a log under the models of other logs of its type."""
     size = sum(group.effort_square for group in regression.groups)
     errors = [math.sqrt(sum(group.residual(beta) for group in regression.groups) / size) for beta in references if size > 0.0]
     return float(np.median(errors)) if errors else 0.0
@@ -265,7 +265,7 @@ def normal_equations(regression: Regression, weights: Array) -> tuple[Array, Arr
 
 
 def _held_out(validation: Sequence[Regression], fitted: Sequence[Regression], coef: Array) -> float:
-    """Return ||e|| / ||tau|| of logs that were not fitted: those for validation, else the newest under a fit of the others."""
+    """Return ||e|| / ||tau|| of logs not fitted: those for validation, else the newest under a fit of the others."""
     if not validation:
         if len(fitted) < 2:
             return math.nan
@@ -289,7 +289,7 @@ def _mean(pairs: Sequence[tuple[float | None, int]]) -> float:
 
 
 def _periods(fitted: Sequence[tuple[Mapping[str, Any], Regression]], weights: Array, coef: Array) -> tuple[RobotPeriod, ...]:
-    """Return for every period by how much each standard parameter alone would have to differ from the fit of all periods.
+    """Return, for every period, the change of each standard parameter alone that explains the difference from all periods.
 
     With g = h - H beta of the period and k the column of a parameter in K: d = k^T g / k^T H k, with the precision k^T H k.
     """

@@ -28,12 +28,12 @@ from dynident.simulate import VirtualRobot
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """A machine without control law whose inputs are voltages, and which Cartesian coordinates it shows."""
+    """A machine without control law, with voltages as inputs and Cartesian coordinates as outputs."""
 
     robot: VirtualRobot  #: Its controller is an `OpenLoop`
-    names: tuple[str, ...]  #: Of the m Cartesian coordinates, as variables
+    names: tuple[str, ...]  #: Variable names of the m Cartesian coordinates
     place: Callable[[Equations], Sequence[Node]]  #: Returns these coordinates as expressions
-    gain: ArrayLike = 1.0  #: (k,), command of the open loop per volt, as amplifiers have it [A/V]
+    gain: ArrayLike = 1.0  #: (k,), command of the open loop per volt: gain of the amplifiers [A/V]
     limits: ArrayLike | None = None  #: (m, 2), lowest and highest Cartesian coordinates
 
     def __post_init__(self) -> None:
@@ -47,7 +47,7 @@ class Block:
         return np.broadcast_to(np.asarray(self.gain, dtype=np.float64), (len(self.robot.drives),))
 
     def function(self) -> Function:
-        """Return positions q -> Cartesian coordinates x, and by how much the worst coordinate or joint is beyond its limits."""
+        """Return the function from positions q to Cartesian coordinates x and the largest violation of a limit."""
         robot = self.robot.mechanism
         equations = Equations(robot)
         x = [equations.graph.node(value) for value in self.place(equations)]
@@ -64,9 +64,9 @@ class Block:
 
 
 def tool_block(machine: VirtualRobot, frame: str | None = None, gain: ArrayLike | None = None) -> Block:
-    """Return a machine with voltages as inputs, and the position of a link (the only end when omitted) as output.
+    """Return a machine with voltages as inputs, and the position of a link (the only end link when omitted) as output.
 
-    They are the motors' voltages, or with a `gain` [A/V] those at the inputs of amplifiers that impress the current.
+    The voltages are those of the motors, or with a `gain` [A/V] those at the inputs of current amplifiers.
     """
     link, still = end_frame(machine.mechanism, frame), np.zeros(len(machine.drives))
     law = OpenLoop(voltage=still) if gain is None else OpenLoop(current=still)

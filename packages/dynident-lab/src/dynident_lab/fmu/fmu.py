@@ -1,10 +1,10 @@
 """A robot as a Functional Mock-up Unit (FMI 3.0): the compiled step of `VirtualRobot`, printed as C.
 
-    co-simulation:   inputs, held over a communication step  ->  what the simulation would have recorded
-    model exchange:  d/dt x = f(x, u), dry friction sticks and slides in events
+    co-simulation:   inputs, held over a communication step  ->  the signals that the simulation would record
+    model exchange:  d/dt x = f(x, u), with events for stick and slip of dry friction
 
-Co-simulation is the code of the simulation itself, controller, dry friction and temperatures included, so both give the same
-numbers (`source`). In model exchange the solver outside steps, so nothing in the machine may count steps.
+Co-simulation is the code of the simulation itself, including controller, dry friction and temperatures, so both give the same
+numbers (`source`). In model exchange an external solver steps, so no part of the machine may count steps.
 """
 
 from __future__ import annotations
@@ -37,43 +37,43 @@ from dynident.simulate.run import loop_cycles, machine_of
 from dynident_lab.fmu.block import Block
 from dynident_lab.fmu.source import ORDER, Content, machine_source
 
-SECONDS = 600.0  # for the C compiler
-LONG = 1_000_000  # letters of C from which on the compiler optimises less: its time grows faster than the code
-STAMP = (1980, 1, 1, 0, 0, 0)  # of every file: the same robot gives the same bytes
+SECONDS = 600.0  # time limit of the C compiler
+LONG = 1_000_000  # characters of C above which the compiler optimises less: its time grows faster than the code
+STAMP = (1980, 1, 1, 0, 0, 0)  # fixed time stamp of every file: the same robot gives the same bytes
 
 
 def torque_driven(mechanism: Mechanism, step: float = 1e-3) -> VirtualRobot:
-    """Return a machine whose actuators apply the commanded torques without dynamics of their own."""
+    """Return a machine with actuators that apply the commanded torques without dynamics."""
     drives = [Drive(a.name, Motor(1.0), Transmission(ratio=a.ratio)) for a in mechanism.actuators]
     return VirtualRobot(mechanism, drives, OpenLoop(torque=np.zeros(len(drives))), step=step)
 
 
 def write_fmu(robot: Mechanism | VirtualRobot | Block, path: str | os.PathLike[str], q: ArrayLike | None = None) -> Path:
-    """Write a robot as an FMU (FMI 3.0), compiled for this computer when it has a C compiler.
+    """Write a robot as an FMU (FMI 3.0), compiled for this computer if it has a C compiler.
 
-    Inputs of a machine with a control law are the wanted motion, ``q_ref_``, ``v_ref_`` and ``a_ref_`` of every coordinate;
-    those of a `Mechanism` and of an `OpenLoop` are torques behind the gears (or what the open loop commands), ``u_`` of every
-    actuator. Outputs are ``q_``, ``v_``, ``a_``, and of a machine also ``tau_`` (torque behind the gear), ``i_`` (motor
-    current) and ``T_`` (temperature of what warms up); ``q0_`` and ``v0_`` are the start. Sensors have their resolution, but no
+    Inputs of a machine with a control law are the reference motion, ``q_ref_``, ``v_ref_`` and ``a_ref_`` of every coordinate;
+    inputs of a `Mechanism` and of an `OpenLoop` are torques behind the gears (or the open loop's commands), ``u_`` of every
+    actuator. Outputs are ``q_``, ``v_``, ``a_``, and for a machine also ``tau_`` (torque behind the gear), ``i_`` (motor
+    current) and ``T_`` (temperatures); ``q0_`` and ``v0_`` are the start. Sensors have their resolution, but no
     random noise. Inputs of a `Block` are voltages, and outputs also its Cartesian coordinates and ``status``.
 
-    It is for co-simulation. A communication step is a whole number of steps of the machine, and the inputs hold over it: give
-    them at the controller's cycle to get what `simulate` does. Without a control law, delay or thermal model it may have any
-    length. It is for model exchange too where inputs are torques, currents or voltages and nothing counts steps.
+    The FMU is for co-simulation. A communication step is a whole number of machine steps with constant inputs: set
+    inputs at the controller's cycle for the results of `simulate`. Without control law, delay or thermal model it may have any
+    length. Model exchange is possible, too, if inputs are torques, currents or voltages and no part counts steps.
 
     Parameters
     ----------
     robot : Mechanism, VirtualRobot or Block
-        The identified robot, or a machine with any control law but one written in Python.
+        The identified robot, or a machine with any control law except one written in Python.
     path : path-like
         File to write, ``.fmu``.
     q : array_like (n,), optional
-        Default start; zero when omitted, and where the robot was assembled for one with loops.
+        Default start; when omitted zero, or the home position of a robot with loops.
 
     Returns
     -------
     pathlib.Path
-        The file written; its folder ``binaries`` is empty, and only ``sources`` are in it, where there is no compiler.
+        The file written; without a compiler it contains ``sources`` and no ``binaries``.
     """
     target = Path(path)
     if target.suffix.lower() != ".fmu":
@@ -101,7 +101,7 @@ def write_fmu(robot: Mechanism | VirtualRobot | Block, path: str | os.PathLike[s
 
 
 def _content(given: Mechanism | VirtualRobot | Block, q: ArrayLike | None) -> Content:
-    """Return what goes into the FMU, or say why it cannot."""
+    """Return the content of the FMU; raise an error for unsupported machines."""
     block = given if isinstance(given, Block) else None
     robot = given.robot if isinstance(given, Block) else given
     machine = robot if isinstance(robot, VirtualRobot) else torque_driven(robot)
@@ -121,7 +121,7 @@ def _content(given: Mechanism | VirtualRobot | Block, q: ArrayLike | None) -> Co
 
 
 def _continuous(robot: VirtualRobot, machine: Machine) -> bool:
-    """Return whether a solver outside can integrate a machine: nothing in it counts steps or remembers the last one."""
+    """Return whether an external solver can integrate a machine: no part counts steps or remembers the last one."""
     layout = machine.layout
     held = bool(machine.number(layout.numbers.late)) or any(layout.limited)
     return isinstance(robot.controller, OpenLoop) and not (held or layout.remembering or layout.loading or layout.balls)
@@ -137,7 +137,7 @@ def _ending() -> str:
 
 
 def _compiled(source: str, name: str) -> bytes | None:
-    """Return the shared library; None where there is no C compiler."""
+    """Return the shared library; None without a C compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         return None
@@ -181,7 +181,7 @@ class _Variables:
         self.rows = ['    <Float64 name="time" valueReference="0" causality="independent" variability="continuous"/>']
 
     def add(self, name: str, about: str, attributes: str) -> int:
-        """Add one and return its reference."""
+        """Add a variable and return its reference."""
         reference = len(self.rows)
         self.rows.append(
             f'    <Float64 name="{name}" valueReference="{reference}" {attributes} description="{xml_text(about)}"/>'
@@ -221,7 +221,7 @@ def description(content: Content, name: str, token: str) -> str:
 
 
 def _inputs(content: Content, variables: _Variables, joints: Pairs, motors: Pairs) -> None:
-    """Add commands of the actuators, or the wanted motion."""
+    """Add commands of the actuators, or the reference motion."""
     entering = 'causality="input" variability="continuous" start="{!r}"'
     if content.driven:
         command = "voltage" if content.block else getattr(content.robot.controller, "command", "torque")

@@ -1,7 +1,7 @@
 """C of a machine as an FMU: the compiled step and its surroundings, printed, with the machine's numbers as tables.
 
-The interface of FMI around it is written by hand: ``fmu.c`` (what both kinds share), ``cosimulation.c``,
-``exchange.c`` and ``unused.c`` (what FMI asks for and no robot has).
+The surrounding FMI interface is written by hand: ``fmu.c`` (common to both kinds), ``cosimulation.c``,
+``exchange.c`` and ``unused.c`` (FMI functions that no robot supports).
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from dynident_lab.fmu.block import Block
 from dynident_lab.thermal import ThermalModel
 from dynident_lab.thermal.heat import Heat
 
-ORDER = 2  # states of a thermal model, at most
+ORDER = 2  # largest number of states of a thermal model
 ARRAYS = ("a", "s", "p", "w", "m", "table", "noise", "push", "record")
 ASSETS = ("fmu.c", "cosimulation.c", "exchange.c", "unused.c")
-PARTS = ("run", "placed", "setpoint", "evaluate", "whereabouts", r"zone_\d+")  # what the interface calls
+PARTS = ("run", "placed", "setpoint", "evaluate", "whereabouts", r"zone_\d+")  # functions called by the interface
 
 
 class Poses:
-    """Closed positions of the robots whose loops must be followed, side by side in one array; none without loops."""
+    """Closed positions of the robots with loops, concatenated in one array; empty without loops."""
 
     def __init__(self, robots: Sequence[Mechanism]) -> None:
         self.size = 0
@@ -60,29 +60,29 @@ class Poses:
         return np.concatenate([np.zeros(0), *(close_positions(robot, x[None])[0] for _, robot in self._places.values())])
 
     def follow(self, r: Routine) -> None:
-        """Bring all positions to the wanted coordinates, or set the status."""
+        """Move all positions to the wanted coordinates, or set the status."""
         for i, (first, robot) in enumerate(self._places.values()):
             follow_branch(r, robot, f"_wanted{i}", ("pose", first), ("wanted", 0), ("status", 0))
 
     def place(self, robot: Mechanism) -> Place:
-        """Return where the positions of a robot are that its equations take."""
+        """Return the place of a robot's closed positions, the argument of its equations."""
         return ("pose", self._places[geometry_key(robot)][0]) if robot.loops else ("wanted", 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """What is in an FMU: the machine at its start, and the names of what goes in and comes out."""
+    """Content of an FMU: the machine at its start, and the names of inputs and outputs."""
 
     robot: VirtualRobot
     machine: Machine  # its compiled form at the start of the FMU
     start: Array  # (n,) coordinates there
-    bare: bool  # whether only the mechanism is asked for, without drives
-    exchange: bool  # whether it can be used for model exchange too
+    bare: bool  # whether the FMU is a mechanism without drives
+    exchange: bool  # whether it supports model exchange, too
     block: Block | None = None  # voltages in, Cartesian coordinates and status out
 
     @cached_property
     def reference(self) -> Columns:
-        """What its control law reads; nothing where inputs are commands."""
+        """Reference columns of its control law; empty if inputs are commands."""
         law = self.machine.law
         return Columns(len(self.machine.drives), None, ()) if self.driven else columns_of(self.machine.mechanism, law)
 
@@ -98,30 +98,30 @@ class Content:
 
     @property
     def driven(self) -> bool:
-        """Whether inputs are commands of the actuators; else they are the wanted motion."""
+        """Whether inputs are commands of the actuators; otherwise they are the reference motion."""
         return isinstance(self.robot.controller, OpenLoop)
 
     @property
     def divisible(self) -> bool:
-        """Whether a communication step may have any length: nothing in the machine counts steps."""
+        """Whether a communication step may have any length: no part of the machine counts steps."""
         return self.driven and not self.machine.number(self.machine.layout.numbers.late) and self.heat is None
 
     @property
     def fine(self) -> int:
-        """Steps between two looks at the losses, as a run with the usual log has them."""
+        """Steps between two evaluations of the losses, as in a run with the default log cycle."""
         _, every, finest = rhythm(self.robot)
         return every // thinning(0, every, finest, 0)
 
     @property
     def shown(self) -> dict[str, Field]:
-        """Signals of the record that are outputs."""
+        """Signals of the record used as outputs."""
         record = self.machine.layout.record
         moves = {"q": record.q, "v": record.v, "a": record.a}
         return moves if self.bare else {**moves, "torques": record.torques, "current": record.current}
 
 
 def machine_source(content: Content, name: str) -> str:
-    """Return the C of an FMU, but for its token."""
+    """Return the C code of an FMU without its token."""
     machine = content.machine
     dynamics = Dynamics(machine.layout, Graph())
     tick = Tick(dynamics)
@@ -145,7 +145,7 @@ def machine_source(content: Content, name: str) -> str:
 
 
 def _setpoint(content: Content) -> Routine:
-    """Return ``setpoint(pose, wanted, table, status)``: q, v, a of the coordinates become a row of the law's reference."""
+    """Return ``setpoint(pose, wanted, table, status)``, from q, v, a of the coordinates to a row of the law's reference."""
     r = Routine(Graph(), "setpoint", ("pose", "wanted", "table", "status"))
     n, reference = content.machine.mechanism.dof, content.reference
     content.poses.follow(r)
@@ -175,7 +175,7 @@ def _setpoint(content: Content) -> Routine:
 
 
 def _evaluation(step: Step) -> Routine:
-    """Return rates and true signals at one state, for a solver outside; arrays are those of `Step.run`."""
+    """Return rates and true signals at one state, for an external solver; arrays are those of `Step.run`."""
     r = MachineRoutine(step.layout, step.graph, "evaluate", ARRAYS)
     r.put(r.w.status, 0.0)
     r.put(r.w.dt, 0.0)
@@ -192,7 +192,7 @@ def _evaluation(step: Step) -> Routine:
 
 
 def _sizes(content: Content) -> list[str]:
-    """Return what the interface knows of the machine: sizes and places."""
+    """Return the sizes and places that the interface needs."""
     machine, layout = content.machine, content.machine.layout
     n, k, heat = machine.mechanism.dof, len(machine.drives), content.heat
     zones = 0 if heat is None else len(heat.state)
@@ -279,7 +279,7 @@ def _zone(number: int, name: str, model: object, ambient: float) -> Function:
 
 
 def _thermal(content: Content) -> dict[str, Array]:
-    """Return what heats every thermal model (coordinate, drive, motor, watts per square ampere), and its state at the start."""
+    """Return the heat sources of every thermal model (coordinate, drive, motor, watts per square ampere), and its start."""
     heat = content.heat
     if heat is None:
         return {"zones": np.zeros(4), "start_heat": np.zeros(ORDER)}

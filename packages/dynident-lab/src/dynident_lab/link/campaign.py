@@ -1,6 +1,6 @@
-"""Campaigns: a plan is run cycle by cycle on a controller, recorded, and continued after a crash where it was.
+"""Campaigns: a plan is run cycle by cycle on a controller, recorded, and continued after a crash.
 
-The unit is a cycle. One that was interrupted is kept as it is and run again from its start; rests go on by the host's clock.
+The unit is a cycle. An interrupted cycle is kept and run again from its start; rests continue by the host's clock.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from dynident_lab.link.follower import Follower, Listener, Predict, Progress, Wa
 from dynident_lab.link.recorder import DiskFullError, Recorder, check_new, create_folder, lock_folder, open_folder
 from dynident_lab.link.schedule import Settings, Step, cycle_motion, steps_of, warmest_of
 
-PATIENCE = 600.0  # for a controller that does not come back [s]
-MOST_LOST = 20  # connections lost in a row without a complete cycle
+PATIENCE = 600.0  # time to wait for a lost controller [s]
+MOST_LOST = 20  # successive lost connections without a complete cycle
 
 
 class AbortedError(LinkError):
-    """A person has ended the campaign; the robot is at rest and the campaign can go on later."""
+    """The user has ended the campaign; the robot is at rest and the campaign can be resumed later."""
 
 
-class _Interrupted(Exception):  # noqa: N818 - no error: a person paused, or the disk is full
-    """The running cycle ends here and is run again."""
+class _Interrupted(Exception):  # noqa: N818 - not an error: the user paused, or the disk is full
+    """Ends the running cycle, which is run again."""
 
 
 class Campaign:
-    """A campaign in its folder.
+    """A campaign and its folder.
 
     Parameters
     ----------
     folder : path-like
-        Its folder, made by `create`.
+        Folder of the campaign, made by `create`.
     controller : RemoteController
-        Robot; connected by `run`.
+        Controller of the robot; connected by `run`.
     predict : callable, optional
         Efforts of a motion, see `Watch`.
     listeners : sequence of Listener
-        Who gets the samples too.
+        Further receivers of the samples.
     observe : callable, optional
         Called with a `Progress` a few times per second.
     yes : bool
@@ -71,16 +71,16 @@ class Campaign:
         self.folder, self.controller = Path(folder), controller
         self.predict, self.listeners, self.observe, self.yes, self.interval = predict, listeners, observe, yes, interval
         self.about, self.settings, self.plan = open_folder(self.folder)
-        if not (known := self.about["controller"])["identity"]:  # it reports no names: they are the plan's
+        if not (known := self.about["controller"])["identity"]:  # it reports no names: the plan's are used
             names: dict[str, Any] = {key: tuple(known[key]) for key in ("coordinates", "channels")}
             controller.identity = replace(controller.identity, **names)
         self.steps = steps_of(self.plan, self.settings)
         self.recorder: Recorder
         self.follower: Follower
-        self._connected: Identity | None = None  # by `create`: some controllers answer one handshake only
+        self._connected: Identity | None = None  # by `create`: some controllers answer only one handshake
         self._lock = -1
         self._paused = self._abort = False
-        self._lost = 0  # connections since the last complete cycle
+        self._lost = 0  # lost connections since the last complete cycle
         self._shown = 0.0
 
     @classmethod
@@ -93,7 +93,7 @@ class Campaign:
         address: str = "",
         **options: Any,
     ) -> Campaign:
-        """Make the folder of a campaign, after asking the controller who it is; it stays connected for `run`."""
+        """Create the folder of a campaign after connecting to the controller, which stays connected for `run`."""
         place = Path(folder)
         check_new(place)
         identity = controller.connect()
@@ -118,7 +118,7 @@ class Campaign:
         self._abort = True
 
     def _asked(self) -> None:
-        """Obey the person, here or by a file in the folder."""
+        """Obey requests of the user, made here or by a file in the folder."""
         if self._abort or (self.folder / "abort").exists():
             raise AbortedError(f"aborted, robot at rest; continue with dynident record --resume {self.folder}")
         if self._paused or (self.folder / "pause").exists():
@@ -131,13 +131,13 @@ class Campaign:
         return {e["cycle"] for e in self.recorder.journal.events if e["event"] == "cycle done"}
 
     def run(self) -> int:
-        """Run what is left of the campaign, and return how many cycles are complete."""
+        """Run the rest of the campaign, and return the number of complete cycles."""
         self._lock = lock_folder(self.folder)
         try:
             self._make_recorder()
             self._connect(first=True)
             self.recorder.journal.note("started", done=len(self.done), session=self.follower.session)
-            pause = 0.0  # after the cycle before
+            pause = 0.0  # after the previous cycle
             for step in self.steps:
                 if step.number not in self.done:
                     self._cycle(step, pause)
@@ -161,7 +161,7 @@ class Campaign:
             os.close(self._lock)
 
     def _make_recorder(self) -> None:
-        """Open the record; wait if there is no space even for that."""
+        """Open the record; wait if there is no disk space for it."""
         while True:
             try:
                 known = self.about["controller"]
@@ -176,7 +176,7 @@ class Campaign:
         self.follower.session = max(sessions, default=-1)
 
     def _connect(self, first: bool = False) -> None:
-        """Connect, again and again while the controller is away."""
+        """Connect, repeatedly while the controller is not reachable."""
         end, pause = time.monotonic() + PATIENCE, 0.2
         while True:
             try:
@@ -220,7 +220,7 @@ class Campaign:
             pass
 
     def _attempt(self, step: Step) -> None:
-        """Run one cycle; the first one of a repetition waits for the conditions of its start, however often it is run."""
+        """Run one cycle; every attempt of the first one of a repetition waits for its start conditions."""
         if step.first:
             self._wait_for_start(step)
         attempt = sum(e["event"] == "cycle begun" and e["cycle"] == step.number for e in self.recorder.journal.events)
@@ -237,11 +237,11 @@ class Campaign:
         self._lost = 0
 
     def _end_of(self, motion: Motion) -> float:
-        """Return when a motion that begins now would be over [s since 1970]: known whatever happens to this process."""
+        """Return the end time of a motion that begins now [s since 1970], known even if this process ends."""
         return time.time() + float(motion.t[-1] - motion.t[0]) / self.follower.identity.speed
 
     def _guard(self, action: Callable[[], None]) -> bool:
-        """Do something; True when it is done, False when it must be done again."""
+        """Run an action; return True when it is complete, False if it must be repeated."""
         try:
             self._asked()
             action()
@@ -281,7 +281,7 @@ class Campaign:
             self.recorder.journal.note(event, **facts)
 
     def _wait_for_room(self) -> None:
-        """Return when a whole cycle fits onto the disk, as it is written and once more as it is sealed."""
+        """Wait until the disk has space for a whole cycle, twice: as written and as sealed."""
         need = 2 * 8 * len(self.motion) * len(self.recorder.columns)
         while True:
             self._asked_while_waiting()
@@ -297,18 +297,18 @@ class Campaign:
 
     # ------------------------------------------------------------------ rests
     def _last_motion(self, *events: str) -> float:
-        """Return when the last of some motions was over [s since 1970]; 0 when there was none."""
+        """Return the end of the last of some motions [s since 1970]; 0 without any."""
         return max((e["moved"] for e in self.recorder.journal.events if "moved" in e and e["event"] in events), default=0.0)
 
     def _rest(self, step: Step, pause: float) -> None:
-        """Rest after the cycle before."""
+        """Rest after the previous cycle."""
         end = self._last_motion("cycle done") + pause / self.follower.identity.speed
         self.follower.rest(step.number, end, "rest", pause)
 
     def _wait_for_start(self, step: Step) -> None:
         """Wait until the robot has rested long enough and is cold enough."""
         settings, speed = self.settings, self.follower.identity.speed
-        if settings.idle:  # an interrupted motion counts to its end; before the first, count from the creation
+        if settings.idle:  # an interrupted motion counts up to its end; before the first motion, the creation counts
             last = self._last_motion("approach begun", "cycle begun", "cycle done") or float(self.about["created"])
             self.follower.rest(step.number, last + settings.idle / speed, "waiting", settings.idle)
         if settings.below is None:

@@ -1,4 +1,4 @@
-"""What a controller can do, whatever it speaks: one small interface, so that another protocol is one file."""
+"""Interface of a controller, independent of its protocol: small, so that a further protocol needs one file only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dynident.mechanics import Motion
 from dynident.plugins import CONTROLLERS, entries, load
 from dynident.trajectory import Quintic
 
-APPROACH = 0.2  # share of the top speeds with which a robot is homed, jogged, and moved to a start
+APPROACH = 0.2  # share of the top speeds for homing, jogging, and approaching a start
 
 ALARMS = {
     4000: "the address of the server is wrong",
@@ -42,25 +42,25 @@ ALARMS = {
 
 
 class UnreachableError(LinkError):
-    """No answer, or another client has the controller: trying again later may help."""
+    """No answer, or another client has the controller: a later attempt may succeed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Samples of a controller in the order it took them.
+    """Samples of a controller in the order of their creation.
 
     Parameters
     ----------
     index : ndarray of int, (N,)
-        Counted by the controller without a gap.
+        Counter of the controller, without gaps.
     clock : ndarray, (N,)
         Clock of the controller [s].
     motion : ndarray, (N,)
         Time since the running trajectory began [s]; NaN when none runs.
     position, velocity, effort, temperature : ndarray, (N, n)
-        As the controller reports them, in SI; NaN where it does not.
+        As the controller reports them, in SI; NaN if not reported.
     extra : ndarray, (N, m), optional
-        Other signals, those that `Identity.extras` names.
+        Other signals, named in `Identity.extras`.
     """
 
     index: NDArray[np.int64]
@@ -83,7 +83,7 @@ class Samples:
         return np.column_stack([*parts, self.position, self.velocity, self.effort, self.temperature, *other])
 
     def first(self, n: int) -> Samples:
-        """Return the samples of the first n joints: messages of a fixed length have slots for more."""
+        """Return the samples of the first n joints: messages of fixed length have unused slots."""
         parts = (self.position, self.velocity, self.effort, self.temperature)
         return Samples(self.index, self.clock, self.motion, *(part[:, :n] for part in parts))
 
@@ -103,7 +103,7 @@ class Samples:
 
 
 def decode_json(data: bytes) -> dict[str, Any]:
-    """Return what an IDENTITY reply says."""
+    """Return the content of an IDENTITY reply."""
     try:
         found = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
@@ -117,36 +117,36 @@ def decode_json(data: bytes) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Identity:
-    """Who a controller is.
+    """Identity and properties of a controller.
 
     Parameters
     ----------
     robot : str
-        Name of the robot; empty when the controller does not tell.
+        Name of the robot; empty if the controller does not report it.
     coordinates : tuple of str
-        Names of what is commanded, in order; empty when it does not tell.
+        Names of the commanded coordinates, in order; empty if not reported.
     channels : tuple of str
-        Names of what is measured.
+        Names of the measured channels.
     extras : tuple of str
         Names of other signals that are recorded.
     lower, upper, velocity, acceleration : ndarray, (n,)
-        Limits of the coordinates, infinite where none is known.
+        Limits of the coordinates, infinite if unknown.
     effort_kind : str
-        What the efforts are; empty when none are sent.
+        Meaning of the efforts; empty if none are sent.
     position_side : str
-        Where positions are measured, "joint" or "motor".
+        Side of the position measurement, "joint" or "motor".
     gain : tuple of float or None
         Drive gains.
     period : float
         Time between two samples [s]; 0 when unknown.
     buffer : int
-        Points that its buffer holds; 0 when unknown.
+        Capacity of its buffer in points; 0 if unknown.
     home : ndarray, (n,)
-        Where it is at home.
+        Home position.
     firmware, version, identity : str
-        What runs there, version of its messages, and sixteen digits that tell it from others.
+        Firmware, version of the messages, and sixteen digits that identify it.
     virtual : bool
-        True for a simulated robot, which may move without being asked twice.
+        True for a simulated robot, which may move without confirmation.
     speed : float
         Seconds of the robot per second of the host.
     """
@@ -173,7 +173,7 @@ class Identity:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Identity:
-        """Return the identity that a controller of ours reports as plain data."""
+        """Return the identity from the plain data of a dynident controller."""
         try:
             n = len(data["coordinates"])
             missing = {"lower": -np.inf, "upper": np.inf, "velocity": np.inf, "acceleration": np.inf, "home": 0.0}
@@ -196,7 +196,7 @@ class Identity:
             ) from error
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for a record. Names, versions and rates."""
+        """Return plain data for a record: names, versions and rates."""
         names = ("robot", "effort_kind", "position_side", "period", "firmware", "version", "identity", "virtual", "speed")
         return {name: getattr(self, name) for name in names} | {
             "coordinates": list(self.coordinates),
@@ -208,7 +208,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Status:
-    """What a controller says about itself now.
+    """State reported by a controller.
 
     Parameters
     ----------
@@ -226,51 +226,51 @@ class Status:
 
     @classmethod
     def of(cls, numbers: Sequence[int]) -> Status:
-        """Return the state that the seven numbers of a STATUS message describe; -1 is unknown."""
+        """Return the state from the seven numbers of a STATUS message; -1 is unknown."""
         powered, stopped, code, error, moving, _, possible = numbers
         return cls(powered != 0, stopped == 1, moving == 1, possible != 0, code if error == 1 else 0)
 
     @property
     def why(self) -> str:
-        """Its alarm in words, as in "alarm 4012 (emergency stop)"."""
+        """The alarm in words, as in "alarm 4012 (emergency stop)"."""
         return f"alarm {self.alarm} ({ALARMS[self.alarm]})" if self.alarm in ALARMS else f"alarm {self.alarm}"
 
 
 class RemoteController(ABC):
-    """A controller on the other side of a wire.
+    """A remote controller.
 
-    The order is: `connect`, then `send` and `run` for every motion while `samples` is called often enough, `stop` at any time,
-    `close`. Methods raise `LinkError` with one sentence; `ConnectionError` or `TimeoutError` only when the connection is lost.
+    The order is: `connect`, then `send` and `run` for every motion with frequent calls of `samples`, `stop` at any time,
+    `close`. Methods raise `LinkError` with one sentence; `ConnectionError` or `TimeoutError` only if the connection is lost.
     """
 
     identity: Identity
     sending: bool = False  # True while the last motion is still being sent
-    failure: str | None = None  # why the last motion could not be sent
-    cut: bool = False  # True when that was the wire
+    failure: str | None = None  # reason why the last motion could not be sent
+    cut: bool = False  # True if the connection caused the failure
 
     def __init__(self) -> None:
         self.identity = Identity()
-        self._queue: queue.Queue[tuple[float, Samples] | None] = queue.Queue()  # what comes; None when the connection is lost
+        self._queue: queue.Queue[tuple[float, Samples] | None] = queue.Queue()  # received samples; None after a lost connection
 
     @abstractmethod
     def connect(self) -> Identity:
-        """Open the connection and ask who is there."""
+        """Open the connection and return the controller's identity."""
 
     @abstractmethod
     def state(self) -> Status:
-        """Return the controller's state. The newest that is known."""
+        """Return the newest known state of the controller."""
 
     @abstractmethod
     def position(self) -> Array:
-        """Return where the robot is asked to be now, (n,) in the order of its coordinates."""
+        """Return the commanded position, (n,) in the order of its coordinates."""
 
     @abstractmethod
     def send(self, motion: Motion) -> None:
-        """Hand over a motion, which starts where the robot is and ends at rest."""
+        """Send a motion, which starts at the robot's position and ends at rest."""
 
     @abstractmethod
     def run(self) -> None:
-        """Start what was sent; returns at once."""
+        """Start the sent motion; returns at once."""
 
     @abstractmethod
     def stop(self) -> None:
@@ -278,14 +278,14 @@ class RemoteController(ABC):
 
     @abstractmethod
     def reset(self) -> None:
-        """Forget alarms."""
+        """Reset alarms."""
 
     def deliver(self, samples: Samples | None) -> None:
-        """Hand on what has come, from any thread; None when the other side has closed the connection, not after `close`."""
+        """Pass on received samples, from any thread; None if the other side has closed the connection, not after `close`."""
         self._queue.put(None if samples is None else (time.time(), samples))
 
     def samples(self, timeout: float) -> list[tuple[float, Samples]]:
-        """Return what has come since the last call."""
+        """Return the samples received since the last call."""
         out = []
         with contextlib.suppress(queue.Empty):
             out.append(self._queue.get(timeout=timeout) if timeout > 0.0 else self._queue.get_nowait())
@@ -300,17 +300,17 @@ class RemoteController(ABC):
         """Close the connection, if one is open; `connect` may follow."""
 
     def rest(self, resting: bool, duration: float = math.inf) -> None:
-        """Say that the robot is to stand still for a while: a virtual one lets its time run faster; others need not know."""
+        """Announce a standstill: a virtual robot then runs its time faster; other controllers ignore it."""
         del resting, duration
 
     def approach(self, q: ArrayLike) -> Motion | None:
-        """Return a slow motion from where the robot is to a pose, at rest at both ends."""
+        """Return a slow motion from the robot's position to a pose, at rest at both ends."""
         there = np.atleast_1d(np.asarray(q, dtype=np.float64))
         return approach(self.position()[: there.size], there, self.identity)
 
 
 def approach(here: Array, there: Array, identity: Identity) -> Motion | None:
-    """Return a slow motion of a controller between two poses, at rest at both ends; None when they are the same."""
+    """Return a slow motion of a controller between two poses, at rest at both ends; None for equal poses."""
     if np.abs(there - here).max() < 1e-6:
         return None
     top = np.ones(here.size) if identity.velocity is None else identity.velocity
@@ -318,15 +318,15 @@ def approach(here: Array, there: Array, identity: Identity) -> Motion | None:
 
 
 def slow_duration(way: Array, top: Array, acceleration: Array | None = None) -> float:
-    """Return how long a move takes at `APPROACH` of the top speeds, whose profile is a quintic [s]."""
+    """Return the duration of a move with a quintic profile at `APPROACH` of the top speeds [s]."""
     cruise = 1.875 * np.abs(way) / (APPROACH * np.where(np.isfinite(top), top, 1.0))
-    # The largest acceleration of the quintic is 10 / sqrt(3) of way / duration^2.
+    # The largest acceleration of the quintic is 10 / sqrt(3) times way / duration^2.
     start = 0.0 if acceleration is None else np.sqrt(10.0 / math.sqrt(3.0) * np.abs(way) / acceleration)
     return max(0.5, float(np.maximum(cruise, start).max()))
 
 
 def straight(here: Array, way: Array, duration: float, period: float) -> Motion:
-    """Return a straight motion from rest to rest, in whole periods and at most some fifty points: any buffer holds them."""
+    """Return a straight motion from rest to rest, in whole periods and at most about fifty points, to fit into any buffer."""
     step = period * np.ceil(duration / 50.0 / period)
     t = np.arange(round(np.ceil(duration / step)) + 1) * step
     share, rate, change = (np.reshape(x, (-1, 1)) for x in Quintic(1.0, float(t[-1]))(t))
@@ -337,14 +337,14 @@ def straight(here: Array, way: Array, duration: float, period: float) -> Motion:
 
 
 def open_controller(address: str, **options: Any) -> RemoteController:
-    """Return the controller of an address; nothing is connected yet.
+    """Return the controller of an address, not connected.
 
     Parameters
     ----------
     address : str
         ``simple_message://127.0.0.1:11000``, ``lynx://127.0.0.1:12000`` or ``rtde://192.168.0.2``; options follow a question
-        mark, as in ``?state=11002&transport=udp&order=big&mode=download``. Other protocols are classes that installed packages
-        name in the group ``dynident.controllers``; they are called with the host, the port if one is given, and the options.
+        mark, as in ``?state=11002&transport=udp&order=big&mode=download``. Other protocols are classes of installed packages
+        in the group ``dynident.controllers``; they are called with the host, the port if given, and the options.
     **options
         The same options as keywords, and ``key`` (bytes) for lynx.
 
@@ -355,7 +355,7 @@ def open_controller(address: str, **options: Any) -> RemoteController:
     """
     scheme, _, rest = address.partition("://")
     try:
-        parts = urlsplit(f"//{rest}")  # a scheme with an underscore is none for urllib
+        parts = urlsplit(f"//{rest}")  # urllib does not accept schemes with an underscore
         port = parts.port
         given: dict[str, Any] = {
             name: values[-1] for name, values in parse_qs(parts.query, strict_parsing=bool(parts.query)).items()

@@ -1,10 +1,10 @@
-"""The virtual robot as a controller in real time, whatever protocol is spoken to it.
+"""The virtual robot as a controller in real time, independent of the protocol.
 
-A thread takes chunks of setpoints, lets the plant follow them, and hands out every sample when its time has come. One chunk is
-simulated while the last one is handed out, so samples are late by one chunk and by nothing else.
+A thread takes chunks of setpoints, lets the plant follow them, and releases every sample at its time. One chunk is simulated
+while the previous one is released, so samples are late by exactly one chunk.
 
-What the robot does follows from its commands and from the seed alone: after a motion it settles for a fixed time, a rest
-that a client announces is as long as announced, and a client that thinks for a few seconds between motions costs no time.
+The behaviour depends only on commands and the seed: after a motion the robot settles for a fixed time, a rest announced by a
+client has the announced duration, and a delay of a few seconds between two motions has no effect.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from dynident_lab.link.plant import (
 )
 from dynident_lab.link.setpoints import ROUNDING, Point, Setpoints
 
-PATIENCE = 0.3  # after which a point that nothing follows is one of rest [s, host]
-STARVED = 5.0  # for which a moving robot waits for its next point [s, host]
-CHUNK = 0.05  # simulated at once where setpoints for it are known, times the speed up to 40 [s]
-THINKING = 10.0  # for which a client may have the robot stand between two motions and no joint cools down [s]
-LONGEST_REST = 1e8  # that a client can announce [s]
-CATCH_UP = 2.0  # by which the clock of a robot in real time may lag before it is reset [s, host]
+PATIENCE = 0.3  # silence after which the newest point becomes one of rest [s, host]
+STARVED = 5.0  # longest wait of a moving robot for its next point [s, host]
+CHUNK = 0.05  # simulated at once if its setpoints are known, times the speed up to 40 [s]
+THINKING = 10.0  # standstill between two motions during which no joint cools down [s]
+LONGEST_REST = 1e8  # longest rest that a client can announce [s]
+CATCH_UP = 2.0  # largest lag of the clock of a robot in real time before it is reset [s, host]
 FOLLOWING = 0.1  # largest distance between setpoint and robot [rad, m]
-FULL_RATE = 20.0  # speed up to which a resting robot sends all its samples; beyond, one per chunk
+FULL_RATE = 20.0  # speed up to which a robot at rest sends all samples; above, one per chunk
 
 
 @dataclass(frozen=True)
 class Alarm:
-    """An alarm of the controller with its sentence."""
+    """An alarm of the controller with its message."""
 
     code: int
     text: str
@@ -65,23 +65,22 @@ class Emulator:
     robot : VirtualRobot
         The machine.
     q : array_like (n,), optional
-        Where it stands at the start.
+        Initial position.
     period : float
         Time between two samples [s].
     speed : float
-        Seconds of the robot per second of the host, in motion and in rests that the client announces; otherwise a waiting robot
-        lives in the time of the host, so that it does not cool down while a client thinks. Where the computer is too slow, the
-        robot's clock lags.
+        Seconds of the robot per second of the host, in motion and in announced rests; otherwise a waiting robot runs at most at
+        the host's speed, so that it does not cool down between motions. On a slow computer, the robot's clock lags.
     seed : int
         Seed of all noise.
     capacity : int
-        Points that the buffer holds.
+        Capacity of the buffer.
     following : float
         Largest distance between setpoint and robot [rad, m].
     acceleration : array_like (n,) or float, optional
-        Largest accelerations of the setpoints; a mechanism has none of its own [rad/s^2, m/s^2].
+        Largest accelerations of the setpoints; a mechanism has no such limits [rad/s^2, m/s^2].
     real_time : bool
-        True simulates in a process of its own, so that samples are not late; see `prepare_timing`.
+        True simulates in a separate process, so that samples are not late; see `prepare_timing`.
     """
 
     def __init__(
@@ -111,13 +110,13 @@ class Emulator:
         self.lock = threading.RLock()
         self.alarms: deque[Alarm] = deque(maxlen=20)
         self.powered, self.e_stopped, self.homed = True, False, False
-        self._settle = 0  # periods until the robot is asked whether it stands
-        self._stood = self._thought = 0  # periods since its last motion, and those that a client has thought
+        self._settle = 0  # periods until the check for standstill
+        self._stood = self._thought = 0  # periods since its last motion, and those of short delays between motions
         self._rest_until: float = 0  # periods after its last motion at which an announced rest ends
-        self._skipped = 0  # periods of a rest that was over before they had passed
-        self.client = ""  # who has the motion port
-        self.watchdog = 0.0  # silence of that client after which the motion stops [s, host]; 0 for none
-        self.heard = 0.0  # when its last message came [s, host]
+        self._skipped = 0  # periods of a rest that ended early
+        self.client = ""  # client that has the motion port
+        self.watchdog = 0.0  # silence of the client after which the motion stops [s, host]; 0 for none
+        self.heard = 0.0  # time of its last message [s, host]
         self.touched = time.monotonic()
         self.clock = 0.0
         self._index = 0
@@ -128,10 +127,10 @@ class Emulator:
         self._told: tuple[int, ...] = ()
         self._told = self.status
 
-    # ------------------------------------------------------------------ what it says about itself
+    # ------------------------------------------------------------------ identity and status
     @property
     def identity(self) -> dict[str, Any]:
-        """Who it is: robot, names, limits, rates and versions, as an IDENTITY reply carries it."""
+        """Robot, names, limits, rates and versions, the content of an IDENTITY reply."""
         facts = facts_of(self.plant, self.home)
         with self.lock:
             now = {"buffer": self.setpoints.capacity, "client": self.client, "setpoint": self.setpoints.q.tolist()}
@@ -149,7 +148,7 @@ class Emulator:
             return self._told
 
     def glance(self) -> tuple[int, ...]:
-        """Return the status without waiting: the last one that was read while setpoints are computed."""
+        """Return the status without waiting: the last known one while setpoints are computed."""
         if not self.lock.acquire(blocking=False):
             return self._told
         try:
@@ -158,7 +157,7 @@ class Emulator:
             self.lock.release()
 
     def alarm(self, code: int, text: str = "", stop: bool = True) -> None:
-        """Raise an alarm; the robot is brought to rest."""
+        """Raise an alarm and bring the robot to rest."""
         with self.lock:
             if not (self.alarms and self.alarms[-1].code == code):
                 self.alarms.append(Alarm(code, text or ALARMS[code]))
@@ -167,7 +166,7 @@ class Emulator:
                 self._moved.notify_all()
 
     def reset(self) -> None:
-        """Forget the alarms; refused while the emergency stop is pressed."""
+        """Clear the alarms; refused while the emergency stop is pressed."""
         with self.lock:
             if self.e_stopped:
                 raise LinkError("the emergency stop is pressed; release it first")
@@ -184,7 +183,7 @@ class Emulator:
 
     # ------------------------------------------------------------------ motion
     def ready(self) -> None:
-        """Raise the sentence that says why no motion is possible, if so."""
+        """Raise an error with the reason if no motion is possible."""
         if self.alarms:
             last = self.alarms[-1]
             raise LinkError(f"the controller is in alarm {last.code} ({last.text}); reset it")
@@ -199,7 +198,7 @@ class Emulator:
             self.touched = time.monotonic()
 
     def push(self, point: Point) -> bool:
-        """Take over a point."""
+        """Accept a point."""
         with self.lock:
             self.ready()
             points = self.setpoints
@@ -214,14 +213,14 @@ class Emulator:
                 if not points.ended:
                     self.alarm(4010, str(error))
                 raise
-            if points.now > 0.0:  # it goes on
+            if points.now > 0.0:  # it continues
                 self._settle = 0
             self.touched = time.monotonic()
             self._moved.notify_all()
             return True
 
     def finish(self) -> None:
-        """Close the trajectory; a download runs from now on."""
+        """Close the trajectory; a download starts to run."""
         with self.lock:
             points = self.setpoints
             waits = points.now > 0.0 and points.dry and not points.moving
@@ -230,17 +229,17 @@ class Emulator:
             except LinkError as error:
                 self.alarm(4010, str(error))
                 raise
-            if waits and not points.moving:  # all points were used up before it was known that they are all
+            if waits and not points.moving:  # all points were used before the end of the trajectory was known
                 self._stood, self._settle = 0, settling_periods(self.period)
             self._moved.notify_all()
 
     def load(self, motion: Motion) -> None:
-        """Take over a whole trajectory at once; it waits for `finish`.
+        """Accept a whole trajectory at once; it waits for `finish`.
 
         Parameters
         ----------
         motion : Motion
-            From where the robot is asked to be, to rest.
+            From the commanded position to rest.
         """
         with self.lock:
             self.begin(hold=True)
@@ -258,13 +257,13 @@ class Emulator:
             self._moved.notify_all()
 
     def watch(self, silence: float) -> None:
-        """Stop a motion in which the client is silent for longer than this [s, host]; 0 for as long as it likes."""
+        """Stop a motion if the client is silent for longer than this [s, host]; 0 for no limit."""
         if not 0.0 <= silence <= LONGEST_REST:
             raise LinkError(f"a watchdog of {silence:g} s; give 0 to {LONGEST_REST:g} s")
         self.heard, self.watchdog = time.monotonic(), silence
 
     def rest(self, resting: bool, duration: float = math.inf) -> None:
-        """Let time pass with the robot's speed while it stands."""
+        """Let time pass at the robot's speed while it stands."""
         if not (0.0 <= duration <= LONGEST_REST or duration == math.inf):
             raise LinkError(f"a rest of {duration:g} s; give 0 to {LONGEST_REST:g} s")
         with self.lock:
@@ -277,7 +276,7 @@ class Emulator:
 
     @property
     def _standing(self) -> bool:
-        """True when nothing moves, or has not ceased to for long after the last motion."""
+        """True if nothing moves, or only for a short time since the last motion."""
         return self.plant.still or self._stood >= MOST_SETTLING * settling_periods(self.period)
 
     @property
@@ -286,7 +285,7 @@ class Emulator:
 
     # ------------------------------------------------------------------ time
     def start(self) -> None:
-        """Let the time of the robot run, in a thread."""
+        """Start the time of the robot, in a thread."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="plant", daemon=True)
             self._thread.start()
@@ -302,15 +301,13 @@ class Emulator:
             self.plant.close()
 
     def _run(self) -> None:
-        if isinstance(
-            self.plant, PlantProcess
-        ):  # this thread computes nothing; a server that waits for the interpreter waits for it
+        if isinstance(self.plant, PlantProcess):  # this thread computes nothing, so that servers get the interpreter
             prefer_thread()
-        begin = time.monotonic()  # host time at which the next chunk may start
+        begin = time.monotonic()  # earliest host time of the next chunk
         while not self._done.is_set():
             with self.lock:
                 duration = self._next_chunk()
-                if duration <= 0.0:  # the client is slower than this robot's time: wait for points
+                if duration <= 0.0:  # the client is slower than the robot: wait for points
                     self._moved.wait(0.002)
                     begin = max(begin, time.monotonic())
                     continue
@@ -321,14 +318,14 @@ class Emulator:
                 self.clock += passed * self.period
                 taken = self._take(rows)
             table = self._chunk(rows, passed, taken)
-            self.outbox.put(begin + length, length / len(table), table)  # after a stall all that is late goes out at once
+            self.outbox.put(begin + length, length / len(table), table)  # after a stall all late samples are sent at once
             begin = max(begin + length, time.monotonic() - (CATCH_UP if self.speed <= 1.0 else CHUNK))
             wait = begin - time.monotonic()
             if wait > 0.0:
                 self._done.wait(wait)
 
     def _next_chunk(self) -> float:
-        """Return how long the next chunk is [s]; 0 to wait for points."""
+        """Return the length of the next chunk [s]; 0 to wait for points."""
         points, quiet = self.setpoints, time.monotonic() - self.touched
         if self.watchdog and points.moving and time.monotonic() - self.heard > self.watchdog:
             self.alarm(4013)
@@ -347,23 +344,23 @@ class Emulator:
         if ahead >= self.chunk - 1e-9:
             return self.chunk if points.dry else self._part(ahead / self.period)
         if points.dry:
-            if not points.room and ahead > self.period * (SHORTEST - 0.5):  # more does not fit: run what is there
+            if not points.room and ahead > self.period * (SHORTEST - 0.5):  # the buffer is full: run its points
                 return self.period * math.floor(ahead / self.period + 1e-6)
             if quiet > STARVED:
                 self.alarm(4014)
                 return self._idle_chunk()
             return 0.0  # the time of a virtual robot can wait
         if points.now == 0.0 and quiet < PATIENCE and ahead > 0.0:
-            return 0.0  # it has just begun: let the buffer fill
+            return 0.0  # the motion has just begun: let the buffer fill
         return self._part(ahead / self.period) if ahead > 0.0 else self._idle_chunk()
 
     def _part(self, left: float) -> float:
-        """Return how long the next chunk of some periods is [s]: none of them, and none of the rest, is too short for a run."""
+        """Return the length of the next chunk of `left` periods [s]; neither it nor the rest is too short for a run."""
         periods, most = math.ceil(left - 1e-6), round(self.chunk / self.period)
         return self.period * max(SHORTEST, periods if periods < most + SHORTEST else most)
 
     def _pace(self) -> float:
-        """Return how many seconds of the robot pass per second of the host now."""
+        """Return the present speed: seconds of the robot per second of the host."""
         busy = self._resting or self._settle or self.setpoints.moving or not self._standing
         return self.speed if busy else min(1.0, self.speed)
 
@@ -373,7 +370,7 @@ class Emulator:
         return self.period * max(SHORTEST, round(0.02 * self._pace() / self.period))
 
     def _chunk(self, rows: int, passed: int, taken: tuple[Motion, Array] | int) -> Array:
-        """Let the robot follow setpoints, or stand; return its samples. Before that, `passed` periods of a rest are over."""
+        """Let the robot follow setpoints, or stand, after `passed` periods of a rest; return its samples."""
         duration, motion = rows * self.period, None
         try:
             if isinstance(taken, int):
@@ -409,7 +406,7 @@ class Emulator:
         return np.column_stack([index.astype(np.float64), clock, when, *signals])
 
     def _take(self, rows: int) -> tuple[Motion, Array] | int:
-        """Return the setpoints of some periods, the last ones of which settle; for a robot that stands, how many cool it."""
+        """Return the setpoints of some periods with settling; for a standing robot, the number of periods that cool it."""
         if not self._settle and not self.setpoints.moving and self._standing:
             return self._cooled(rows)
         points, settling = self.setpoints, self._settle > 0
@@ -422,13 +419,13 @@ class Emulator:
             self._settle = max(0, self._settle - rows)
         elif moved:
             self._stood, self._rest_until, self._thought = 0, 0, 0
-            if not (points.moving or points.dry):  # else it waits for the next point, whose time can wait too
+            if not (points.moving or points.dry):  # otherwise it waits for the next point, and its time waits, too
                 self._stood = rows - left
                 self._settle = max(SHORTEST, settling_periods(self.period) - self._stood)
         return motion, since
 
     def _cooled(self, rows: int) -> int:
-        """Return for how many periods joints cool while the robot stands for some: not while a client thinks for a while."""
+        """Return the number of periods of a standstill in which joints cool: zero during a short delay of the client."""
         if self._resting:
             cooled = int(min(rows, self._rest_until - self._stood))
         elif not self.client:

@@ -1,8 +1,8 @@
-"""One controller that is being followed: motions and rests are recorded, watched, and handed to listeners.
+"""Operation of one controller: motions and rests are recorded, watched, and passed to listeners.
 
     |effort - predicted(motion)| > tolerance max|predicted|   for several samples in a row: stop, something is in the way
 
-A channel that hardly moves is left out of that: dry friction then holds any effort up to its own size.
+Channels near standstill are excluded: dry friction then balances any effort up to its own size.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from dynident_lab.link.recorder import Recorder
 
 Predict = Callable[[Motion], Array]
 
-SILENCE = 5.0  # without any sample, after which the connection counts as lost [s]
-STUCK = 30.0  # without progress of a motion, or a sample of a controller with feedback of its own rate [s]
-REPORTED = 2.0  # within which a controller reports its alarm [s]
-REST_PERIOD = 1.0  # between two samples that are kept of a rest [s, controller]
-LOST = (4003, 4004, 4013, 4014)  # alarms that a lost or slow connection leaves
-IN_A_ROW = 5  # samples before a residual counts
-SLACK = 0.02  # of positions beyond their limits [rad, m]
-HARDLY = 0.05  # of its largest speed, below which a channel counts as standing
-SETTLING = 0.1  # after a standstill, in which friction still changes [s]
-FASTER = 1.3  # speed over its limit at which the motion stops
+SILENCE = 5.0  # time without samples after which the connection counts as lost [s]
+STUCK = 30.0  # time without progress of a motion, or without samples of a controller with its own feedback rate [s]
+REPORTED = 2.0  # time within which a controller reports its alarm [s]
+REST_PERIOD = 1.0  # time between two samples kept of a rest [s, controller]
+LOST = (4003, 4004, 4013, 4014)  # alarms due to a lost or slow connection
+IN_A_ROW = 5  # consecutive samples before a residual counts
+SLACK = 0.02  # tolerance of position limits [rad, m]
+HARDLY = 0.05  # share of its largest speed below which a channel counts as standing
+SETTLING = 0.1  # time after a standstill in which friction still changes [s]
+FASTER = 1.3  # ratio of speed to its limit at which the motion stops
 
 Tell = Callable[[str, float, float, Samples], None]
 
 
 class Listener(Protocol):
-    """Anything that wants the samples as they come: monitor, estimator, MCAP file."""
+    """A receiver of live samples: monitor, estimator, MCAP file."""
 
     def feed(self, host: float, samples: Samples) -> None:
         """Take samples."""
@@ -47,18 +47,18 @@ class Listener(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """Where a campaign is."""
+    """Progress of a campaign."""
 
     what: str  # "cycle", "approach", "rest", "waiting", "paused", "no connection", "disk full"
-    done: int  # Cycles
-    total: int  # Cycles
-    motion: float = 0.0  # Time in the running motion and its length [s]
-    duration: float = 0.0  # Time in the running motion and its length [s]
-    left: float = 0.0  # Estimated rest of the campaign [s, host]
-    samples: Samples | None = None  # The newest
-    acknowledged: int = 0  # Samples on the disk, gaps in their counter
-    gaps: int = 0  # Samples on the disk, gaps in their counter
-    text: str = ""  # One sentence, when there is something to say
+    done: int  # Completed cycles
+    total: int  # All cycles
+    motion: float = 0.0  # Time in the running motion [s]
+    duration: float = 0.0  # Length of the running motion [s]
+    left: float = 0.0  # Estimated remaining time [s, host]
+    samples: Samples | None = None  # Newest sample
+    acknowledged: int = 0  # Samples on the disk
+    gaps: int = 0  # Gaps in their counter
+    text: str = ""  # Message, or empty
 
 
 class Watch:
@@ -79,7 +79,7 @@ class Watch:
         self.residual = np.zeros(len(identity.channels))  # largest share of the bound so far
 
     def check(self, samples: Samples) -> None:
-        """Raise the sentence that says what is wrong with some samples."""
+        """Raise an error that names the first violation by the samples."""
         one = self.identity
         if self._plain and one.lower is not None and one.upper is not None and one.velocity is not None:
             q, v = samples.position, samples.velocity
@@ -117,10 +117,10 @@ class Watch:
 
 
 def moving(motion: Motion, channels: int) -> NDArray[np.bool_]:
-    """Tell at which points each channel moves and has done so for a while, (N, channels)."""
+    """Return a mask of the points at which each channel has moved for some time, (N, channels)."""
     speed = np.abs(motion.v)
     slow = speed < HARDLY * np.maximum(speed.max(axis=0), 1e-12)
-    if channels != motion.dof:  # channels are motors that turn with several coordinates
+    if channels != motion.dof:  # channels are motors coupled to several coordinates
         slow = np.repeat(slow.all(axis=1)[:, None], channels, axis=1)
     wide = max(1, round(SETTLING / float(np.median(np.diff(motion.t)))))
     out: NDArray[np.bool_] = ~slow
@@ -131,7 +131,7 @@ def moving(motion: Motion, channels: int) -> NDArray[np.bool_]:
 
 
 class Follower:
-    """Lets a connected robot move or rest, and records it."""
+    """Moves or rests a connected robot, and records it."""
 
     def __init__(
         self,
@@ -148,20 +148,20 @@ class Follower:
         self._heard = time.monotonic()
 
     def begin(self, identity: Identity) -> None:
-        """Go on with a new connection."""
+        """Continue with a new connection."""
         self.identity = identity
         self.session += 1
         self.recorder.new_session()
         self._heard = time.monotonic()
 
     def settle(self) -> None:
-        """Bring the robot to rest, and forget alarms that a lost connection has left."""
+        """Bring the robot to rest, and reset alarms left by a lost connection."""
         self.controller.stop()
         self.controller.rest(True, 0.0)
         begin = time.monotonic()
         while time.monotonic() - begin < 10.0:
             self.controller.samples(0.05)
-            if time.monotonic() - begin > 0.3 and not self.controller.state().moving:  # told after the stop
+            if time.monotonic() - begin > 0.3 and not self.controller.state().moving:  # reported after the stop
                 break
         if self.controller.state().alarm in LOST:
             self.controller.reset()
@@ -181,7 +181,7 @@ class Follower:
             self.recorder.close_segment()
 
     def take(self, timeout: float) -> list[tuple[float, Samples]]:
-        """Return new samples, after telling everybody about them."""
+        """Return new samples, after passing them to all listeners."""
         found = self.controller.samples(timeout)
         for host, rows in found:
             for listener in self.listeners:
@@ -196,12 +196,12 @@ class Follower:
         return found
 
     def drain(self, timeout: float) -> None:
-        """Hand on samples that are not recorded; a lost connection shows later."""
+        """Pass on samples that are not recorded; a lost connection shows later."""
         with contextlib.suppress(OSError):
             self.take(timeout)
 
     def follow(self, motion: Motion, watch: Watch, kind: str, cycle: int, attempt: int) -> None:
-        """Let the robot do one motion, and record it."""
+        """Execute one motion, and record it."""
         length = float(motion.t[-1] - motion.t[0])
         self.recorder.open(kind, cycle, attempt, f"{self.session}")
         self.controller.send(motion)
@@ -231,21 +231,21 @@ class Follower:
                 lost = self.controller.cut or self._alarm() in LOST
                 raise (ConnectionError if lost else LinkError)(self.controller.failure)
             done = reached >= length - 1.5 * self.identity.period and not status.moving and not self.controller.sending
-            if done and (over or time.monotonic() - moved > REPORTED):  # the last sample has come
+            if done and (over or time.monotonic() - moved > REPORTED):  # the last sample has arrived
                 break
             if time.monotonic() - moved > STUCK:
                 raise ConnectionError(f"the robot has not moved for {STUCK:g} s")
         self.recorder.close_segment()
 
     def _alarm(self) -> int:
-        """Return the alarm behind a refusal, which may be reported a little later; 0 for none."""
+        """Return the alarm behind a refusal, possibly reported a little later; 0 for none."""
         end = time.monotonic() + REPORTED
         while not self.controller.state().alarm and time.monotonic() < end:
             self.drain(0.1)
         return self.controller.state().alarm
 
     def _before(self) -> None:
-        """Record what is left of the time before a motion, until the robot says that none runs."""
+        """Record the remaining samples before a motion, until the robot reports that no motion runs."""
         end = time.monotonic() + SILENCE
         while self.identity.period and time.monotonic() < end:
             idle = False
@@ -276,7 +276,7 @@ class Follower:
                         kept = clock
                         keep.append(i)
                 if keep:
-                    self.recorder.new_session()  # thinned on purpose: no gaps
+                    self.recorder.new_session()  # thinned deliberately: no gaps
                     for i in keep:
                         self.recorder.append(host, rows.row(i))
                         self.recorder.new_session()
@@ -288,5 +288,5 @@ class Follower:
 
 
 def _by_host(rows: Samples, since: float) -> Samples:
-    """Return samples of a controller that does not report when its motion began, timed by the host."""
+    """Return samples timed by the host, for a controller that does not report the start of its motion."""
     return replace(rows, motion=np.full(len(rows), since))

@@ -21,25 +21,25 @@ from dynident_lab.link.recursive import RLS
 class LiveFit:
     """Feeds a recursive fit of the robot with every sample.
 
-    Positions and efforts are smoothed alike, by a raised cosine of `window` seconds, and the smoothed positions are
-    differentiated: what the smoothing takes from one side of the equation it takes from the other.
+    Positions and efforts are smoothed equally, by a raised cosine of `window` seconds, and the smoothed positions are
+    differentiated, so the smoothing affects both sides of the equation equally.
 
     Parameters
     ----------
     estimator : RLS
-        Estimator that was started, ``RLS(memory=60).start(base, sigma)``; `estimator.coef_` is the newest estimate.
+        Estimator after ``RLS(memory=60).start(base, sigma)``; `estimator.coef_` is the newest estimate.
     identity : Identity
         Channels of the controller: names, side, kind of effort and gains.
     window : float
         Time over which samples are smoothed [s]; the estimate lags by half of it.
     standstill : float
-        Speed below which the effort of a joint is left out, because friction may be anything there [rad/s, m/s];
-        so are windows in which the joint turns round.
+        Speed below which the effort of a joint is left out, because friction is undetermined at rest [rad/s, m/s];
+        windows in which the joint reverses are left out, too.
 
     Attributes
     ----------
     count : int
-        Number of samples that had a whole window around them.
+        Number of samples with a complete window.
     """
 
     def __init__(self, estimator: RLS, identity: Identity, window: float = 0.1, standstill: float = 0.02) -> None:
@@ -55,7 +55,7 @@ class LiveFit:
         self._recent: Array = np.empty((0, 0))
 
     def feed(self, host: float, samples: Samples) -> None:
-        """Take samples; a gap in their time stamps begins a new window."""
+        """Process samples; a gap in their time stamps begins a new window."""
         del host
         new = np.hstack([samples.clock[:, None], self._position(samples.position), self._effort(samples.effort)])
         rows = np.vstack([self._recent, new]) if self._recent.size else new
@@ -69,7 +69,7 @@ class LiveFit:
             self._recent = self._smoothed(part, dt)
 
     def _smoothed(self, rows: Array, dt: float) -> Array:
-        """Use what has whole windows around it; return the rows that the next samples need."""
+        """Use the samples with complete windows; return the rows that the next samples need."""
         half = max(int(0.5 * self.window / dt), 3)
         if len(rows) <= 2 * half:
             return rows
@@ -98,25 +98,25 @@ def _kernels(half: int, dt: float) -> Array:
 
 
 class LiveMonitor:
-    """Hands every sample to a monitor, which stops the motion when something touches the robot.
+    """Passes every sample to a monitor, which stops the motion on contact.
 
     Parameters
     ----------
     monitor : Monitor
-        Monitor of this robot; it goes on from where it is.
+        Monitor of this robot; it continues from its state.
     identity : Identity
         Channels of the controller: names, side, kind of effort and gains.
     stop : bool
-        Whether a raised flag raises `LinkError`, at which a campaign brings the robot to rest; otherwise it is only kept.
+        Whether a raised flag raises `LinkError`, which makes a campaign stop the robot; otherwise the event is only recorded.
     alarm : callable, optional
-        Called with the `Reading` at which the flag was raised, before that.
+        Called before that with the `Reading` that raised the flag.
 
     Attributes
     ----------
     reading : Reading or None
-        The newest.
+        The newest reading.
     events : list of Reading
-        The readings at which the flag was raised.
+        The readings that raised the flag.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class LiveMonitor:
         self._count: int | None = None
 
     def feed(self, host: float, samples: Samples) -> None:
-        """Take samples; a gap in their counter resets the filters."""
+        """Process samples; a gap in their counter resets the filters."""
         del host
         q, tau = self._position(samples.position), self._effort(samples.effort)
         T = self._warmth(samples.temperature)
@@ -163,9 +163,9 @@ Affine = Callable[[Array], Array]
 
 
 def _to_joints(mechanism: Mechanism, joints: tuple[str, ...], identity: Identity) -> tuple[Affine, Affine, Affine]:
-    """Return what brings positions, efforts and temperatures of a controller's channels to the joints of a robot.
+    """Return the maps of positions, efforts and temperatures from a controller's channels to the joints of a robot.
 
-    All three are affine, so a log of the unit vectors that is matched with the robot shows them.
+    All three are affine, so they follow from a log of unit vectors that is matched with the robot.
     """
     k = len(identity.channels)
     unit = np.vstack([np.zeros((max(1, 4 - k), k)), np.eye(k)])
@@ -188,7 +188,7 @@ def _to_joints(mechanism: Mechanism, joints: tuple[str, ...], identity: Identity
     def affine(rows: Array | None) -> Affine:
         assert rows is not None
         shift, A = rows[0], rows[-k:] - rows[0]
-        # What is not measured is NaN for the joints that it belongs to, and only for them.
+        # Channels that are not measured make the joints that depend on them NaN, and no others.
         return lambda x: np.where(np.isnan(x) @ (A != 0.0), np.nan, np.nan_to_num(x) @ A + shift)
 
     return affine(matched.log.position), affine(matched.log.effort), affine(matched.log.temperature)

@@ -1,9 +1,9 @@
-"""Live identification: short pieces of excitation, each designed for what the data before it leave uncertain.
+"""Live identification: short excitations (pieces), each designed for the parameters that are still uncertain.
 
     design a piece  ->  run and record it  ->  add its data  ->  update the posterior  ->  stop at a goal
 
 The robot stands still while a piece is designed and while its data are evaluated. No connection is open then, so a slow
-computer makes the test longer and changes nothing else.
+computer only makes the test longer.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from dynident.trajectory.curves import Fourier, sample
 from dynident_lab.campaigns.log import CampaignLog
 from dynident_lab.link.schedule import seconds
 
-SURE = 2.0  # standard deviations that a goal is about
-HARMONICS = 5  # of a piece
-STAGE = "excitation"  # of the plan of a piece, see `Design.plan`
-CHECK_RATE = 100.0  # of the motion on which the band is taken [Hz]
+SURE = 2.0  # standard deviations in a goal
+HARMONICS = 5  # harmonics of a piece
+STAGE = "excitation"  # name of the stage in the plan of a piece, see `Design.plan`
+CHECK_RATE = 100.0  # sampling rate of the motion that determines the band [Hz]
 FORMAT = "dynident-live-1"
 
 Run = Callable[[int, Plan], CampaignLog]
@@ -42,17 +42,17 @@ Run = Callable[[int, Plan], CampaignLog]
 
 @dataclass(frozen=True)
 class Goal:
-    """When a live identification ends: as soon as one of these is reached.
+    """End of a live identification: it ends when one of these goals is reached.
 
     Parameters
     ----------
     payload : float
-        Two standard deviations of the payload's mass over the mass; 0 for no such goal.
+        Two standard deviations of the payload's mass over the mass; 0 for none.
     band : float
-        Two standard deviations of the predicted efforts, as far as parameters cause them, over the root mean square of the
-        efforts, for the worst joint and a motion that was not run; 0 for no such goal.
+        Two standard deviations of the predicted efforts due to parameter uncertainty over the root mean square of the
+        efforts, for the worst joint and a motion that was not executed; 0 for none.
     time : float
-        Motion of the robot, approaches included [s].
+        Time in motion, approaches included [s].
     """
 
     payload: float = 0.0
@@ -82,7 +82,7 @@ class Goal:
         return cls(**found)
 
     def reached(self, now: LiveUpdate) -> str:
-        """Return the goal that an update has reached; empty for none."""
+        """Return the goal reached by an update; empty for none."""
         if self.payload and now.payload is not None and now.mass_share <= self.payload:
             return "payload"
         if self.band and now.worst_band <= self.band:
@@ -95,10 +95,10 @@ class LiveUpdate:
     """The posterior after a piece."""
 
     number: int  #: Number of the piece, from 1
-    time: float  #: Motion of the robot so far, approaches included [s]
-    fit: Fit  #: All data so far
+    time: float  #: Time in motion so far, approaches included [s]
+    fit: Fit  #: Fit to all data so far
     band: Array  #: (n,), two standard deviations of predicted efforts over their root mean square, see `Goal`
-    payload: Payload | None = None  #: The load, where one is identified
+    payload: Payload | None = None  #: The load, if one is identified
 
     @property
     def mass_share(self) -> float:
@@ -126,14 +126,14 @@ class LiveResult:
     """A finished live identification."""
 
     updates: tuple[LiveUpdate, ...]
-    reached: str  # the goal that ended it: payload, band or time
+    reached: str  # goal reached: payload, band or time
 
     def numbers(self) -> dict[str, Any]:
         """Return all updates as plain data."""
         return {"format": FORMAT, "reached": self.reached, "updates": [update.numbers() for update in self.updates]}
 
     def write(self, folder: Path) -> list[Path]:
-        """Write the posterior and its history beside the pieces."""
+        """Write the posterior and its history to the folder of the pieces."""
         self.updates[-1].fit.save(folder / "fit.json")
         write_atomic(folder / "live.json", to_json(self.numbers()))
         return [folder / "fit.json", folder / "live.json"]
@@ -160,21 +160,21 @@ def identify_live(
     mechanism : Mechanism
         Robot without payload.
     limits : MotionLimits
-        Limits of every piece, with the payload where there is one.
+        Limits of every piece, with the payload if there is one.
     run : callable
         Runs the plan of a piece and returns its campaign; called with the number of the piece, from 1 on.
     goal : Goal
-        When to stop.
+        Goal that ends the identification.
     unloaded : sequence of Log
-        Recordings without the payload, which separate it from the link that carries it.
+        Recordings without the payload, which separate the payload from its link.
     payload : float, optional
-        Largest mass that the payload may have [kg]; without a payload when omitted.
+        Largest permitted mass of the payload [kg]; no payload when omitted.
     body : str, optional
-        Link that carries it; the last moving one when omitted.
+        Link that carries the payload; the last moving one when omitted.
     duration : float
-        Time of a piece, without the joins to the pose in which the robot waits [s].
+        Duration of a piece, without the joins to the waiting pose [s].
     adapt : bool
-        Whether later pieces are designed for what is still uncertain; False repeats the first one, for comparison.
+        Whether later pieces are designed for the uncertain parameters; False repeats the first piece, for comparison.
     observe : callable, optional
         Called with every update.
     **search
@@ -206,7 +206,7 @@ def identify_live(
         number = len(updates) + 1
         if piece is None or adapt:
             known: dict[str, Any] = {"base": base} if data is None else {"recorded": data, "noise": noise}
-            if piece is not None:  # change the piece before, so that the robot stays near the pose in which it waits
+            if piece is not None:  # start from the previous piece, so that the robot stays near its waiting pose
                 known |= {"start": piece.optimum.x, "starts": 1}
             piece = design(robot, limits, **{**options, **known})
         if check is None:
@@ -228,7 +228,7 @@ def identify_live(
 
 
 def _plan(piece: Design, name: str, home: Array | None) -> Plan:
-    """Return the plan of a piece, from where the robot waits and back; from a place of its own where limits are in the way."""
+    """Return the plan of a piece, from the waiting pose and back; from its own pose if limits prevent that."""
     try:
         plan = piece.plan(home=home)
     except DynidentError:
@@ -237,13 +237,13 @@ def _plan(piece: Design, name: str, home: Array | None) -> Plan:
 
 
 def _data(robot: Mechanism, base: BaseParameters, log: Log, before: Regression | None, **absent: Any) -> Regression:
-    """Return the regression data of a log, in the band of the data before it."""
+    """Return the regression data of a log, in the band of the earlier data."""
     band = {} if before is None else same_band(before.sources[:1], log.rate)
     return Regression.from_log(robot, log, base, **absent, **band)
 
 
 def _unloaded_data(robot: Mechanism, base: BaseParameters, logs: Sequence[Log]) -> Regression | None:
-    """Return the regression data of recordings without the payload; None where there are none."""
+    """Return the regression data of recordings without the payload; None without any."""
     data: Regression | None = None
     for log in logs:
         new = _data(robot, base, log, data, absent=(PAYLOAD,))
@@ -252,7 +252,7 @@ def _unloaded_data(robot: Mechanism, base: BaseParameters, logs: Sequence[Log]) 
 
 
 def _moved(log: CampaignLog) -> float:
-    """Return for how long the robot moved in a campaign, approaches and interrupted attempts included [s]."""
+    """Return the time in motion of a campaign, including approaches and interrupted attempts [s]."""
     moving = [part.rows for part in log.recordings if part.kind in ("cycle", "approach")]
     return float(sum(log.t[rows.stop - 1] - log.t[rows.start] for rows in moving))
 

@@ -22,20 +22,20 @@ from dynident_lab.link.lynx_messages import Frame, State
 from dynident_lab.link.simple_messages import Framer
 from dynident_lab.link.sockets import open_connection
 
-TIMEOUT = 5.0  # of an answer [s]
+TIMEOUT = 5.0  # longest wait for an answer [s]
 HEARTBEAT = 0.5  # [s]
 WATCHDOG = 2.0  # silence of this client after which the server stops a motion [s]
 
 
 class LynxClient(RemoteController):
-    """A controller that speaks Lynx.
+    """A controller with the Lynx protocol.
 
     Parameters
     ----------
     host : str
-        Its address.
+        Address of the controller.
     port : int
-        Its port.
+        Port of the controller.
     key : bytes or str
         Shared key; empty for none.
     """
@@ -54,12 +54,12 @@ class LynxClient(RemoteController):
 
     @property
     def indicator(self) -> str:
-        """What the server does: loading, ready, sending trajectory, target reading, receiving data or executing."""
+        """State of the server: loading, ready, sending trajectory, target reading, receiving data or executing."""
         return "loading" if self._state is None else self._state.indicator
 
     @property
     def limit_switches(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of the coordinates whose lower and upper limit switches are closed."""
+        """Names of the coordinates with closed lower and upper limit switches."""
         if self._state is None:
             return (), ()
         names = self.identity.coordinates
@@ -69,7 +69,7 @@ class LynxClient(RemoteController):
 
     # ------------------------------------------------------------------ connection
     def connect(self) -> Identity:
-        """Open the connection, show the key, and ask who is there."""
+        """Open the connection, prove the key, and return the controller's identity."""
         where = f"{self.host}:{self.port}"
         self._sock = open_connection(self.host, self.port)
         self._sock.settimeout(0.5)
@@ -98,7 +98,7 @@ class LynxClient(RemoteController):
             raise UnreachableError(f"the server at {where} does not use the lynx protocol ({error}); check the port") from error
         end = time.monotonic() + TIMEOUT
         while self._state is None and time.monotonic() < end:
-            time.sleep(0.005)  # the first measurement has the state
+            time.sleep(0.005)  # the first measurement contains the state
         threading.Thread(target=self._beat, args=(self._closed,), name="lynx heartbeat", daemon=True).start()
         return self.identity
 
@@ -160,7 +160,7 @@ class LynxClient(RemoteController):
         return frame
 
     def _ask(self, frame: Frame, number: int | None = None) -> Frame:
-        """Send a frame and return its answer; a refusal is an error with the server's sentence."""
+        """Send a frame and return its answer; a refusal raises an error with the server's message."""
         with self._lock:
             if self._sock is None:
                 raise ConnectionError("the connection is closed")
@@ -186,36 +186,36 @@ class LynxClient(RemoteController):
         self._ask(Frame(x.SESSION, x.OPEN, task))
         self._task = task
 
-    # ------------------------------------------------------------------ what a controller does
+    # ------------------------------------------------------------------ interface of a controller
     def state(self) -> Status:
-        """Return the controller's state. That of the last measurement."""
+        """Return the controller's state, from the last measurement."""
         return Status() if self._state is None else Status.of(self._state.status)
 
     def position(self) -> Array:
-        """Return where the robot is asked to be now, (n,) in the order of its coordinates."""
+        """Return the commanded position, (n,) in the order of its coordinates."""
         return np.array(self._facts()["setpoint"], dtype=np.float64)
 
     def configure(self, home: ArrayLike, share: float = APPROACH) -> None:
-        """Say where home is and how fast to go there; the robot must be homed again."""
+        """Set the home position and the speed of homing; the robot must be homed again."""
         self.open(x.CONFIGURATION)
         values = np.array([share, *np.atleast_1d(home)], dtype="<f8")
         self._ask(Frame(x.COMMAND, x.CONFIGURE, x.CONFIGURATION, data=values.tobytes()))
         self.identity = Identity.of(self._facts())
 
     def home(self) -> None:
-        """Home the robot and return when there."""
+        """Home the robot; returns at the home position."""
         self.open(x.HOMING)
         self._ask(Frame(x.COMMAND, x.HOME, x.HOMING))
         self._wait(120.0)
 
     def jog(self, speed: ArrayLike, duration: float) -> None:
-        """Move with a speed for a time, and return when at rest; limit switches end it early."""
+        """Move at a speed for a time; returns at rest. Limit switches end it early."""
         self.open(x.JOGGING)
         self._ask(Frame(x.COMMAND, x.JOG, x.JOGGING, data=np.array([duration, *np.atleast_1d(speed)], dtype="<f8").tobytes()))
         self._wait(duration + 30.0)
 
     def _wait(self, timeout: float) -> None:
-        """Wait for rest; what is sampled meanwhile stays in the queue."""
+        """Wait for rest; samples stay in the queue."""
         begin, seen = time.monotonic(), False
         while time.monotonic() - begin < timeout:
             status = self.state()
@@ -228,7 +228,7 @@ class LynxClient(RemoteController):
         raise LinkError(f"the robot did not stop within {timeout:g} s; check the robot")
 
     def send(self, motion: Motion) -> None:
-        """Hand over a motion in blocks; a robot that is not homed is homed first."""
+        """Send a motion in blocks; a robot that is not homed is homed first."""
         if self._state is not None and not self._state.homed:
             self.home()
         self.open(x.CONTROL)
@@ -238,7 +238,7 @@ class LynxClient(RemoteController):
         self._ask(Frame(x.DATA, x.END, x.CONTROL))
 
     def run(self) -> None:
-        """Start what was sent; returns at once."""
+        """Start the sent motion; returns at once."""
         self._ask(Frame(x.COMMAND, x.RUN, x.CONTROL))
 
     def stop(self) -> None:
@@ -246,7 +246,7 @@ class LynxClient(RemoteController):
         self._ask(Frame(x.COMMAND, x.STOP))
 
     def rest(self, resting: bool, duration: float = math.inf) -> None:
-        """Say that the robot is to stand still for a while."""
+        """Announce a standstill of the robot."""
         self._ask(Frame(x.COMMAND, x.REST, data=struct.pack("<?d", resting, duration)))
 
     def quick_stop(self) -> None:
@@ -258,8 +258,8 @@ class LynxClient(RemoteController):
         self._ask(Frame(x.COMMAND, x.RELEASE))
 
     def reset(self) -> None:
-        """Forget alarms."""
+        """Reset alarms."""
         self._ask(Frame(x.COMMAND, x.RESET))
         end = time.monotonic() + TIMEOUT
         while self.state().alarm and time.monotonic() < end:
-            time.sleep(0.005)  # until a measurement says so
+            time.sleep(0.005)  # until a measurement confirms it

@@ -1,4 +1,4 @@
-"""Lynx: a client/server controller of parallel robots over TCP [Roldan2017, appendix A] (the bytes are ours).
+"""Lynx: a client/server controller of parallel robots over TCP [Roldan2017, appendix A] (with our own encoding).
 
     LENGTH u32 | COMM u8  KIND u8  TASK u16  SEQUENCE u32  CRC32 u32 | data        little endian, LENGTH = bytes after itself
 
@@ -33,9 +33,9 @@ CONFIGURATION, HOMING, JOGGING, CONTROL = 1, 2, 3, 4
 TASKS = {CONFIGURATION: "configuration", HOMING: "homing", JOGGING: "jog", CONTROL: "control"}
 INDICATORS = ("loading", "ready", "sending trajectory", "target reading", "receiving data", "executing")
 VERSION = 1
-MOST_ROWS = 500  # of a block
+MOST_ROWS = 500  # rows of a block
 HEAD = struct.Struct("<BBHII")
-# Status, indicator, homed, open task, lower and upper limit switches (one bit per coordinate).
+# Status, indicator, homed, task in progress, lower and upper limit switches (one bit per coordinate).
 STATE = struct.Struct("<7iBBHII")
 
 
@@ -57,7 +57,7 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode(data: bytes) -> Frame:
-    """Return the frame of some bytes, LENGTH included; `LinkError` for anything malformed."""
+    """Return the frame of some bytes, LENGTH included; `LinkError` for malformed data."""
     if len(data) < 4 + HEAD.size or struct.unpack_from("<I", data)[0] != len(data) - 4:
         raise LinkError(f"a packet of {len(data)} bytes is not a Lynx message")
     comm, kind, task, sequence, crc = HEAD.unpack_from(data, 4)
@@ -70,7 +70,7 @@ def decode(data: bytes) -> Frame:
 
 
 def proof(key: bytes, nonce: bytes) -> bytes:
-    """Return what shows that somebody has the key."""
+    """Return the proof that a client has the key."""
     return hash_bytes(hmac.new(key, b"lynx client" + nonce, hashlib.sha256))
 
 
@@ -80,7 +80,7 @@ def encode_rows(table: Array) -> bytes:
 
 
 def decode_rows(data: bytes) -> Array:
-    """Return the table of some bytes; `LinkError` when its size is wrong."""
+    """Return the table of some bytes; `LinkError` for a wrong size."""
     if len(data) < 8:
         raise LinkError(f"a table of {len(data)} bytes has no size")
     columns, rows = struct.unpack_from("<II", data)
@@ -91,7 +91,7 @@ def decode_rows(data: bytes) -> Array:
 
 @dataclass(frozen=True)
 class State:
-    """What the server says with every measurement."""
+    """State that the server sends with every measurement."""
 
     status: tuple[int, ...]
     indicator: str
@@ -101,12 +101,12 @@ class State:
     upper: int = 0
 
     def pack(self) -> bytes:
-        """Return its bytes."""
+        """Return the bytes of the state."""
         return STATE.pack(*self.status, INDICATORS.index(self.indicator), self.homed, self.task, self.lower, self.upper)
 
 
 def decode_measurements(data: bytes) -> tuple[State, Samples]:
-    """Return state and samples of a message; `LinkError` when it is malformed."""
+    """Return state and samples of a message; `LinkError` for a malformed message."""
     if len(data) < STATE.size:
         raise LinkError(f"measurements of {len(data)} bytes have no state")
     *status, indicator, homed, task, lower, upper = STATE.unpack_from(data)

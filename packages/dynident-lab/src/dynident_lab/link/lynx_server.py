@@ -1,9 +1,9 @@
-"""The server of Lynx: `LynxTask` turns frames into frames, `LynxServer` is the socket around it; one client has the robot.
+"""The server of Lynx: `LynxTask` turns frames into frames, `LynxServer` is its socket; one client has the robot.
 
     initialization -> operation {configuration | homing | jog | control, one open at a time} -> terminate
 
-A command of a task that is not open is refused. Quick stop is taken in every state. The robot belongs to the client that first
-proves the key, or sends a message where none is needed; a connection that says nothing is closed after a while.
+Commands of other tasks are refused. Quick stop is accepted in every state. The robot belongs to the client that first
+proves the key, or sends a message if no key is needed; a silent connection is closed after some time.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from dynident_lab.link.emulator import Emulator
 from dynident_lab.link.lynx_messages import Frame, State
 from dynident_lab.link.sockets import Client, Server, is_local, open_socket
 
-MOST_POINTS = 2_000_000  # of a trajectory
+MOST_POINTS = 2_000_000  # limit for the points of a trajectory
 SWITCH = 1e-3  # distance to a limit at which its switch closes [rad, m]
-PATIENCE = 5.0  # for the proof of a client, or its first message where no key is needed [s]
+PATIENCE = 5.0  # for the proof of a client, or its first message if no key is needed [s]
 
 
 class LynxTask:
@@ -46,12 +46,12 @@ class LynxTask:
         self._loaded = self._receiving = False
 
     def hello(self) -> bytes:
-        """Return the first frame of the server: version, whether a key is needed, a number used once."""
+        """Return the first frame of the server: version, whether a key is needed, nonce."""
         body = struct.pack("<IB", x.VERSION, bool(self._key)) + self._nonce
         return x.encode(Frame(x.SESSION, x.HELLO, data=body))
 
     def receive(self, data: bytes) -> list[bytes]:
-        """Return the answers to one frame; what is malformed is counted and dropped."""
+        """Return the answers to one frame; malformed frames are counted and dropped."""
         try:
             frame = x.decode(data)
         except LinkError:
@@ -122,7 +122,7 @@ class LynxTask:
             if frame.sequence == 0:
                 self._rows, self._loaded = [], False
             if frame.sequence < len(self._rows):
-                return [Frame(x.DATA, x.TAKEN, frame.task, frame.sequence)]  # it came twice
+                return [Frame(x.DATA, x.TAKEN, frame.task, frame.sequence)]  # a repeated block
             if frame.sequence > len(self._rows) or sum(map(len, self._rows)) > MOST_POINTS:
                 raise LinkError(
                     f"block {frame.sequence} came where {len(self._rows)} is expected, or the trajectory is too long"
@@ -192,7 +192,7 @@ class LynxTask:
         return values
 
     def _configure(self, frame: Frame) -> None:
-        """Take over the settings of homing: share of the top speed, and where home is; the robot must be homed again."""
+        """Accept the settings of homing: share of the top speed, and home position; the robot must be homed again."""
         core, values = self.emulator, self._numbers(frame, "homing settings have")
         if not 0.0 < values[0] <= APPROACH:
             raise LinkError(f"homing at {100 * values[0]:g} % of the top speed; give up to {APPROACH:.0%}")
@@ -206,7 +206,7 @@ class LynxTask:
         core.homed = True
 
     def _jog(self, frame: Frame) -> None:
-        """Move with a speed for a time; a limit switch ends it early."""
+        """Move at a speed for a time; a limit switch ends it early."""
         core, values = self.emulator, self._numbers(frame, "a jog has")
         duration, speed = float(values[0]), values[1:]
         if not 0.05 <= duration <= 60.0:
@@ -256,12 +256,12 @@ class LynxTask:
 
 
 def busy(emulator: Emulator) -> str:
-    """Return the sentence for a second client."""
+    """Return the error message for a second client."""
     return f"another client ({emulator.client}) controls this robot; close it first"
 
 
 class LynxServer(Server[LynxTask]):
-    """A controller that speaks Lynx."""
+    """A controller with the Lynx protocol."""
 
     def __init__(
         self,
@@ -280,7 +280,7 @@ class LynxServer(Server[LynxTask]):
         self.port, self._key = listener.getsockname()[1], key
 
     def _tell(self) -> None:
-        """Send measurements, and close connections that have said nothing."""
+        """Send measurements, and close silent connections."""
         rows, owner = self.emulator.outbox.due(), self._owner
         if rows is not None and owner is not None and owner.task.acquire:
             self._send(owner, [owner.task.measurements(rows)])

@@ -1,8 +1,8 @@
-"""The virtual robot one chunk after the other: each run starts in the state in which the last one ended.
+"""The virtual robot chunk by chunk: each run starts in the final state of the previous one.
 
-`advance` simulates a chunk of setpoints, `rest` a pause in which nothing moves and only temperatures change. Threads of one
-Python process take turns, so a simulation beside the thread that sends samples makes them late: in real time it runs in a
-process of its own.
+`advance` simulates a chunk of setpoints, `rest` a pause in which only temperatures change. Threads of one Python process
+take turns, so a simulation in the process that sends samples makes them late: in real time it runs in a
+separate process.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from dynident.simulate.record import End
 from dynident_lab.link.setpoints import JointLimits, on_ticks, sampled, standing
 
 VERSION = (1, 2, 0)  # of our own messages
-COOLING = 1.0  # between two temperatures of a rest [s]
-COLD = 1e-9  # change of temperature that is none [K]
-SETTLING = 0.5  # for which a robot is simulated after a motion, again while it moves [s]
-MOST_SETTLING = 20  # times that; friction that pushes near rest never lets a robot stand
-SHORTEST = 3  # periods of a run: a log has four samples at least
+COOLING = 1.0  # time between two temperatures of a rest [s]
+COLD = 1e-9  # negligible change of temperature [K]
+SETTLING = 0.5  # time simulated after a motion, repeated while the robot moves [s]
+MOST_SETTLING = 20  # limit of these times; with friction that adds energy near rest a robot never stands
+SHORTEST = 3  # shortest run in periods: a log has at least four samples
 
 
 class _Later:
-    """Setpoints at every step of the machine, as a trajectory that begins at one of its steps; at rest after its end."""
+    """Setpoints at every step of the machine, as a trajectory that begins at one of its steps and ends at rest."""
 
     def __init__(self, setpoints: Motion, begin: int, step: float) -> None:
         self._rows, self._begin, self._step = setpoints, begin, step
@@ -59,7 +59,7 @@ class _Later:
 
 
 class Plant:
-    """A virtual robot that goes on from where it was."""
+    """A virtual robot that continues from its last state."""
 
     def __init__(self, robot: VirtualRobot, q: ArrayLike | None = None, period: float = 0.004, seed: int = 0) -> None:
         self.robot, self.period, self.seed = robot, period, seed
@@ -68,23 +68,23 @@ class Plant:
         if self.q.shape != (n,):
             raise LinkError(f"the start has {self.q.size} numbers; robot '{robot.mechanism.name}' has {n} coordinates")
         self._end: End | None = None
-        self._rested = 0  # periods of rest that the machine does not know yet
+        self._rested = 0  # periods of rest not yet applied to the machine
         self._heat: Array | None = None  # temperatures now, behind every actuator
-        self._told = 0  # periods of rest at which they were computed
+        self._told = 0  # periods of rest included in these temperatures
         self.deviation = np.zeros(n)  # largest distance between setpoints and robot in the last chunk
         self.advance(standing(self.q, 1.0))  # loops settle
 
     def advance(self, setpoints: Motion) -> tuple[Array, Array, Array, Array]:
-        """Follow setpoints from t = 0 to their end, and return what the sensors say after each period."""
+        """Follow setpoints from t = 0 to their end, and return the sensor signals after each period."""
         log = self.follow(setpoints)
         velocity = np.gradient(log.position, self.period, axis=0) if log.velocity is None else log.velocity
         heat = np.full_like(log.position, np.nan) if log.temperature is None else log.temperature
         return log.position[:-1], velocity[:-1], log.effort[:-1], heat[:-1]
 
     def follow(self, setpoints: Motion) -> Log:
-        """Follow setpoints and return the log, whose first sample is where the last one ended.
+        """Follow setpoints and return the log, with the end of the previous one as its first sample.
 
-        Cut in any way, the samples are those of one run.
+        The samples of consecutive chunks equal those of one run.
         """
         self._cool()
         start: Any = {"q": self.q} if self._end is None else self._end
@@ -94,7 +94,7 @@ class Plant:
             steps = sampled(steps, 0, last, step)
         wanted = _Later(steps, 0 if self._end is None else round(self._end.time / step), step)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SimulationWarning)  # limits are watched by the controller itself
+            warnings.simplefilter("ignore", SimulationWarning)  # the controller itself monitors limits
             run = self.robot.simulate(wanted, start=start, duration=wanted.length, log_cycle=self.period, seed=self.seed)
         self._end = run.end
         self._last = run.log.position[-1], run.log.effort[-1]
@@ -119,13 +119,13 @@ class Plant:
         return {"end": self._end.to_dict(), "last": [x.tolist() for x in self._last]}
 
     def remember(self, memory: Mapping[str, Any]) -> None:
-        """Go on from a state that `memory` returned."""
+        """Continue from a state returned by `memory`."""
         self._end, self._rested, self._told, self._heat = End.from_dict(memory["end"], self.robot), 0, 0, None
         position, effort = (np.array(x, dtype=np.float64) for x in memory["last"])
         self._last = position, effort
 
     def _rest_of(self, end: End) -> End:
-        """Return the state after the rest; what has cooled down stays as it is, to the last bit."""
+        """Return the state after the rest; cooled-down temperatures remain bit-identical."""
         if not self._rested or end.heat is None:
             return end
         cooled = end.rested(self._rested * self.period)
@@ -134,7 +134,7 @@ class Plant:
         return end if all(np.abs(now[name] - before[name]).max() < COLD for name in now) else cooled
 
     def _cool(self) -> None:
-        """Let the machine know how long the robot has rested: in one step, so that it does not matter who has looked."""
+        """Apply the rest to the machine in one step, so that the result is independent of reads of the temperatures."""
         if self._end is not None:
             self._end = self._rest_of(self._end)
         self._rested, self._told, self._heat = 0, 0, None
@@ -149,12 +149,12 @@ class Plant:
 
     @property
     def still(self) -> bool:
-        """True when nothing moves."""
+        """True if nothing moves."""
         return self._end is not None and float(np.abs(self._end.state["v"]).max()) < 1e-4
 
     @property
     def coordinates(self) -> Array:
-        """Where the robot is, (n,)."""
+        """Position of the robot, (n,)."""
         if self._end is None:
             return self.q
         mechanism, q = self.robot.mechanism, self._end.state["q"]
@@ -162,12 +162,12 @@ class Plant:
 
 
 def settling_periods(period: float) -> int:
-    """Return how many periods a robot is simulated after a motion before it is asked whether it stands still."""
+    """Return the number of periods simulated after a motion before the check for standstill."""
     return max(SHORTEST, round(SETTLING / period))
 
 
 def tick_of(robot: VirtualRobot, period: float) -> float:
-    """Return the time between two setpoints: a step of the machine, of which the period is a whole number."""
+    """Return the time between two setpoints: a step of the machine, which divides the period."""
     steps = round(period / robot.step)
     if steps < 1 or abs(period / robot.step - steps) > 1e-6:
         raise LinkError(
@@ -187,14 +187,14 @@ def start_pose(robot: VirtualRobot) -> Array:
 
 
 def velocity_limits(robot: VirtualRobot) -> Array:
-    """Return the largest speeds of the coordinates, infinite where there are none."""
+    """Return the largest speeds of the coordinates, infinite without a limit."""
     found = {joint.name: joint.limits for joint in robot.mechanism.joints}
     limits = [found.get(name) for name in robot.mechanism.coordinate_names]
     return np.array([np.inf if x is None or not x.velocity else x.velocity for x in limits])
 
 
 def joint_limits(robot: VirtualRobot, acceleration: ArrayLike | None = None) -> JointLimits:
-    """Return what the coordinates may do."""
+    """Return the limits of the coordinates."""
     names = robot.mechanism.coordinate_names
     largest = np.full(len(names), np.inf) if acceleration is None else np.asarray(acceleration, dtype=np.float64)
     if largest.shape not in ((), (len(names),)) or not np.all(largest > 0.0):
@@ -228,7 +228,7 @@ def facts_of(plant: Plant, home: Array) -> dict[str, Any]:
 
 
 def finite(x: float) -> float | None:
-    """Return a number as it is sent: None for an infinite one."""
+    """Return a number for sending: None for an infinite one."""
     return float(x) if math.isfinite(x) else None
 
 
@@ -237,24 +237,24 @@ def finite(x: float) -> float | None:
 
 Signals = tuple[Array, Array, Array, Array]
 
-SWITCH = 5e-6  # after which a thread that computes lets the others run [s]
+SWITCH = 5e-6  # time after which a computing thread lets the others run [s]
 PRIORITY = 10  # of a real-time process, 1 to 99
 
 
 def prepare_timing(real_time: bool = False, priority: int = PRIORITY) -> None:
-    """Let this process send samples in time: no long collections of garbage, and short turns of its threads.
+    """Prepare this process for sending samples in time: no long garbage collections, and short turns of its threads.
 
     Parameters
     ----------
     real_time : bool
-        True lets all its threads, present and future, run before other processes (SCHED_FIFO); a sentence where the system
+        True gives all its threads, present and future, priority over other processes (SCHED_FIFO); an error if the system
         does not allow that.
     priority : int
-        Among real-time processes, 1 to 99.
+        Priority among real-time processes, 1 to 99.
     """
     sys.setswitchinterval(SWITCH)
     gc.collect()
-    gc.freeze()  # what exists now is never looked at again
+    gc.freeze()  # existing objects are never examined again
     if real_time:
         try:
             for thread in threading.enumerate():
@@ -266,34 +266,34 @@ def prepare_timing(real_time: bool = False, priority: int = PRIORITY) -> None:
 
 
 def prefer_thread() -> None:
-    """Let this thread, which must be on time and computes little, run before other processes where the system allows it.
+    """Give this thread, which must be on time and computes little, priority over other processes, if the system allows it.
 
     Under load, a thread of ordinary priority waits its turn for milliseconds: samples are late, and several go out together.
     """
     with contextlib.suppress(AttributeError, OSError):
-        if os.sched_getscheduler(0) == os.SCHED_OTHER:  # not one that is preferred already
+        if os.sched_getscheduler(0) == os.SCHED_OTHER:  # not if it already has priority
             os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 
 
 class Outbox:
-    """Samples that wait until they are due; its lock is its own, so that they do not wait while setpoints are computed."""
+    """Samples until they are due; the separate lock keeps them on time while setpoints are computed."""
 
     def __init__(self) -> None:
         self._queue: deque[tuple[float, float, Array]] = deque()  # due time of the first row, spacing, rows
         self._lock = threading.Lock()
 
     def put(self, due: float, spacing: float, rows: Array) -> None:
-        """Add samples with the time at which the first is due and the time between two [s, host]."""
+        """Add samples with the due time of the first and the time between two [s, host]."""
         with self._lock:
             self._queue.append((due, spacing, rows))
 
     def until_due(self) -> float:
-        """Return the time until the next sample is due [s, host]; infinite when none waits."""
+        """Return the time until the next sample is due [s, host]; infinite without samples."""
         with self._lock:
             return self._queue[0][0] - time.monotonic() if self._queue else math.inf
 
     def due(self, most: int = 500) -> Array | None:
-        """Return the samples whose time has come, rows as in `Samples.table`, and forget them; None when there are none."""
+        """Remove and return the samples that are due, rows as in `Samples.table`; None without any."""
         with self._lock:
             now, out = time.monotonic(), list[Array]()
             while self._queue and len(out) < 4:
@@ -311,7 +311,7 @@ class Outbox:
 
 
 class PlantProcess(Plant):
-    """A plant whose simulation runs in a process of its own, next in priority to the one that sends its samples."""
+    """A plant with its simulation in a separate process, of lower priority than the thread that sends its samples."""
 
     def __init__(self, robot: VirtualRobot, q: ArrayLike | None = None, period: float = 0.004, seed: int = 0) -> None:
         self.robot, self.period, self.seed = robot, period, seed
@@ -319,7 +319,7 @@ class PlantProcess(Plant):
         self.deviation = np.zeros(robot.mechanism.dof)
         self._newest: Signals | None = None  # newest sample
         self._rest: Signals | None = None  # sample of a robot that stands, until it moves
-        self._owed = 0.0  # rest that the process does not know of yet [s]
+        self._owed = 0.0  # rest not yet sent to the process [s]
         context = mp.get_context("spawn")
         self._pipe, other = context.Pipe()
         self._process = context.Process(target=_simulate, args=(other, robot, q, period, seed), name="plant", daemon=True)
@@ -327,7 +327,7 @@ class PlantProcess(Plant):
         other.close()
         self._ask("rest", 0.0)
         gc.collect()
-        gc.freeze()  # with what has come since `prepare_timing`
+        gc.freeze()  # including objects created since `prepare_timing`
 
     def _ask(self, name: str, argument: Any) -> Signals:
         try:
@@ -343,14 +343,14 @@ class PlantProcess(Plant):
         return position, velocity, effort, heat
 
     def advance(self, setpoints: Motion) -> Signals:
-        """Follow setpoints from t = 0 to their end, and return what the sensors say after each period."""
+        """Follow setpoints from t = 0 to their end, and return the sensor signals after each period."""
         owed, self._owed, self._rest = self._owed, 0.0, None
         if owed:
             self._ask("rest", owed)
         return self._ask("advance", setpoints)
 
     def rest(self, duration: float) -> Signals:
-        """Stand still for some time; temperatures alone change, so the process, which may be late, is asked once per second."""
+        """Stand still for some time; only temperatures change, so the process, which may be late, is called once per second."""
         self._owed += duration
         if self._rest is None or self._owed >= COOLING:
             try:
@@ -364,12 +364,12 @@ class PlantProcess(Plant):
 
     @property
     def still(self) -> bool:
-        """True when nothing moves."""
+        """True if nothing moves."""
         return self._still
 
     @property
     def coordinates(self) -> Array:
-        """Where the robot is, (n,)."""
+        """Position of the robot, (n,)."""
         return self._here
 
     def close(self) -> None:
@@ -379,8 +379,8 @@ class PlantProcess(Plant):
 
 
 def _simulate(pipe: Connection, robot: VirtualRobot, q: ArrayLike | None, period: float, seed: int) -> None:
-    """Serve a plant until the other side is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a person ends the controller, which ends this
+    """Serve a plant until the other side is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user ends the controller, which ends this process
     if hasattr(os, "SCHED_FIFO") and os.sched_getscheduler(0) == os.SCHED_FIFO:  # inherited from the parent process
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(max(1, os.sched_getparam(0).sched_priority - 1)))
     try:

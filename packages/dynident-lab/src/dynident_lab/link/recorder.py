@@ -1,7 +1,7 @@
-"""The folder of a campaign: campaign.json and plan.json say what is done, a journal what has happened, segments hold samples.
+"""The folder of a campaign: campaign.json and plan.json hold the plan, a journal the events, segments the samples.
 
-A frame is written with its checksum at once and synced every second; a crash leaves whole frames and at most one torn one,
-which is cut when the campaign goes on. A segment whose cycle is over is sealed to Parquet.
+Frames are written at once with their checksums and synced every second; a crash leaves whole frames and at most one torn
+one, which is cut when the campaign continues. The segment of a finished cycle is sealed to Parquet.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def check_new(folder: Path) -> None:
-    """Refuse a folder that already holds something."""
+    """Refuse a folder with other content."""
     if (folder / "campaign.json").exists():
         raise LinkError(
             f"'{folder}' contains a campaign; continue with dynident record --resume {folder}, or give another folder"
         )
-    # A crash may leave the plan alone: campaign.json comes last.
+    # After a crash the plan may be alone: campaign.json comes last.
     known = ("plan.json", ".plan.json.", ".campaign.json.")
     if folder.exists() and (not folder.is_dir() or any(not p.name.startswith(known) for p in folder.iterdir())):
         raise LinkError(f"'{folder}' is not empty; give a new folder")
@@ -66,7 +66,7 @@ def create_folder(folder: Path, plan: Plan, settings: Settings, identity: Identi
 
 
 def open_folder(folder: Path) -> tuple[dict[str, Any], Settings, Plan]:
-    """Return what campaign.json says, with settings and plan."""
+    """Return the content of campaign.json, settings and plan."""
     try:
         about = read_about(folder)
         settings = Settings(**stored_fields(Settings, stored(about, "settings", Mapping[str, Any], "campaign"), "settings"))
@@ -96,11 +96,11 @@ def lock_folder(folder: Path) -> int:
 
 
 class DiskFullError(LinkError):
-    """There is no space for samples; nothing that was acknowledged is lost."""
+    """There is no space for samples; all acknowledged samples are safe."""
 
 
 class AppendFile:
-    """A file that only grows: each append is whole, or taken back."""
+    """An append-only file: each append is complete, or undone."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -130,7 +130,7 @@ class AppendFile:
         self.size = size
 
     def sync(self) -> None:
-        """Return when everything is on the disk."""
+        """Write all data to the disk."""
         try:
             os.fsync(self._handle)
         except OSError as error:
@@ -139,12 +139,12 @@ class AppendFile:
             raise
 
     def close(self) -> None:
-        """Close it."""
+        """Close the file."""
         os.close(self._handle)
 
 
 def sync_folder(folder: Path) -> None:
-    """Return when the names in a folder are on the disk, where the system can do that."""
+    """Write the names in a folder to the disk, if the system supports it."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -154,7 +154,7 @@ def sync_folder(folder: Path) -> None:
 
 
 class Journal:
-    """Events of a campaign, one checked line each, on the disk when `note` returns."""
+    """Events of a campaign, one line with a checksum each, on the disk when `note` returns."""
 
     def __init__(self, folder: Path) -> None:
         self.events = read_journal(folder)
@@ -171,7 +171,7 @@ class Journal:
         self.events.append(entry)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the file."""
         self._file.close()
 
 
@@ -186,7 +186,7 @@ class Recorder:
     Parameters
     ----------
     folder : path-like
-        Folder of the campaign; made when missing.
+        Folder of the campaign, created if missing.
     channels : tuple of str
         Measured channels.
     interval : float
@@ -197,7 +197,7 @@ class Recorder:
     Attributes
     ----------
     acknowledged : int
-        Samples that are on the disk.
+        Number of samples on the disk.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class Recorder:
         self._recover()
 
     def _recover(self) -> None:
-        """Cut torn tails of what a crash left, say so, and seal it."""
+        """Cut and report the torn tails of segments after a crash, and seal them."""
         for file in sorted(self.folder.glob("*.seg")):
             if file.with_suffix(".parquet").exists():
                 file.unlink()  # sealed just before the crash
@@ -227,7 +227,7 @@ class Recorder:
             try:
                 segment = read_segment(file)
             except LogError:
-                file.unlink()  # not even its header
+                file.unlink()  # without a complete header
                 continue
             if segment.torn:
                 handle = AppendFile(file)
@@ -261,7 +261,7 @@ class Recorder:
         host : float
             Clock of the host at their arrival [s since 1970].
         samples : Samples
-            What came; gaps and repetitions of its counter are marked.
+            Received samples; gaps and repetitions of their counter are marked.
         """
         if self._file is None:
             raise LinkError("no segment is open; call open first")
@@ -281,7 +281,7 @@ class Recorder:
         self.sync(force=False)
 
     def sync(self, force: bool = True) -> int:
-        """Bring what was written to the disk, if it is time."""
+        """Write the samples to the disk if the interval has passed, or always with `force`."""
         if self._file is not None and (force or time.monotonic() - self._synced >= self.interval):
             self._file.sync()
             self.acknowledged = self.written
@@ -289,7 +289,7 @@ class Recorder:
         return self.acknowledged
 
     def new_session(self) -> None:
-        """Forget the controller's counter: it may start again."""
+        """Reset the controller's counter, which may start again."""
         self._last = None
 
     def close_segment(self, seal: bool = True) -> None:
@@ -307,7 +307,7 @@ class Recorder:
         try:
             seal_segment(path)
         except MissingExtraError:
-            pass  # readable as it is
+            pass  # readable without sealing
         except (OSError, DynidentError) as error:
             cause = error if isinstance(error, OSError) else error.__cause__
             if isinstance(cause, OSError) and cause.errno in FULL:

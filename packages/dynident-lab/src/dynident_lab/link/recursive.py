@@ -1,10 +1,10 @@
-"""Recursive least squares with forgetting, as a triangle that rows are folded into.
+"""Recursive least squares with forgetting, in a triangular factor updated with rows.
 
     R[k]^T R[k] = lambda R[k-1]^T R[k-1] + [w, y]^T [w, y] / sigma^2,       beta[k] from R[k]
     cov = P (sum_i lambda^(2 (k - i)) w_i^T w_i / sigma^2) P,     P = (sum_i lambda^(k - i) w_i^T w_i / sigma^2)^-1
 
-lambda = exp(-dt / tau): what is older than the memory tau counts less than 1/e; an infinite one gives weighted least squares.
-Reflections keep R triangular: no covariance is propagated, so none can lose its sign.
+lambda = exp(-dt / tau): samples older than the memory tau have weights below 1/e; tau = inf gives weighted least squares.
+Reflections keep R triangular: no covariance is propagated, so none can become indefinite.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RLS:
     Parameters
     ----------
     memory : float
-        Time constant of forgetting [s]; infinite remembers everything.
+        Time constant of forgetting [s]; infinite for no forgetting.
     tolerance : float
         Relative size below which a column counts as not excited by the data.
 
@@ -47,7 +47,7 @@ class RLS:
     tolerance: float = 1e-8
 
     def start(self, base: BaseParameters, sigma: ArrayLike = 1.0) -> RLS:
-        """Begin on line, knowing nothing."""
+        """Start recursive estimation without prior information."""
         require(base, BaseParameters, "base")
         if not self.memory > 0.0:
             raise IdentificationError(f"RLS: memory is {self.memory}; it must be a time above zero in s, or infinite")
@@ -61,7 +61,7 @@ class RLS:
         return self
 
     def update(self, motion: Motion, effort: ArrayLike) -> RLS:
-        """Take N new, later samples, motion and efforts filtered alike; NaN in an effort skips its equations."""
+        """Process N new, later samples, with motion and efforts filtered equally; NaN in an effort skips its equations."""
         if not hasattr(self, "R_"):
             raise IdentificationError("RLS: call start(base, sigma) before update(motion, effort)")
         require(motion, Motion, "motion")
@@ -82,7 +82,7 @@ class RLS:
         since = 0.0 if math.isnan(self.last_) else (motion.t[-1] - self.last_) / self.memory
         rows = np.concatenate([W, np.where(known, y, 0.0)[:, None]], axis=1).transpose(2, 0, 1) * fade[:, :, None]
         flat = rows.reshape(-1, W.shape[1] + 1)
-        faded = flat[:, :-1] * np.repeat(np.exp(-0.5 * ages), self.sigma_.size)[:, None]  # once more
+        faded = flat[:, :-1] * np.repeat(np.exp(-0.5 * ages), self.sigma_.size)[:, None]  # second application
         self.R_ = triangle(np.vstack([math.exp(-0.5 * since) * self.R_, flat]))
         self.twice_ = triangle(np.vstack([math.exp(-since) * self.twice_, faded]))
         self.last_ = float(motion.t[-1])

@@ -1,7 +1,7 @@
 """Client of a Universal Robots controller: setpoints through RTDE registers to our program, samples through RTDE outputs.
 
-The program holds one setpoint, so the robot sets the pace: with every sample it says which setpoint it wants next, and the
-client answers with it and a heartbeat. A client that stops answering stops the robot.
+The program holds one setpoint, so the robot sets the pace: every sample contains the number of the next wanted setpoint, and
+the client answers with it and a heartbeat. If the client stops answering, the robot stops.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from dynident_lab.link.controller import Identity, RemoteController, Samples, St
 from dynident_lab.link.setpoints import through
 from dynident_lab.link.sockets import open_connection
 
-TIMEOUT = 5.0  # of an answer, and for the start of the program [s]
-BEAT = 0.01  # between two heartbeats at least [s]
+TIMEOUT = 5.0  # longest wait for an answer, and for the start of the program [s]
+BEAT = 0.01  # least time between two heartbeats [s]
 JOINTS = 6
-SPEED, RANGE = math.pi, 2.0 * math.pi  # limits of all joints of these robots, where the plan has none of its own
-MARGIN = 1.2  # of the speed scale over the fastest setpoint
-MOVING = 1e-4  # target speed of a robot that moves [rad/s]
+SPEED, RANGE = math.pi, 2.0 * math.pi  # limits of all joints of these robots, if the plan has none
+MARGIN = 1.2  # ratio of the speed scale to the fastest setpoint
+MOVING = 1e-4  # target speed above which a robot moves [rad/s]
 NEEDED = (
     *("timestamp", "actual_q", "actual_qd", "actual_current", "joint_temperatures", "target_q", "target_qd"),
     *("safety_mode", "robot_status_bits", x.EXECUTED, x.STATE, x.WANTED),
 )
-EXTRA = ("target_current", "target_moment", "payload", "payload_cog")  # recorded where the controller has them
+EXTRA = ("target_current", "target_moment", "payload", "payload_cog")  # recorded if the controller has them
 SAFETY = {3: 4016, 4: 4016, 5: 4017, 6: 4012, 7: 4012, 8: 4018, 9: 4018}  # alarms of safety modes
 POWERED, PLAYING = 1, 2  # bits of robot_status_bits
 
@@ -46,11 +46,11 @@ class RtdeClient(RemoteController):
     Parameters
     ----------
     host : str
-        Its address.
+        Address of the controller.
     port, script : int
         Ports of RTDE and of scripts.
     rate : float
-        Samples per second [Hz]; what the controller can do when 0.
+        Samples per second [Hz]; 0 for the maximum of the controller.
     """
 
     def __init__(self, host: str, port: int = x.RTDE_PORT, script: int | str = x.SCRIPT_PORT, rate: float | str = 0.0) -> None:
@@ -68,7 +68,7 @@ class RtdeClient(RemoteController):
 
     # ------------------------------------------------------------------ connection
     def connect(self) -> Identity:
-        """Open the connection and agree on what is exchanged."""
+        """Open the connection and negotiate the exchanged fields."""
         where = f"{self.host}:{self.port}"
         self._sock = open_connection(self.host, self.port)
         self._closed, self._queue, self._framer = threading.Event(), queue.Queue(), x.framer()
@@ -76,7 +76,7 @@ class RtdeClient(RemoteController):
         self._points: Array | None = None
         self._next, self._wanted, self._beat, self._scale = x.HOLD, x.HOLD, 0, 0.0
         self._beating = self._running = self.sending = self.cut = False
-        self._idle = x.HOLD  # number that is sent while no motion runs
+        self._idle = x.HOLD  # number sent while no motion runs
         self._origin, self.failure = math.nan, None
         try:
             self.identity = self._agree(where)
@@ -97,7 +97,7 @@ class RtdeClient(RemoteController):
         version = struct.unpack(">4I", self._ask(x.CONTROL_VERSION))
         rate = self.rate or (500.0 if version[0] >= 5 else 125.0)
         names: list[str] = [*NEEDED, *EXTRA, x.SPEED]
-        for _ in range(2):  # once more without what it does not have
+        for _ in range(2):  # again without the fields that it lacks
             answer = self._ask(x.OUTPUTS, struct.pack(">d", rate) + ",".join(names).encode())
             types = answer[1:].decode().split(",")
             if x.NOT_FOUND not in types:
@@ -118,7 +118,7 @@ class RtdeClient(RemoteController):
         wide = {name: self._outputs.body[name].shape for name in self._extras}
         columns = [f"{name}_{i + 1}" if shape else name for name, shape in wide.items() for i in range(*shape or (1,))]
         return Identity(
-            coordinates=self.identity.coordinates,  # a campaign has put the names of its plan here
+            coordinates=self.identity.coordinates,  # a campaign has set the names of its plan
             channels=self.identity.channels,
             extras=tuple(columns),
             lower=np.full(JOINTS, -RANGE),
@@ -152,7 +152,7 @@ class RtdeClient(RemoteController):
         raise ConnectionError("it does not answer")
 
     def close(self) -> None:
-        """Close the connection; the program stops the robot when it moves, and ends."""
+        """Close the connection; the program stops a moving robot, and ends."""
         self._closed.set()
         sock, self._sock = self._sock, None
         if sock is not None:
@@ -196,7 +196,7 @@ class RtdeClient(RemoteController):
         )
 
     def _respond(self, sock: socket.socket) -> None:
-        """Send the setpoints that are wanted, or a heartbeat alone."""
+        """Send the wanted setpoints, or only a heartbeat."""
         with self._lock:
             if self._running and (reason := self._ended()):
                 self._beating = self._running = self.sending = False
@@ -206,7 +206,7 @@ class RtdeClient(RemoteController):
             packages = []
             if self._points is not None:
                 last, wanted = len(self._points) - 1, int(self._newest[x.WANTED])
-                if self._next > last:  # the last one has gone out with an earlier answer
+                if self._next > last:  # the last one was sent with an earlier answer
                     self._points, self._idle, self.sending = None, x.HOLD, False
                 while self._points is not None and self._next <= min(last, wanted):
                     packages.append(self._package(self._next, self._points[self._next]))
@@ -238,9 +238,9 @@ class RtdeClient(RemoteController):
     def _here(self) -> Array:
         return np.array(self._newest["target_q"], dtype=np.float64)
 
-    # ------------------------------------------------------------------ what a controller does
+    # ------------------------------------------------------------------ interface of a controller
     def state(self) -> Status:
-        """Return the controller's state: that of the newest sample."""
+        """Return the controller's state, from the newest sample."""
         row = self._newest
         bits, safety = int(row["robot_status_bits"]), int(row["safety_mode"])
         alarm = SAFETY.get(safety, 0)
@@ -249,11 +249,11 @@ class RtdeClient(RemoteController):
         return Status(powered, alarm == 4012, moving or self.sending, powered and not alarm, alarm)
 
     def position(self) -> Array:
-        """Return where the robot is asked to be now, (n,) in the order of its coordinates."""
+        """Return the commanded position, (n,) in the order of its coordinates."""
         return self._here
 
     def send(self, motion: Motion) -> None:
-        """Take over a motion; the program is started on the robot when it does not run yet."""
+        """Accept a motion, and start the program on the robot if it does not run."""
         self._start()
         period, t = self.identity.period, motion.t - motion.t[0]
         at = np.minimum(np.arange(math.ceil(t[-1] / period - 1e-6) + 1) * period, t[-1])
@@ -287,7 +287,7 @@ class RtdeClient(RemoteController):
         )
 
     def _send_program(self) -> socket.socket:
-        """Return the connection to which the program was sent: closed when it runs, because nobody reads what comes there."""
+        """Return the connection that sent the program; it is closed once the program runs, because its data are not read."""
         try:
             script = socket.create_connection((self.host, self.script), timeout=TIMEOUT)
             script.sendall(x.PROGRAM.encode())
@@ -296,14 +296,14 @@ class RtdeClient(RemoteController):
         return script
 
     def run(self) -> None:
-        """Start what was sent; returns at once."""
+        """Start the sent motion; returns at once."""
         with self._lock:
             self._points, self._next, self.sending = self._loaded, 0, True
 
     def stop(self) -> None:
-        """Bring the robot to rest: said with the next heartbeat."""
+        """Bring the robot to rest, with the next heartbeat."""
         with self._lock:
             self._points, self._idle, self.sending = None, x.STOP, False
 
     def reset(self) -> None:
-        """Do nothing: a person releases a stopped robot on the teach pendant."""
+        """Do nothing: the user releases a stopped robot on the teach pendant."""

@@ -2,7 +2,7 @@
 
     uint16 size (all bytes) | uint8 type | payload                                                       big endian
 
-A client asks for named fields and gets a recipe: the number and the types of a data package. The robot runs `PROGRAM`, which
+A client requests named fields and gets a recipe: number and types of a data package. The robot runs `PROGRAM`, which
 the client sends to the script port. They exchange these registers; those from 24 on belong to external clients:
 
     input int 24     heartbeat, changes with every package        output int 24   number of the executed setpoint, -1 none
@@ -58,10 +58,10 @@ SPEED = "dynident_speed"  # only our virtual robots have this field: seconds of 
 
 # ---- the program -----------------------------------------------------------------------------------------------------
 
-HOLD, STOP = -1, -2  # numbers of setpoints with a meaning of their own
-RUNNING, SILENT, JUMPED = 1, 2, 3  # states of the program; 0 when it does not run
-SILENCE = 0.038  # without a heartbeat after which the program brakes: 40 ms in whole cycles of 2 or 8 ms [s]
-BRAKE = 0.05  # in which it brakes [s]
+HOLD, STOP = -1, -2  # special numbers of setpoints
+RUNNING, SILENT, JUMPED = 1, 2, 3  # states of the program; 0 while it does not run
+SILENCE = 0.038  # time without a heartbeat after which the program brakes: 40 ms in whole cycles of 2 or 8 ms [s]
+BRAKE = 0.05  # braking time [s]
 TOP_SPEED = 3.2  # [rad/s]
 SENT = ("input_int_register_24", "input_int_register_25", *(f"input_double_register_{24 + i}" for i in range(7)))
 EXECUTED, STATE, WANTED = (f"output_int_register_{i}" for i in (24, 25, 26))
@@ -149,7 +149,7 @@ def frame(kind: int, payload: bytes = b"") -> bytes:
 
 
 def framer() -> Framer:
-    """Return what cuts a stream into messages; `message` reads one."""
+    """Return the framer that divides a stream into messages; `message` reads one."""
     return Framer("big", "H", more=0, least=3)
 
 
@@ -159,7 +159,7 @@ def message(data: bytes) -> tuple[int, bytes]:
 
 
 class Recipe:
-    """The fields of data packages as a record of NumPy, so that many are packed and read at once."""
+    """The fields of data packages as a NumPy record, to pack and read many at once."""
 
     def __init__(self, number: int, names: Sequence[str], types: Sequence[str]) -> None:
         if len(set(names)) != len(types) or not set(types) <= set(TYPES):
@@ -169,7 +169,7 @@ class Recipe:
         self._whole = np.dtype([("size", ">u2"), ("kind", "u1"), ("body", self.body)])
 
     def pack(self, count: int, values: Mapping[str, Any]) -> bytes:
-        """Return data packages of one value per field and package; fields without a value are zero."""
+        """Return data packages with one value per field and package; fields without a value are zero."""
         rows = np.zeros(count, self._whole)
         rows["size"], rows["kind"], rows["body"]["recipe"] = self._whole.itemsize, DATA, self.number
         for name in self.names:

@@ -1,11 +1,11 @@
-"""A virtual robot behind RTDE, as a controller of Universal Robots serves it; the only program that it knows is ours.
+"""A virtual robot behind RTDE, like a controller of Universal Robots; it runs only the program of `rtde_messages`.
 
-Setpoints are positions alone, as servoj takes them; the virtual robot finds velocity and acceleration from five of them:
+Setpoints are positions only, as for servoj; the virtual robot computes velocity and acceleration from five of them:
 
     v_k = (q_{k-2} - 8 q_{k-1} + 8 q_{k+1} - q_{k+2}) / 12 h
     a_k = (-q_{k-2} + 16 q_{k-1} - 30 q_k + 16 q_{k+1} - q_{k+2}) / 12 h^2
 
-A robot in its own time can wait for setpoints, so it wants some more than those of the next cycle, and needs every one.
+A robot in its own time can wait for setpoints, so it requests several cycles in advance, and needs every setpoint.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dynident_lab.link.setpoints import Point
 from dynident_lab.link.simple_messages import Framer
 from dynident_lab.link.sockets import Client, Server, allowed_peers, open_sockets
 
-AHEAD = 3  # chunks of setpoints that are wanted
+AHEAD = 3  # chunks of setpoints requested in advance
 SOFTWARE = {500: (5, 23, 0, 0), 125: (3, 15, 8, 0)}  # versions of controllers by rate
 STENCIL = np.array([[1.0, -8.0, 0.0, 8.0, -1.0], [-1.0, 16.0, -30.0, 16.0, -1.0]]) / 12.0
 POWER_OFF, ROBOT_RUNNING, JOINT_RUNNING = 3, 7, 253  # robot and joint modes
@@ -38,18 +38,18 @@ NORMAL, PROTECTIVE, EMERGENCY = 1, 3, 7  # safety modes
 
 @dataclass(eq=False)
 class RtdeTask:
-    """One client: of RTDE with its recipes and rate, or the sender of a program with what has come of it."""
+    """One client: of RTDE with its recipes and rate, or the sender of a program with its text."""
 
     version: int = 1
     started: bool = False
-    every: int = 1  # samples, of which one is sent
+    every: int = 1  # number of samples per sent one
     outputs: x.Recipe | None = None
     inputs: x.Recipe | None = None
     text: bytes = b""
 
 
 class RtdeProgram:
-    """What the program does on a virtual robot: setpoints in, motion out. Knows no sockets."""
+    """The program on a virtual robot: setpoints in, motion out, independent of sockets."""
 
     def __init__(self, emulator: Emulator, silence: float, clock: Callable[[], float]) -> None:
         self.emulator, self.silence, self.clock = emulator, silence, clock
@@ -64,14 +64,14 @@ class RtdeProgram:
         self._targets: list[Array] = []  # q, v, a and moment of every setpoint of the motion
 
     def start(self) -> None:
-        """Run, if the robot can move."""
+        """Start, if the robot can move."""
         with contextlib.suppress(LinkError):
             self.emulator.ready()
             self.emulator.stop()
             self.state, self._heard, self._last, self._open = x.RUNNING, self.clock(), x.HOLD, False
 
     def receive(self, number: int, q: Array, scale: float) -> None:
-        """Take over what the registers say."""
+        """Process the values of the registers."""
         self._heard = self.clock()
         if self.state != x.RUNNING:
             return
@@ -86,7 +86,7 @@ class RtdeProgram:
             self._end(x.JUMPED)
 
     def watch(self) -> None:
-        """End when the client is silent, or the robot cannot go on."""
+        """End if the client is silent, or the robot cannot continue."""
         if self.emulator.alarms:
             self.state, self._open, self._last = 0, False, x.HOLD
         elif self.state == x.RUNNING and self.clock() - self._heard > self.silence:
@@ -115,7 +115,7 @@ class RtdeProgram:
             self._push()
 
     def _push(self, resting: bool = False) -> None:
-        """Hand the newest setpoint on whose neighbours are known."""
+        """Pass on the newest setpoint with known neighbours."""
         h, k = self.emulator.period, len(self._targets)
         q = self._q[k + 2]
         v, a = STENCIL @ np.array(self._q[k : k + 5]) / np.array([[h], [h * h]])
@@ -125,7 +125,7 @@ class RtdeProgram:
         self.emulator.push(Point(k * h, q, v, a))
 
     def _finish(self) -> None:
-        """Close the motion: no further setpoint comes."""
+        """Close the motion: no more setpoints follow."""
         if self._open:
             self._q += [self._q[-1]] * 2
             while len(self._targets) <= self._last:
@@ -138,7 +138,7 @@ class RtdeProgram:
         return np.concatenate([q, v, a, self._moment])
 
     def targets(self, number: Array) -> Array:
-        """Return q, v, a and moment that the robot was asked for, (N, 4 n), by the numbers of setpoints."""
+        """Return the commanded q, v, a and moment, (N, 4 n), by the numbers of setpoints."""
         points = self.emulator.setpoints
         rest = self._target(points.q, points.v if points.braking else 0.0 * points.q, 0.0 * points.q)
         last = len(self._targets) - 1
@@ -146,25 +146,24 @@ class RtdeProgram:
 
     @property
     def wanted(self) -> int:
-        """Number of the newest setpoint that is wanted."""
+        """Number of the newest requested setpoint."""
         done = round(self.emulator.setpoints.now / self.emulator.period) if self._open else 0
         return done + self.window if self.state == x.RUNNING else x.HOLD
 
 
 class RtdeServer(Server[RtdeTask]):
-    """A controller of a robot with six joints that speaks RTDE.
+    """A controller of a six-joint robot with RTDE.
 
     Parameters
     ----------
     emulator : Emulator
-        Robot, whose efforts are currents; its period is 2 or 8 ms.
+        Robot with currents as efforts; its period is 2 or 8 ms.
     host : str
         Address to listen on.
     port, script_port : int
         Ports of RTDE and of programs; 0 for any that is free.
     silence : float
-        Time for which the clock of the virtual robot waits for a silent client [s, host]; then the robot stops as the program
-        on a real one does.
+        Time for which the clock of the virtual robot waits for a silent client [s, host]; then the robot stops like a real one.
     peers : iterable of str
         Addresses that may connect; needed on a network, because RTDE has no authentication.
     clock : callable
@@ -205,7 +204,7 @@ class RtdeServer(Server[RtdeTask]):
         return RtdeTask()
 
     def _drop(self, client: Client[RtdeTask], alarm: int = 4003) -> None:
-        """Forget a client; without its heartbeats the program stops the robot, and no alarm is raised."""
+        """Remove a client; without its heartbeats the program stops the robot, and no alarm is raised."""
         if client is self._owner:
             self._owner, self.emulator.client = None, ""
             self.program.lost()
@@ -257,7 +256,7 @@ class RtdeServer(Server[RtdeTask]):
         return []
 
     def _recipe(self, client: Client[RtdeTask], kind: int, payload: bytes) -> bytes:
-        """Return the answer to a list of fields: number and types."""
+        """Return the answer to a list of fields: recipe number and types."""
         task = client.task
         if kind == x.OUTPUTS:
             (rate,) = struct.unpack_from(">d", payload)
@@ -308,10 +307,10 @@ class RtdeServer(Server[RtdeTask]):
         self._sent(samples)
 
     def _sent(self, samples: Samples) -> None:
-        """Do nothing: samples have been written to the sockets."""
+        """Do nothing: sent samples need no further action."""
 
     def _fields(self, samples: Samples, number: Array) -> dict[str, Any]:
-        """Return the fields of some samples: arrays by sample, or one value for all."""
+        """Return the fields of some samples: arrays by sample, or one value for all samples."""
         core, n = self.emulator, samples.position.shape[1]
         targets = self.program.targets(number)
         q, v, a, moment = (targets[:, i * n : (i + 1) * n] for i in range(4))

@@ -1,6 +1,6 @@
-"""What a campaign does and when: repetitions of a plan's cycles, pauses, rests and conditions for a start.
+"""Schedule of a campaign: repetitions of a plan's cycles, pauses, rests and start conditions.
 
-duty D:  a cycle of motion T is followed by a pause of T (1 - D) / D;  the plan's period gives the pause when D is not given
+duty D:  a cycle of motion T is followed by a pause of T (1 - D) / D;  without D the plan's period gives the pause
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from dynident.excitation import Plan
 from dynident.mechanics import Motion
 from dynident_lab.link.controller import Identity
 
-MOST_CYCLES = 100_000  # of a campaign: months
+MOST_CYCLES = 100_000  # limit for a campaign: months
 UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a campaign runs its plan.
+    """Schedule settings of a campaign.
 
     Parameters
     ----------
     repetitions : int
-        How often all cycles of the plan are run.
+        Number of runs of all cycles of the plan.
     rest : float
         Rest between two repetitions [s].
     below : float or None
-        Every repetition starts only when all temperatures are below this [degree Celsius].
+        Every repetition starts only when all temperatures are below this value [degree Celsius].
     idle : float
-        Every repetition starts only this long after the last motion, whatever that was; the first one of a robot that has not
-        moved yet, this long after the campaign was created [s]. It begins with `rest`, so the longer of both counts.
+        Least time from the last motion to the start of every repetition; for the first one of a robot that has not
+        moved yet, from the creation of the campaign [s]. It starts together with `rest`, so the longer of both counts.
     duty : float or None
-        Share of time in motion, above 0 and up to 1; the plan's own period when None.
+        Share of time in motion, above 0 and up to 1; the plan's own period if None.
     cycles : int or None
-        Cycles of a repetition; the plan's when None.
+        Cycles of a repetition; the plan's if None.
     tolerance : float
         Residual between measured and predicted effort, over the largest predicted one, at which the motion stops.
     """
@@ -70,7 +70,7 @@ class Settings:
 
     @classmethod
     def of(cls, plan: Plan, given: Mapping[str, Any]) -> Settings:
-        """Return what a plan's notes say under "campaign", overruled by what is given."""
+        """Return the settings in a plan's notes under "campaign", overridden by given ones."""
         noted = plan.notes.get("campaign", {})
         known = {f.name for f in fields(cls)}
         if not isinstance(noted, Mapping) or set(noted) - known:
@@ -78,7 +78,7 @@ class Settings:
         return cls(**{**noted, **{key: value for key, value in given.items() if value is not None}})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data. Settings by name."""
+        """Return the settings by name as plain data."""
         return asdict(self)
 
 
@@ -91,7 +91,7 @@ def seconds(text: str, label: str) -> float:
 
 
 def cycle_motion(plan: Plan, identity: Identity) -> Motion:
-    """Return one cycle in the order of the controller's coordinates, after checking that the controller can do it."""
+    """Return one cycle in the order of the controller's coordinates, after checking that the controller can execute it."""
     names = identity.coordinates or plan.coordinates
     if set(names) != set(plan.coordinates) or len(names) != len(plan.coordinates):
         raise LinkError(
@@ -134,9 +134,9 @@ def _within(motion: Motion, names: tuple[str, ...], lower: Array, upper: Array, 
 class Step:
     """One cycle of a campaign."""
 
-    number: int  # Counted over all repetitions
-    repetition: int  # Which repetition
-    pause: float  # Pause after it [s]; after the last one of a repetition, until the next may start
+    number: int  # Number over all repetitions
+    repetition: int  # Number of the repetition
+    pause: float  # Pause after it [s]; after the last one of a repetition, until the start of the next one
     first: bool  # True for the first cycle of a repetition, which waits for the start conditions
 
 
@@ -160,7 +160,7 @@ def steps_of(plan: Plan, settings: Settings) -> list[Step]:
 
 
 def warmest_of(temperatures: ArrayLike, limit: float) -> float:
-    """Return the largest of some temperatures, of which a start below a limit needs one at least [degree Celsius]."""
+    """Return the largest of some temperatures, at least one of which must be known for a start limit [degree Celsius]."""
     known = np.asarray(temperatures, dtype=np.float64)
     if not np.isfinite(known).any():
         raise LinkError(
@@ -170,14 +170,14 @@ def warmest_of(temperatures: ArrayLike, limit: float) -> float:
 
 
 def describe(plan: Plan, settings: Settings) -> str:
-    """Say what a campaign will do and how long it takes.
+    """Return a description of a campaign with its duration.
 
     Parameters
     ----------
     plan : Plan
-        What a cycle is.
+        Plan of a cycle.
     settings : Settings
-        How often and with which pauses.
+        Repetitions and pauses.
 
     Returns
     -------
@@ -197,14 +197,12 @@ def describe(plan: Plan, settings: Settings) -> str:
     if settings.idle:
         lines.append(f"each repetition waits until {clock_text(settings.idle)} after the last motion")
     lines.append(f"in motion {clock_text(moving)}, pauses and rests {clock_text(resting)}")
-    lines.append(
-        f"in all {clock_text(moving + resting)}" + (" and what cooling down takes" if settings.below is not None else "")
-    )
+    lines.append(f"in all {clock_text(moving + resting)}" + (" plus cooling time" if settings.below is not None else ""))
     return "\n".join(lines)
 
 
 def clock_text(duration: float) -> str:
-    """Return a duration for people, as in 2 h 05 min 00 s."""
+    """Return a duration as readable text, as in 2 h 05 min 00 s."""
     whole = round(duration)
     hours, rest = divmod(whole, 3600)
     minutes, left = divmod(rest, 60)

@@ -2,8 +2,8 @@
 
     q(t) between two points: the quintic with their q, v, a; the cubic with their q, v; a Catmull-Rom cubic with q alone
 
-Nothing here knows time or sockets: a protocol pushes points, the emulator takes chunks.
-Times are whole ticks since the start of the trajectory, so that setpoints are the same to the last bit however it is cut.
+This module knows neither time nor sockets: a protocol pushes points, the emulator takes chunks.
+Times are whole ticks since the start of the trajectory, so that setpoints are bit-identical for any division into chunks.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from dynident.errors import LinkError
 from dynident.mechanics import Motion
 from dynident.trajectory.curves import hermite
 
-START_TOLERANCE = 2e-3  # how far the first point may be from where the robot is asked to be [rad, m]
-SLACK = 1e-4  # relative, of limits: points arrive as float32
-ROUNDING = 2.0**-23  # relative, of the way between two such points
-NODES = np.linspace(0.0, 1.0, 33)  # of a span, at which its speed and acceleration are compared with the limits
-AT_REST = 1e-6  # speed below which a point is one of rest [rad/s, m/s]
-FASTEST_BRAKE = 0.02  # time of a ramp to rest that begins at a limit [s]
-LONGEST = 1e8  # trajectory [s]
-NEAR = 1e-12  # by which a time may miss a point [s]
+START_TOLERANCE = 2e-3  # largest distance of the first point from the commanded position [rad, m]
+SLACK = 1e-4  # relative tolerance of limits: points arrive as float32
+ROUNDING = 2.0**-23  # relative rounding of the distance between two such points
+NODES = np.linspace(0.0, 1.0, 33)  # of a span, for the check of its speed and acceleration
+AT_REST = 1e-6  # speed below which a point counts as rest [rad/s, m/s]
+FASTEST_BRAKE = 0.02  # shortest ramp to rest, used near a limit [s]
+LONGEST = 1e8  # longest trajectory [s]
+NEAR = 1e-12  # tolerance of the time of a point [s]
 
 
 @dataclass(eq=False)
 class Point:
-    """One point of a trajectory: time since its start [s], position, and what else is known there."""
+    """One point of a trajectory: time since its start [s], position, and velocity and acceleration if known."""
 
     t: float
     q: Array
     v: Array | None = None
     a: Array | None = None
-    asked: float = np.nan  # time that the client gave, where `t` is the next tick [s]
+    asked: float = np.nan  # time given by the client; `t` is the next tick [s]
 
     def __post_init__(self) -> None:
         self.asked = self.t
@@ -54,7 +54,7 @@ class JointLimits:
     acceleration: Array
 
     def check(self, q: Array, begun: Array | None = None) -> None:
-        """Raise the sentence that says which limit a position breaks; a motion that began outside them may come back."""
+        """Raise an error that names the limit that a position violates; a motion that began outside may return."""
         slack = SLACK * (1.0 + np.abs(q))
         first = np.clip(q, self.lower, self.upper) if begun is None else begun
         low, high = q < np.minimum(self.lower, first) - slack, q > np.maximum(self.upper, first) + slack
@@ -64,7 +64,7 @@ class JointLimits:
             raise LinkError(f"setpoint of joint '{self.names[i]}' is {q[i]:.6g}, {what} {limit:.6g}; change the plan")
 
     def check_span(self, a: Point, b: Point) -> None:
-        """Raise the sentence that says which joint is too fast, or accelerates too much, between two points.
+        """Raise an error that names a joint that is too fast, or accelerates too much, between two points.
 
         Only the mean speed is known for a point without a velocity.
         """
@@ -73,11 +73,11 @@ class JointLimits:
             peaks = np.array([way / h, 0.0 * way])
         else:
             whole = a.a is not None and b.a is not None
-            with np.errstate(over="ignore", invalid="ignore"):  # absurd numbers of a client
+            with np.errstate(over="ignore", invalid="ignore"):  # implausible numbers of a client
                 ends = np.array([way, a.v * h, b.v * h, *((a.a * h * h, b.a * h * h) if whole else ())])  # type: ignore[operator]
                 peaks = _largest((QUINTIC if whole else CUBIC) @ ends) / [[h], [h * h]]
         limits = np.array([self.velocity, self.acceleration])
-        # An error e of the way changes the curve's speed by up to 3 e / h and its acceleration by up to 12 e / h^2.
+        # An error e of the distance changes the curve's speed by up to 3 e / h and its acceleration by up to 12 e / h^2.
         error = ROUNDING * np.maximum(np.abs(a.q), np.abs(b.q))
         bad = ~(np.abs(peaks) <= limits * (1.0 + SLACK) + SLACK + error * [[3.0 / h], [12.0 / h**2]])  # NaN is bad too
         if bad.any():
@@ -94,21 +94,21 @@ class Setpoints:
 
     def __init__(self, q: Array, limits: JointLimits, capacity: int = 100, brake_time: float = 0.25) -> None:
         self.limits, self.capacity, self.brake_time = limits, capacity, brake_time
-        self.q, self.v = np.array(q), np.zeros_like(q)  # where the robot is asked to be now
+        self.q, self.v = np.array(q), np.zeros_like(q)  # commanded position and velocity
         self._points: deque[Point] = deque()
         self.now = 0.0  # time since the trajectory's start [s]
         self.held = False  # True while a download is incomplete
-        self.ended = True  # no further point will come
+        self.ended = True  # no further point will follow
         self._marked, self._begun = False, self.q.copy()
         self.braking, self._left = False, 0.0  # and the time until rest [s]
-        self.count = 0  # points taken over since the trajectory's start
-        self._arrived = np.nan  # end of a trajectory whose last setpoint is the first of the next chunk [s]
+        self.count = 0  # points accepted since the trajectory's start
+        self._arrived = np.nan  # end of a trajectory that coincides with the start of the next chunk [s]
 
     # ------------------------------------------------------------------ filling
     def begin(self, hold: bool = False, marked: bool = False) -> None:
-        """Forget the last trajectory and wait for the points of another; `hold` keeps it from running until `finish`.
+        """Remove the last trajectory and wait for the points of another; `hold` keeps it from running until `finish`.
 
-        With `marked` it ends with `finish` and not before; otherwise a point of rest may be its last.
+        With `marked` it ends only with `finish`; otherwise a point of rest may be its last.
         """
         if self.moving:
             raise LinkError("the robot still moves; wait until it rests, or stop it")
@@ -118,7 +118,7 @@ class Setpoints:
 
     @property
     def waiting(self) -> int:
-        """Points that are not reached yet."""
+        """Number of points not reached yet."""
         reached = 0
         for p in self._points:  # at most two of them are kept
             if p.t > self.now:
@@ -128,11 +128,11 @@ class Setpoints:
 
     @property
     def room(self) -> bool:
-        """True when another point fits."""
+        """True if another point fits."""
         return self.waiting < self.capacity
 
     def push(self, point: Point) -> None:
-        """Take over one more point, after checking that the robot can follow."""
+        """Accept one more point, after checking that the robot can follow."""
         if self.ended:
             raise LinkError("no trajectory is open; start one with sequence 0, -1 or -2")
         if point.t > LONGEST:
@@ -162,12 +162,12 @@ class Setpoints:
         self.count += 1
 
     def finish(self) -> None:
-        """Say that the last point has come."""
+        """Mark the trajectory as complete."""
         self.rest_here()
         self.ended, self.held = True, False
 
     def rest_here(self) -> None:
-        """Let the last point be one of rest: nothing has followed it for a while."""
+        """Turn the last point into one of rest, because no other has followed for a while."""
         if self._points and self._points[-1].v is None:
             self._points[-1].v = np.zeros_like(self.q)
             self.limits.check_span(self._points[-2], self._points[-1])  # the first point always has a velocity
@@ -189,14 +189,14 @@ class Setpoints:
 
     @property
     def dry(self) -> bool:
-        """True when more points must come: the last known one is not the last of its trajectory, or not one of rest."""
+        """True if more points must follow: the last known one is not the last of its trajectory, or not at rest."""
         if self.ended or not self._points or self.held:
             return False
         last = self._points[-1]
         return self._marked or last.v is None or float(np.abs(last.v).max()) > AT_REST
 
     def stop(self) -> None:
-        """Forget all points; the robot brakes from where it is, faster where a limit is near."""
+        """Remove all points; the robot brakes from its present state, faster near a limit."""
         if not self.braking:
             self.braking, self._left = float(np.abs(self.v).max()) > AT_REST, self._time_to_brake()
             if not self.braking:
@@ -205,15 +205,15 @@ class Setpoints:
         self.ended, self.held, self._arrived = True, False, np.nan
 
     def _time_to_brake(self) -> float:
-        """Return the time of a ramp to rest that ends within the limits [s]: its way is half of speed times time."""
+        """Return the time of a ramp to rest that ends within the limits [s]; its distance is half of speed times time."""
         room = np.where(self.v > 0.0, self.limits.upper - self.q, self.q - self.limits.lower)
         times = 2.0 * np.maximum(room, 0.0) / np.maximum(np.abs(self.v), AT_REST)
         return float(np.clip(times.min(), FASTEST_BRAKE, self.brake_time))
 
     def take(self, duration: float, tick: float, wait: bool = False) -> tuple[Motion, Array]:
-        """Return the next chunk of setpoints, and how long the trajectory of each has run [s] (NaN: none), and go on.
+        """Return and remove the next chunk of setpoints, with the trajectory time of each [s] (NaN: none).
 
-        With `wait` the robot stands and the trajectory does not go on.
+        With `wait` the robot stands and the trajectory does not advance.
         """
         t = np.arange(round(duration / tick) + 1) * tick
         n = self.q.size
@@ -246,7 +246,7 @@ class Setpoints:
         return Motion(t, q, v, a), since
 
     def _curve(self, t: Array) -> tuple[Array, Array, Array]:
-        """Return q, v, a of the points at times that they cover."""
+        """Return q, v, a between the points, at times within their range."""
         points = []
         for p in self._points:
             points.append(p)
@@ -269,13 +269,13 @@ class Setpoints:
 
 
 def _parabola(before: Point, p: Point, after: Point) -> Array:
-    """Return the velocity at a point of the parabola through it and its neighbours."""
+    """Return the velocity at a point from the parabola through it and its neighbours."""
     h, k = p.t - before.t, after.t - p.t
     return np.asarray(((p.q - before.q) / h * k + (after.q - p.q) / k * h) / (h + k))
 
 
 def _largest(rates: Array) -> Array:
-    """Return speed and acceleration of largest size of every joint, (2, n), of what `_rates` gives at the nodes."""
+    """Return speed and acceleration of largest magnitude for every joint, (2, n), from the output of `_rates`."""
     found = rates.reshape(2, NODES.size, -1)
     low, high = found.min(axis=1), found.max(axis=1)
     return np.asarray(np.where(-low > high, low, high))
@@ -287,12 +287,12 @@ def standing(q: Array, duration: float) -> Motion:
 
 
 def on_ticks(motion: Motion, tick: float) -> Motion:
-    """Return a motion from t = 0 on whose points lie on whole ticks."""
+    """Return a motion from t = 0 on with its points on whole ticks."""
     return Motion(np.round((motion.t - motion.t[0]) / tick) * tick, motion.q, motion.v, motion.a)
 
 
 def sampled(motion: Motion, first: int, last: int, tick: float) -> Motion:
-    """Return the setpoints of a motion that is on ticks, from one of them to another."""
+    """Return the setpoints of a motion on ticks, from one tick to another."""
     at = np.asarray(np.arange(first, last + 1) * tick, dtype=np.float64)
     begin, end = _left(motion.t, at[[0, -1]])
     part = slice(begin, end + 2)
@@ -300,7 +300,7 @@ def sampled(motion: Motion, first: int, last: int, tick: float) -> Motion:
 
 
 def through(t: Array, q: Array, v: Array, a: Array, at: Array) -> tuple[Array, Array, Array]:
-    """Return q, v, a of the Hermite quintics through points at increasing times that they cover; cubics where a is NaN."""
+    """Return q, v, a of the Hermite quintics through points, at increasing times in their range; cubics where a is NaN."""
     left = _left(t, at)
     h = np.diff(t)[left, None]
     way, v0, v1 = (q[left + 1] - q[left]), h * v[left], h * v[left + 1]
@@ -321,9 +321,9 @@ def _left(t: Array, at: Array) -> NDArray[np.int64]:
 
 
 def _rates(count: int) -> Array:
-    """Return the matrix that gives speeds and accelerations at `NODES` of a span of length 1 from its way and its ends.
+    """Return the matrix from distance and end values to speeds and accelerations at `NODES` of a span of length 1.
 
-    The ends are v0, v1 and, for a count of 5, a0, a1.
+    The end values are v0, v1 and, for a count of 5, a0, a1.
     """
     way, v0, v1, a0, a1 = np.vstack([np.eye(count), np.full((5 - count, count), np.nan)])
     zero = np.zeros(count)

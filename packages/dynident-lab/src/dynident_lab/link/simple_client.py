@@ -3,11 +3,11 @@
     streamer     0, 1, 2, ...       the next point only after the reply to the last
     downloader   -1, 1, 2, ..., -3  the robot starts with the end marker
 
-Controllers of ours get POINT, whose float64 round nothing: the motion is that of the plan to the last bit.
+dynident controllers get POINT messages in float64: the motion equals that of the plan bit by bit.
 
-Over UDP a request is repeated until it is answered. Replies carry no number, so one may be the copy of an older one: a point
-that a controller of ours did not expect is refused by it, and the client goes back to the last one that it accepts. Other
-controllers may execute a copy as another point, so they get one only when an answer is long overdue.
+Over UDP a request is repeated until it is answered. Replies have no number, so one may be a copy of an older one: a dynident
+controller refuses an unexpected point, and the client returns to the last accepted one. Other
+controllers may execute a copy as another point, so requests to them are repeated only when an answer is long overdue.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from dynident_lab.link.plant import VERSION
 from dynident_lab.link.simple_messages import Message
 from dynident_lab.link.sockets import REPEAT, TIMEOUT, BusyError, Wire
 
-BUFFER_TIMEOUT = 30.0  # of the answer to a point, which may wait for room [s]
+BUFFER_TIMEOUT = 30.0  # longest wait for the answer to a point, which may wait for buffer space [s]
 HEARTBEAT = 0.5  # between pings while a motion runs [s]
-WATCHDOG = 2.0  # silence of this client after which a controller of ours stops the motion [s]
-FEEDBACK = 10.0  # within which a controller says where the robot is [s]
-OVERDUE = 1.0  # after which a request is repeated to a controller that may execute it twice [s]
-BACK = 32  # points that a streamer goes back at most
-QUIET = 0.03  # silence after which no answer is on its way [s]
+WATCHDOG = 2.0  # silence of this client after which a dynident controller stops the motion [s]
+FEEDBACK = 10.0  # longest wait for the position of the robot [s]
+OVERDUE = 1.0  # time before a request is repeated to a controller that may execute it twice [s]
+BACK = 32  # largest number of points that a streamer goes back
+QUIET = 0.03  # silence after which no answer is pending [s]
 
 
 class SimpleClient(RemoteController):
-    """A controller that speaks simple_message."""
+    """A controller with the simple_message protocol."""
 
     def __init__(
         self,
@@ -80,11 +80,11 @@ class SimpleClient(RemoteController):
 
     # ------------------------------------------------------------------ connection
     def connect(self) -> Identity:
-        """Open both ports and ask who is there. Who it is; without names when it is no controller of ours."""
+        """Open both ports and return the controller's identity; without names for other than dynident controllers."""
         try:
             return self._open()
         except BusyError:
-            time.sleep(1.0)  # the last client may be leaving, and over UDP only its silence shows that
+            time.sleep(1.0)  # the last client may be leaving, which UDP shows by silence only
             return self._open()
 
     def _open(self) -> Identity:
@@ -94,7 +94,7 @@ class SimpleClient(RemoteController):
             try:
                 reply = self._ask(Message(m.GET_VERSION), 2.0 * TIMEOUT)
             except TimeoutError:
-                reply = Message(m.GET_VERSION)  # some controllers ignore what they do not know
+                reply = Message(m.GET_VERSION)  # some controllers ignore unknown requests
             if reply.reply == m.SUCCESS and len(reply.data) == 12:
                 version = struct.unpack(f"{m.ORDERS[self.order]}3i", reply.data)
                 reply = self._ask(Message(m.IDENTITY), TIMEOUT)
@@ -130,7 +130,7 @@ class SimpleClient(RemoteController):
         if not self._ours and not self._placed.wait(FEEDBACK):
             self.close()
             raise UnreachableError(f"the state port {self._feedback.name} sends no robot position; check the port")
-        self._told.wait(TIMEOUT if self._ours else 0.5)  # its first STATUS, if it sends any
+        self._told.wait(TIMEOUT if self._ours else 0.5)  # wait for the first STATUS, if any
         return self.identity
 
     def _subscribe(self) -> None:
@@ -165,7 +165,7 @@ class SimpleClient(RemoteController):
 
     # ------------------------------------------------------------------ requests
     def _ask(self, message: Message, timeout: float, drain: bool = True) -> Message:
-        """Send a request and return its reply; `TimeoutError` when none comes."""
+        """Send a request and return its reply; `TimeoutError` without a reply."""
         wire = self._motion
         if wire is None:
             raise LinkError("the controller is not connected; call connect first")
@@ -205,30 +205,30 @@ class SimpleClient(RemoteController):
         self._request(Message(m.COMMAND, data=struct.pack(f"{m.ORDERS[self.order]}i", code) + more), what)
 
     def reset(self) -> None:
-        """Forget alarms."""
+        """Reset alarms."""
         self._command(m.RESET, "to forget its alarms")
         self._status = Status()
 
     def emergency_stop(self, pressed: bool = True) -> None:
-        """Press or release the emergency stop of a controller of ours."""
+        """Press or release the emergency stop of a dynident controller."""
         self._command(m.EMERGENCY_STOP if pressed else m.RELEASE, "the emergency stop")
 
     def rest(self, resting: bool, duration: float = math.inf) -> None:
-        """Say that the robot is to stand still for a while."""
+        """Announce a standstill of the robot."""
         if self._ours:
             length = struct.pack(f"{m.ORDERS[self.order]}d", duration) if resting else b""
             self._command(m.REST if resting else m.REST_OVER, "to rest", length)
 
     def ping(self, data: bytes = b"") -> bytes:
-        """Return what the controller echoes."""
+        """Return the echo of the controller."""
         return self._request(Message(m.PING, data=data), "a ping").data
 
     def state(self) -> Status:
-        """Return the controller's state. From its last STATUS topic."""
+        """Return the controller's state, from its last STATUS topic."""
         return self._status
 
     def position(self) -> Array:
-        """Return where the robot is asked to be now; all ten slots of a controller whose joints have no names."""
+        """Return the commanded position; all ten slots if the joints have no names."""
         if self._ours:
             data = decode_json(self._request(Message(m.IDENTITY), "to say where it is").data)
             self._here = np.array(data["setpoint"], dtype=np.float64)
@@ -237,14 +237,14 @@ class SimpleClient(RemoteController):
         return self._here[: len(self.identity.coordinates) or None]
 
     def samples(self, timeout: float) -> list[tuple[float, Samples]]:
-        """Return what has come since the last call, of the robot's joints alone where they are known by name."""
+        """Return the samples since the last call, reduced to the robot's joints if their names are known."""
         n = len(self.identity.coordinates)
         found = super().samples(timeout)
         return [(host, rows.first(n)) for host, rows in found] if n and not self._ours else found
 
     # ------------------------------------------------------------------ motion
     def send(self, motion: Motion) -> None:
-        """Hand over a motion; its points go out with `run`."""
+        """Accept a motion; `run` sends its points."""
         exact = self._kind == m.POINT
         if motion.dof > m.SLOTS and not exact:
             raise LinkError(f"the motion has {motion.dof} joints; simple_message has {m.SLOTS} slots, use protocol lynx")
@@ -257,7 +257,7 @@ class SimpleClient(RemoteController):
         self._loaded = motion
 
     def run(self) -> None:
-        """Start what was sent; returns at once."""
+        """Start the accepted motion; returns at once."""
         if self._loaded is None:
             raise LinkError("there is no motion to run; send one first")
         if self.sending:
@@ -268,19 +268,19 @@ class SimpleClient(RemoteController):
         threading.Thread(target=self._stream, args=(frames,), name="streamer", daemon=True).start()
 
     def messages(self, motion: Motion) -> list[Message]:
-        """Return the messages of a motion, as `run` sends them."""
+        """Return the messages of a motion that `run` sends."""
         limits = np.full(motion.dof, np.inf) if self.identity.velocity is None else self.identity.velocity
         return m.trajectory_messages(motion, limits, download=self.mode == "download", kind=self._kind)
 
     @property
     def _kind(self) -> int:
-        """The message that carries a point."""
+        """Type of the message for a point."""
         if self.points == "short":
             return m.JOINT_TRAJ_PT
         return m.POINT if self._ours and self.points == "auto" else m.JOINT_TRAJ_PT_FULL
 
     def _stream(self, points: list[Message]) -> None:
-        """Send all points, each after the reply to the last; go back where the controller did not expect one."""
+        """Send all points, each after the reply to the previous one; go back after an unexpected point."""
         try:
             i, back, beat, furthest = 0, 0, time.monotonic(), 0
             while i < len(points) and not self._halt.is_set():
@@ -301,7 +301,7 @@ class SimpleClient(RemoteController):
                     self.ping(struct.pack("<d", beat))
             self.sending = False
             while self._ours and not self._halt.wait(HEARTBEAT) and self._status.moving:
-                self.ping(struct.pack("<d", time.monotonic()))  # the watchdog of the controller watches until the end
+                self.ping(struct.pack("<d", time.monotonic()))  # keeps the controller's watchdog from expiring
         except (LinkError, OSError) as error:
             if not self._halt.is_set():
                 self.cut, self.failure = isinstance(error, OSError), str(error)
@@ -310,11 +310,11 @@ class SimpleClient(RemoteController):
 
     @property
     def _lossy(self) -> bool:
-        """True where answers may be missing or old, and a point that comes twice is executed once."""
+        """True if answers may be missing or old, and a repeated point is executed once."""
         return self.transport == "udp" and self._ours
 
     def _certain(self, last: Message) -> bool:
-        """Return whether the last point has really been taken over: ask again when no older answer can be on its way."""
+        """Return whether the last point was really accepted: ask again when no older answer can be pending."""
         assert self._motion is not None
         with self._lock:
             for _ in range(3):
@@ -341,7 +341,7 @@ class SimpleClient(RemoteController):
                 frame = wire.receive(0.2)
                 if self._lossy and time.monotonic() - beat > 1.0:
                     beat = time.monotonic()
-                    wire.send(bytes([m.HANDSHAKE]))  # says that somebody still wants SAMPLES
+                    wire.send(bytes([m.HANDSHAKE]))  # renews the subscription to SAMPLES
                 if frame is not None and len(frame) > 1:
                     self._topic(frame)
         except (OSError, LinkError):
@@ -363,7 +363,7 @@ class SimpleClient(RemoteController):
             pass  # dropped: the next topic follows
 
     def _plain(self, message: Message) -> None:
-        """Turn the topic of a foreign controller into a sample; it has no efforts."""
+        """Convert the topic of another controller to a sample without efforts."""
         row = np.full((1, 3 + 4 * m.SLOTS), np.nan)
         row[0, :2] = self._counter, message.time if message.valid & m.TIME else time.time()
         row[0, 3 : 3 + m.SLOTS] = message.q

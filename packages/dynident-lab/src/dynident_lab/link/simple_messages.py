@@ -1,12 +1,12 @@
-"""simple_message of ROS-Industrial: bytes to messages and back, as pure functions.
+"""simple_message of ROS-Industrial: conversion of bytes to messages and back, as pure functions.
 
-    LENGTH | MSG_TYPE COMM_TYPE REPLY_CODE | data          LENGTH = bytes after itself, everything is 4 bytes
+    LENGTH | MSG_TYPE COMM_TYPE REPLY_CODE | data          LENGTH = bytes after itself, all fields have 4 bytes
 
-Ten joint slots always; unused ones are zero [Pagani2022, Appendix A]. Types from 9000 on are ours
-(`docs/reference/protocols.md`): the standard has no message for torques, temperatures, names and limits. Their numbers are
-8 bytes wide: nothing is rounded.
+Always ten joint slots; unused ones are zero [Pagani2022, Appendix A]. Types from 9000 on are extensions
+(`docs/reference/protocols.md`): the standard has no message for torques, temperatures, names and limits. Their numbers have
+8 bytes, without rounding.
 
-A motion is the messages of its points: 0, 1, 2, ... of a streamer, -1, 1, 2, ..., -3 of a downloader.
+A motion consists of the messages of its points: 0, 1, 2, ... for a streamer, -1, 1, 2, ..., -3 for a downloader.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from dynident.errors import LinkError
 from dynident.mechanics import Motion
 from dynident_lab.link.controller import Samples
 
-SLOTS = 10  # joints of every message
+SLOTS = 10  # joint slots of every message
 LARGEST = 1 << 20  # bytes of one message; a JOINT_TRAJ of 200 points has 10 kB
-MOST_POINTS = 200  # of a JOINT_TRAJ
-MINIMUM = 3  # points of a download
+MOST_POINTS = 200  # largest number of points of a JOINT_TRAJ
+MINIMUM = 3  # smallest number of points of a download
 
 PING, GET_VERSION = 1, 2
 JOINT_POSITION, JOINT_TRAJ_PT, JOINT_TRAJ, STATUS, JOINT_TRAJ_PT_FULL, JOINT_FEEDBACK = 10, 11, 12, 13, 14, 15
-IDENTITY, SAMPLES, SUBSCRIBE, COMMAND, POINT = 9000, 9001, 9002, 9003, 9004  # ours
+IDENTITY, SAMPLES, SUBSCRIBE, COMMAND, POINT = 9000, 9001, 9002, 9003, 9004  # extensions
 INVALID, TOPIC, REQUEST, REPLY = 0, 1, 2, 3  # COMM_TYPE
 SUCCESS, FAILURE = 1, 2  # REPLY_CODE
 START_DOWNLOAD, START_STREAMING, END, STOP = -1, -2, -3, -4  # special sequence numbers
@@ -39,12 +39,12 @@ EVERYTHING = TIME | POSITION | VELOCITY | ACCELERATION
 RESET, EMERGENCY_STOP, RELEASE, GOODBYE, REST, REST_OVER, WATCHDOG = 1, 2, 3, 4, 5, 6, 7  # of COMMAND
 SIZES = {JOINT_POSITION: 44, JOINT_TRAJ_PT: 52, STATUS: 28, JOINT_TRAJ_PT_FULL: 136, JOINT_FEEDBACK: 132}  # bytes of data
 ORDERS = {"little": "<", "big": ">"}
-HANDSHAKE = 142  # the byte that a UDP client repeats until it comes back
+HANDSHAKE = 142  # the byte that a UDP client repeats until the server returns it
 
 
 @dataclass(frozen=True)
 class Message:
-    """One message; what its type does not carry keeps its default."""
+    """One message; fields that its type does not carry keep their default."""
 
     type: int  # MSG_TYPE
     comm: int = REQUEST  # COMM_TYPE
@@ -54,13 +54,13 @@ class Message:
     valid: int = 0  # valid_fields
     time: float = 0.0  # Since the start [s]
     velocity: float = 0.0  # Share of the top speed
-    duration: float = 0.0  # Of the move [s]
+    duration: float = 0.0  # Duration of the move [s]
     q: tuple[float, ...] = ()  # Ten joint slots, as v and a
     v: tuple[float, ...] = ()
     a: tuple[float, ...] = ()
     status: tuple[int, ...] = ()  # The seven numbers of STATUS
     points: tuple[Message, ...] = field(default=())  # Points of a JOINT_TRAJ
-    data: bytes = b""  # Bytes of PING, GET_VERSION, of a reply and of our own types
+    data: bytes = b""  # Bytes of PING, GET_VERSION, of a reply and of extensions
 
 
 def encode(message: Message, order: str = "little") -> bytes:
@@ -74,7 +74,7 @@ def _body(m: Message, mark: str) -> bytes:
     if m.type == POINT and m.comm == REQUEST:
         return struct.pack(f"{mark}2i{1 + 3 * len(m.q)}d", m.sequence, len(m.q), m.time, *m.q, *m.v, *m.a)
     if m.comm == REPLY or m.data or m.type in (PING, GET_VERSION) or m.type >= IDENTITY:
-        return m.data  # a reply is the header alone, or what the controller has to say
+        return m.data  # a reply is the header only, or has data of the controller
     if m.type == JOINT_POSITION:
         return struct.pack(f"{mark}i10f", m.sequence, *_slots(m.q))
     if m.type == JOINT_TRAJ_PT:
@@ -106,7 +106,7 @@ def _slots(values: Sequence[float]) -> tuple[float, ...]:
 def decode(frame: bytes, order: str = "little") -> Message:
     """Return the message of one whole frame, LENGTH included.
 
-    A reply may be the header alone or carry the request's data again: both exist, and only its header matters.
+    A reply may be the header only or repeat the request's data: both exist, and only its header matters.
     """
     mark = ORDERS[order]
     if len(frame) < 16:
@@ -137,8 +137,8 @@ def decode(frame: bytes, order: str = "little") -> Message:
     elif kind == JOINT_FEEDBACK:
         (robot, valid, *rest), sequence = struct.unpack(f"{mark}2i31f", body), 0
     else:
-        return Message(kind, comm, reply, data=body)  # a vendor's: the controller answers with FAILURE
-    if valid & EVERYTHING != EVERYTHING:  # what valid_fields does not name may hold anything
+        return Message(kind, comm, reply, data=body)  # type of a vendor: the controller answers with FAILURE
+    if valid & EVERYTHING != EVERYTHING:  # fields not marked in valid_fields are undefined
         flags = (TIME, *(POSITION,) * SLOTS, *(VELOCITY,) * SLOTS, *(ACCELERATION,) * SLOTS)
         rest = [x if valid & flag else 0.0 for x, flag in zip(rest, flags, strict=True)]
     x = _finite(rest, kind)
@@ -180,14 +180,14 @@ def _finite(values: Sequence[float], kind: int) -> tuple[float, ...]:
 
 
 class Framer:
-    """Cuts a byte stream into frames that begin with their length, which does not count `more` bytes, or counts all."""
+    """Divides a byte stream into frames that begin with their length, which does not count `more` bytes, or counts all."""
 
     def __init__(self, order: str = "little", head: str = "i", more: int = 4, least: int = 12) -> None:
         self._head, self._more, self._least = struct.Struct(ORDERS[order] + head), more, least
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the frames that are complete now; `LinkError` when the stream cannot be one of messages."""
+        """Return the frames completed by `data`; `LinkError` if the stream contains no messages."""
         if not isinstance(data, bytes | bytearray | memoryview):
             raise LinkError(f"data is a {type(data).__name__}; give the bytes that were received")
         self._buffer += data
@@ -206,7 +206,7 @@ class Framer:
         return frames
 
 
-# ---------------------------------------------------------------------- our own types
+# ---------------------------------------------------------------------- extensions
 def encode_samples(table: Array, order: str = "little") -> bytes:
     """Return a SAMPLES topic: number of joints and of samples (int32), then float64 rows as in `Samples.table`."""
     rows, width = table.shape
@@ -215,7 +215,7 @@ def encode_samples(table: Array, order: str = "little") -> bytes:
 
 
 def decode_samples(data: bytes, order: str = "little") -> Samples:
-    """Return the samples of a SAMPLES topic; `LinkError` when its size or its counters are wrong."""
+    """Return the samples of a SAMPLES topic; `LinkError` for a wrong size or wrong counters."""
     if len(data) < 8:
         raise LinkError(f"a SAMPLES message has {len(data)} bytes of data; it needs 8 at least")
     joints, rows = struct.unpack_from(f"{ORDERS[order]}2i", data)
@@ -239,7 +239,7 @@ def critical_velocity(v: Iterable[float], limits: Iterable[float]) -> float:
 def trajectory_messages(
     motion: Motion, limits: Array, *, download: bool = False, kind: int = JOINT_TRAJ_PT_FULL
 ) -> list[Message]:
-    """Return the messages of a motion: JOINT_TRAJ_PT, JOINT_TRAJ_PT_FULL, or POINT, which ends a stream too with its marker."""
+    """Return the messages of a motion: JOINT_TRAJ_PT, JOINT_TRAJ_PT_FULL, or POINT, whose streams also end with the marker."""
     t = motion.t - motion.t[0]
     step = float(t[-1] - t[-2]) if len(motion) > 1 else 0.01
     extra = max(0, MINIMUM - len(motion)) if download else 0

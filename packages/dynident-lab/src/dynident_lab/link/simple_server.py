@@ -1,13 +1,13 @@
 """A simple_message controller on TCP or UDP: tasks (frames in, frames out) and the sockets around them, in one thread.
 
 The motion task stores points in a buffer of 100 and answers each with its header [Pagani2022, Appendix A]; the answer to a
-point that does not fit yet waits, so the controller sets the rate. A point that comes twice is answered twice and executed
-once; one that skips another is refused. Points may come as requests or, from a downloader, as topics, which have no answer.
+point that does not fit yet is delayed, so the controller sets the rate. A repeated point is answered again and executed
+once; a point after a gap is refused. Points may come as requests or, from a downloader, as topics, which have no answer.
 
-A client that only listens is served for as long as the port is open. The robot belongs to the client that sent the first
-point; a connection alone takes nothing from others.
+A client that only listens is served while the port is open. The robot belongs to the client that sent the first
+point; a connection alone reserves nothing.
 
-simple_message has no authentication: it listens on this computer only, or to peers that are named.
+simple_message has no authentication: the server listens on this computer only, or to named peers.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from dynident_lab.link.setpoints import Point
 from dynident_lab.link.simple_messages import Message
 from dynident_lab.link.sockets import Client, Server, allowed_peers, open_sockets
 
-OWN = (m.RESET, m.RELEASE, m.REST, m.REST_OVER, m.WATCHDOG)  # COMMAND of who has the robot; anybody may stop it
+OWN = (m.RESET, m.RELEASE, m.REST, m.REST_OVER, m.WATCHDOG)  # COMMAND of the client with the robot; any client may stop it
 STARTS = (0, m.START_DOWNLOAD, m.START_STREAMING)
 SPECIAL = (m.START_DOWNLOAD, m.START_STREAMING, m.END, m.STOP)
 POINTS = (m.JOINT_TRAJ_PT, m.JOINT_TRAJ_PT_FULL, m.JOINT_TRAJ)
 
-Ignore = Callable[[str, str], None]  # with the reason, and what is special about this message
+Ignore = Callable[[str, str], None]  # with the reason and the details of this message
 
 
 class Task:
-    """What both tasks answer: PING, GET_VERSION, IDENTITY and COMMAND; anything else with FAILURE."""
+    """Common answers of both tasks: PING, GET_VERSION, IDENTITY and COMMAND; other messages get FAILURE."""
 
     as_topics: tuple[int, ...] = ()  # types that may come as topics
 
@@ -53,7 +53,7 @@ class Task:
         self.gone = False  # the client has said goodbye
 
     def receive(self, frame: bytes) -> list[bytes]:
-        """Return the answers to one frame; what cannot be answered is counted and logged."""
+        """Return the answers to one frame; unanswerable frames are counted and logged."""
         try:
             message = m.decode(frame, self.order)
         except LinkError as error:
@@ -66,7 +66,7 @@ class Task:
         return self.respond(message, lambda: self.answer(message, frame))
 
     def respond(self, message: Message, action: Callable[[], list[bytes]]) -> list[bytes]:
-        """Do what a message asks for, and return the answers; a topic has none."""
+        """Execute the request of a message, and return the answers; a topic has none."""
         try:
             answers = action()
         except LinkError as error:
@@ -78,14 +78,14 @@ class Task:
         return answers if message.comm == m.REQUEST else []
 
     def abandon(self) -> None:
-        """Give up what topics have begun: their sender cannot know that one of them was refused."""
+        """Abandon a motion started by topics: their sender cannot know that one of them was refused."""
 
     def reply(self, kind: int, code: int, data: bytes = b"") -> bytes:
-        """Return a reply: the header alone when there is nothing to say."""
+        """Return a reply: only the header without data."""
         return m.encode(Message(kind, m.REPLY, code, data=data), self.order)
 
     def answer(self, message: Message, frame: bytes) -> list[bytes]:
-        """Return the answers to a request; `LinkError` becomes a FAILURE with that sentence."""
+        """Return the answers to a request; `LinkError` becomes a FAILURE with its message."""
         del frame
         kind, core = message.type, self.emulator
         if kind == m.PING:
@@ -118,7 +118,7 @@ class Task:
 
 
 class MotionTask(Task):
-    """Receives points of trajectories of one client; `claim` asks for the robot, which another client may have."""
+    """Receives trajectory points of one client; `claim` requests the robot, which another client may have."""
 
     as_topics = POINTS
 
@@ -133,7 +133,7 @@ class MotionTask(Task):
         self._claim = claim
         self._next = 0
         self._time = 0.0
-        self._known = array("L")  # checksums of the points of this trajectory that were taken over
+        self._known = array("L")  # checksums of the accepted points of this trajectory
         self._pending: tuple[Message, bytes] | None = None
 
     def answer(self, message: Message, frame: bytes) -> list[bytes]:
@@ -155,29 +155,29 @@ class MotionTask(Task):
             return [self.reply(message.type, m.SUCCESS)]
         if self._pending is not None and frame == self._pending[1]:
             self.repeated += 1
-            return []  # its answer comes when there is room
+            return []  # its answer follows when there is space
         return self._point(message, frame)
 
     def poll(self) -> list[bytes]:
-        """Return the answer to the point that has waited for room, if it fits now."""
+        """Return the answer to the point that waits for space, if it fits now."""
         if self._pending is None:
             return []
         (message, frame), self._pending = self._pending, None
         return self.respond(message, lambda: self._point(message, frame))
 
     def abandon(self) -> None:
-        """Stop a trajectory that lacks a point."""
+        """Stop a trajectory with a missing point."""
         if self.owner and not self.emulator.setpoints.ended:
             self.emulator.stop()
             self._forget()
 
     def _taken(self, sequence: int, frame: bytes) -> bool:
-        """Return whether this very packet was taken over before."""
+        """Return whether this packet was accepted before."""
         place = {m.START_DOWNLOAD: 0, m.START_STREAMING: 0, m.END: len(self._known) - 1}.get(sequence, sequence)
         return 0 <= place < len(self._known) and self._known[place] == zlib.crc32(frame)
 
     def _again(self, message: Message) -> bool:
-        """Return whether a known first point starts the same trajectory once more, instead of being a copy of the packet."""
+        """Return whether a known first point starts the same trajectory again, instead of being a copy of the packet."""
         return message.sequence in STARTS and self._next > 1 and not self.emulator.setpoints.moving
 
     def _forget(self) -> None:
@@ -243,7 +243,7 @@ class MotionTask(Task):
 
 
 class FeedbackTask(Task):
-    """Sends one client the state of the robot, unasked; every sample to those that have subscribed."""
+    """Sends one client periodic states of the robot, and every sample after a subscription."""
 
     def __init__(self, emulator: Emulator, order: str = "little", ignore: Ignore = lambda *_: None, full: bool = False) -> None:
         super().__init__(emulator, order, ignore)
@@ -258,7 +258,7 @@ class FeedbackTask(Task):
         return super().answer(message, frame)
 
     def topics(self, last: Array | None) -> list[bytes]:
-        """Return the periodic topics; `last` is the newest row of `Samples.table`, None for none yet."""
+        """Return the periodic topics; `last` is the newest row of `Samples.table`, or None."""
         core = self.emulator
         out = []
         if last is not None and (last.size - 3) // 4 <= m.SLOTS:
@@ -270,24 +270,24 @@ class FeedbackTask(Task):
             else:
                 out.append(Message(m.JOINT_POSITION, m.TOPIC, sequence=self._sequence, q=q))
             self._sequence = (self._sequence + 1) % (1 << 31)
-        out.append(Message(m.STATUS, m.TOPIC, status=core.glance()))  # samples do not wait for it
+        out.append(Message(m.STATUS, m.TOPIC, status=core.glance()))  # samples do not wait for the status
         return [m.encode(message, self.order) for message in out]
 
 
 DATAGRAM = 1400  # bytes
-EXPIRY = 10.0  # silence of a UDP client after which SAMPLES, our own message, must be asked for again [s]
-TAKEOVER = 0.5  # silence of a UDP client after which another one may have the robot, if that rests [s]
+EXPIRY = 10.0  # silence of a UDP client after which SAMPLES, an extension, must be subscribed again [s]
+TAKEOVER = 0.5  # silence of a UDP client after which another one may get the robot, if it is at rest [s]
 
 
 class SimpleServer(Server[Task]):
-    """A controller that speaks simple_message.
+    """A controller with the simple_message protocol.
 
     Parameters
     ----------
     emulator : Emulator
-        The robot.
+        Virtual robot to serve.
     transport : {"tcp", "udp"}
-        How.
+        Transport protocol.
     host : str
         Address to listen on.
     motion_port, state_port : int
@@ -301,7 +301,7 @@ class SimpleServer(Server[Task]):
     peers : tuple of str
         Addresses that may connect; needed when `host` is on the network.
     clock : callable
-        Clock of the host [s], by which silence and the time between topics are measured.
+        Clock of the host [s], for silence and the time between topics.
     """
 
     def __init__(
@@ -329,15 +329,15 @@ class SimpleServer(Server[Task]):
         self.motion_port, self.state_port = self._motion.getsockname()[1], self._state.getsockname()[1]
         super().__init__(emulator, (self._motion, self._state), order, allowed, clock)
         self._last: Array | None = None
-        self._topics = FeedbackTask(emulator, order, full=full)  # says the same to all
+        self._topics = FeedbackTask(emulator, order, full=full)  # the same topics for all
         self._next_topic = -math.inf
 
-    # ------------------------------------------------------------------ what is sent unasked
+    # ------------------------------------------------------------------ periodic output
     def _longest(self) -> float:
         return max(0.0, min(super()._longest(), self._next_topic - self.clock()))
 
     def _tell(self) -> None:
-        """Send what is due: waiting answers, samples, topics."""
+        """Send due data: delayed answers, samples, topics."""
         now, listeners = self.clock(), []
         for client in list(self._clients.values()):
             if isinstance(client.task, MotionTask):
@@ -354,13 +354,13 @@ class SimpleServer(Server[Task]):
             for client in subscribed:  # the same bytes for all
                 self._send(client, frames)
         if now >= self._next_topic:
-            due = self._next_topic + self.feedback  # absolute: a late turn does not delay the next
+            due = self._next_topic + self.feedback  # absolute: a late turn does not delay the next one
             self._next_topic = due if due > now else now + self.feedback
             topics = self._topics.topics(self._last) if listeners else []
             for client in listeners:
                 self._send(client, topics)
 
-    # ------------------------------------------------------------------ what comes
+    # ------------------------------------------------------------------ input
     def _task(self, port: socket.socket, client: Client[Task]) -> Task:
         def ignore(reason: str, detail: str) -> None:
             self.ignore(reason, client.name, detail)
@@ -378,7 +378,7 @@ class SimpleServer(Server[Task]):
             self._drop(client)
 
     def _claim(self, client: Client[Task]) -> bool:
-        """Give the robot to a client unless another one has it; over UDP, unless that one has spoken just now."""
+        """Give the robot to a client unless another one has it; over UDP, unless that client was active recently."""
         owner, free = self._owner, self.transport == "udp" and not self.emulator.setpoints.moving
         if owner is not None and free and self.clock() - owner.heard > TAKEOVER:
             owner.task.owner, self._owner = False, None
@@ -392,7 +392,7 @@ class SimpleServer(Server[Task]):
             except BlockingIOError:
                 return
             except OSError:
-                continue  # an ICMP answer to something sent before
+                continue  # an ICMP answer to an earlier packet
             client = self._clients.get((port.fileno(), name))
             if client is None and len(data) != 1:
                 self.ignore("datagram without a handshake", f"{name[0]}:{name[1]}")

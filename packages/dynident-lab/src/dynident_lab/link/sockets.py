@@ -1,4 +1,4 @@
-"""What clients and servers share: ports, connections, and one thread that serves them."""
+"""Common parts of clients and servers: ports, connections, and one thread that serves them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from dynident_lab.link.emulator import Emulator
 from dynident_lab.link.plant import prefer_thread
 from dynident_lab.link.simple_messages import HANDSHAKE, Framer
 
-TIMEOUT = 3.0  # of an answer [s]
-REPEAT = 0.04  # of a UDP request without an answer [s], grows to five times that
-OUTBOX = 8 << 20  # bytes that wait for a slow client before it is dropped
+TIMEOUT = 3.0  # longest wait for an answer [s]
+REPEAT = 0.04  # interval of repeated UDP requests [s], grows to five times this value
+OUTBOX = 8 << 20  # pending bytes of a slow client before it is dropped
 MOST_CLIENTS, MOST_PER_ADDRESS = 64, 32
-BACKLOG = 512  # connections that wait to be accepted
-MOST_ACCEPTED = 8  # of them in one turn: the others are served in between
-KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}  # finds computers that were switched off [s, s, -]
-TURN = 0.001  # least time between two batches of samples [s]
-MOST_HANDLES = 1024  # that select can watch
+BACKLOG = 512  # pending connections
+MOST_ACCEPTED = 8  # accepted connections per turn, so that others are served in between
+KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}  # detects computers that were switched off [s, s, -]
+TURN = 0.001  # shortest time between two batches of samples [s]
+MOST_HANDLES = 1024  # limit of select
 
 Address = tuple[str, int]
 TaskT = TypeVar("TaskT")
@@ -42,7 +42,7 @@ class BusyError(UnreachableError):
 
 
 class Wire:
-    """One port of the controller: frames out, frames in; TCP or UDP."""
+    """One port of the controller, TCP or UDP: sends and receives frames."""
 
     def __init__(self, host: str, port: int, transport: str, order: str) -> None:
         self.transport, self.order, self.name = transport, order, f"{host}:{port}"
@@ -52,7 +52,7 @@ class Wire:
             self._handshake()
 
     def _handshake(self) -> None:
-        """Send one byte until it comes back."""
+        """Send one byte until the controller returns it."""
         end, pause = time.monotonic() + TIMEOUT, REPEAT
         while time.monotonic() < end:
             with contextlib.suppress(OSError):
@@ -70,7 +70,7 @@ class Wire:
         self.sock.send(frame) if self.transport == "udp" else self.sock.sendall(frame)
 
     def receive(self, timeout: float) -> bytes | None:
-        """Return the next frame, None when nothing has come; `ConnectionError` when the connection is lost."""
+        """Return the next frame, or None; `ConnectionError` if the connection is lost."""
         end = time.monotonic() + timeout
         while not self._frames:
             left = end - time.monotonic()
@@ -96,7 +96,7 @@ class Wire:
 
 
 def check_address(host: str, what: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Return an address; the sentence says whose it was, when it is none."""
+    """Return an address; the error names its owner if it is invalid."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -104,12 +104,12 @@ def check_address(host: str, what: str) -> ipaddress.IPv4Address | ipaddress.IPv
 
 
 def is_local(host: str) -> bool:
-    """Return whether an address is one of this computer alone; the sentence names alarm 4000 when it is none."""
+    """Return whether an address is local to this computer; the error for an invalid one names alarm 4000."""
     return check_address(host, "this computer").is_loopback
 
 
 def allowed_peers(host: str, peers: Iterable[str], protocol: str) -> set[str]:
-    """Return the addresses that may connect; a server on the network without authentication needs some."""
+    """Return the addresses that may connect; a server on the network without authentication requires at least one."""
     allowed = {str(check_address(peer, "a peer")) for peer in peers}
     if not is_local(host) and not allowed:
         raise LinkError(
@@ -137,7 +137,7 @@ def open_connection(host: str, port: int, timeout: float = 5.0, transport: str =
 
 
 def open_socket(host: str, port: int, kind: socket.SocketKind) -> socket.socket:
-    """Return a bound socket; the sentence names alarm 4002 for a port that cannot be opened."""
+    """Return a bound socket; the error for an unavailable port names alarm 4002."""
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, kind)
     try:
         if kind == socket.SOCK_STREAM:
@@ -153,7 +153,7 @@ def open_socket(host: str, port: int, kind: socket.SocketKind) -> socket.socket:
 
 
 def open_sockets(host: str, ports: Iterable[int], kind: socket.SocketKind) -> list[socket.socket]:
-    """Return bound sockets; none stays open when a port cannot be opened."""
+    """Return bound sockets; all are closed if one port is unavailable."""
     with contextlib.ExitStack() as opened:
         found = [opened.enter_context(open_socket(host, port, kind)) for port in ports]
         opened.pop_all()
@@ -161,7 +161,7 @@ def open_sockets(host: str, ports: Iterable[int], kind: socket.SocketKind) -> li
 
 
 class Connection:
-    """One TCP client: what is sent goes out at once, and waits only where the client is slow."""
+    """One TCP client: data are sent at once, and wait only if the client is slow."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock, self._waiting = sock, bytearray()
@@ -173,7 +173,7 @@ class Connection:
                 sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     def receive(self) -> bytes | None:
-        """Return what has come, None when nothing has; empty when the client has left."""
+        """Return the received data, or None; empty if the client has left."""
         try:
             return self.sock.recv(1 << 18)
         except BlockingIOError:
@@ -182,7 +182,7 @@ class Connection:
             return b""
 
     def send(self, data: bytes = b"") -> None:
-        """Send some bytes after those that wait; `OSError` when the client has left, or is so slow that it is given up."""
+        """Send data after the pending ones; `OSError` if the client has left, or is too slow."""
         if self._waiting:
             self._waiting += data
             data = bytes(self._waiting[: 1 << 18])
@@ -195,11 +195,11 @@ class Connection:
         elif sent < len(data):
             self._waiting += data[sent:]
         if len(self._waiting) > OUTBOX:
-            raise ConnectionAbortedError("the client does not read what it is sent")
+            raise ConnectionAbortedError("the client does not read its data")
 
     @property
     def behind(self) -> bool:
-        """True while bytes wait."""
+        """True while data are pending."""
         return bool(self._waiting)
 
 
@@ -209,10 +209,10 @@ class Client(Generic[TaskT]):
 
     port: socket.socket
     key: tuple[int, Address]  # handle of its socket, which is that of the port for UDP, and its address
-    framer: Framer | None  # None where a stream has no messages
-    heard: float  # when its last message came [s, host]
+    framer: Framer | None  # None for a stream without messages
+    heard: float  # time of its last message [s, host]
     wire: Connection | None = None  # None for UDP
-    spoke: bool = False  # it has sent a whole message
+    spoke: bool = False  # True after its first whole message
     gone: bool = False
     task: TaskT = field(init=False)
 
@@ -225,8 +225,8 @@ class Client(Generic[TaskT]):
 class Server(ABC, Generic[TaskT]):
     """A thread that serves a robot on some ports.
 
-    A client may be silent for as long as it likes. When an address has too many clients of a port, or all addresses together,
-    the one that has been silent for longest makes room for the next; never the one that has the robot.
+    A client may be silent for any time. If one address, or all addresses together, have too many clients of a port,
+    the client silent for longest is dropped for the next, but never the one that has the robot.
     """
 
     def __init__(
@@ -238,9 +238,9 @@ class Server(ABC, Generic[TaskT]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.emulator, self._ports, self.order, self.allowed, self.clock = emulator, tuple(ports), order, set(peers), clock
-        self.ignored: Counter[str] = Counter()  # messages and clients that were not served, by reason
+        self.ignored: Counter[str] = Counter()  # messages and clients not served, by reason
         self._clients: dict[tuple[int, Address], Client[TaskT]] = {}
-        self._owner: Client[TaskT] | None = None  # has the robot
+        self._owner: Client[TaskT] | None = None  # client that has the robot
         self._selector = selectors.DefaultSelector()
         for sock in self._ports:
             self._selector.register(sock, selectors.EVENT_READ, sock)
@@ -250,11 +250,11 @@ class Server(ABC, Generic[TaskT]):
 
     @property
     def dropped(self) -> int:
-        """Number of messages and clients that were not served."""
+        """Number of messages and clients not served."""
         return self.ignored.total()
 
     def ignore(self, reason: str, who: str, detail: str = "") -> None:
-        """Count what is not served; the 1st, 10th, 100th ... of each reason is logged."""
+        """Count messages and clients not served; the 1st, 10th, 100th ... of each reason is logged."""
         self.ignored[reason] += 1
         if str(self.ignored[reason]).strip("0") == "1":
             log.warning("%s from %s%s (%d so far)", reason, who, detail and f": {detail}", self.ignored[reason])
@@ -285,7 +285,7 @@ class Server(ABC, Generic[TaskT]):
             self._turn()
 
     def _turn(self) -> None:
-        """Serve what has come, and send what is due."""
+        """Process received data, and send due data."""
         for key, events in self._events(self._longest()):
             if isinstance(key.data, Client):
                 self._serve(key.data, events)
@@ -296,7 +296,7 @@ class Server(ABC, Generic[TaskT]):
         self._tell()
 
     def _events(self, longest: float) -> list[tuple[selectors.SelectorKey, int]]:
-        """Return what has come, at the latest when samples are due; they go out once per millisecond at most."""
+        """Return the events, at the latest when samples are due, which are sent at most once per millisecond."""
         now = time.monotonic()
         deadline = max(
             now + self.emulator.outbox.until_due(), self._deadline + TURN
@@ -312,19 +312,19 @@ class Server(ABC, Generic[TaskT]):
         return events
 
     def _longest(self) -> float:
-        """Return for how long the next turn may wait when nothing comes [s]."""
+        """Return the longest time that the next turn may wait for events [s]."""
         return 0.002 if self._clients else 0.01
 
     @abstractmethod
     def _tell(self) -> None:
-        """Send what is due."""
+        """Send due data."""
 
     @abstractmethod
     def _handle(self, client: Client[TaskT], frame: bytes) -> None:
         """Answer one frame of a client, as its framer returns it."""
 
     def _framer(self, port: socket.socket) -> Framer | None:
-        """Return what cuts the stream of a new client of a port."""
+        """Return the framer for the stream of a new client of a port."""
         del port
         return Framer(self.order)
 
@@ -334,7 +334,7 @@ class Server(ABC, Generic[TaskT]):
 
     # ------------------------------------------------------------------ clients
     def _admit(self, port: socket.socket, name: Address, wire: Connection | None = None) -> Client[TaskT] | None:
-        """Return a new client; None for an address that is not allowed."""
+        """Return a new client; None for an address without permission."""
         if self.allowed and name[0] not in self.allowed:
             self.ignore("client of an address that is not a peer", f"{name[0]}:{name[1]}")
             return None
@@ -363,10 +363,10 @@ class Server(ABC, Generic[TaskT]):
             else:
                 self._selector.register(sock, selectors.EVENT_READ, client)
                 self._greet(client)
-                self._serve(client, selectors.EVENT_READ)  # who has something to say is not one of the silent ones
+                self._serve(client, selectors.EVENT_READ)  # process its data at once, so that it does not count as silent
 
     def _greet(self, client: Client[TaskT]) -> None:
-        """Say hello where the protocol does."""
+        """Send the greeting of the protocol, if any."""
 
     def _datagrams(self, port: socket.socket) -> None:
         raise NotImplementedError
@@ -383,7 +383,7 @@ class Server(ABC, Generic[TaskT]):
             return
         try:
             frames = [data] if client.framer is None else client.framer.feed(data)
-        except LinkError as error:  # nothing after it can be read
+        except LinkError as error:  # the rest of the stream cannot be read
             self.ignore("stream that is not a sequence of messages", client.name, str(error))
             self._drop(client)
             return
@@ -415,11 +415,11 @@ class Server(ABC, Generic[TaskT]):
         return self._owner is client
 
     def _own(self, client: Client[TaskT]) -> None:
-        """Give the robot to a client; it has no watchdog until it asks for one."""
+        """Give the robot to a client; it has no watchdog until it requests one."""
         self._owner, self.emulator.client, self.emulator.watchdog = client, client.name, 0.0
 
     def _drop(self, client: Client[TaskT], alarm: int = 4003) -> None:
-        """Forget a client; a robot that it has left in motion stops with an alarm."""
+        """Remove a client; a robot left in motion stops with an alarm."""
         client.gone = True
         self._clients.pop(client.key, None)
         if client.wire is not None:

@@ -1,4 +1,4 @@
-"""A virtual UR5e: kinematics, masses and centres of mass of the maker [UniversalRobots2018], everything else assumed.
+"""A virtual UR5e: kinematics, masses and centres of mass of the manufacturer [UniversalRobots2018], other values assumed.
 
 Motors are described at the joints (ratio 1), because the controller of the robot reports currents and joint positions only: a
 torque constant is that of motor and gear together.
@@ -33,8 +33,8 @@ COM = (  # in DH frames [m]
 TORQUE = (150.0, 150.0, 150.0, 28.0, 28.0, 28.0)  # largest joint torques [N m]
 SPEED, RANGE = np.pi, 2.0 * np.pi  # of all joints [rad/s, rad]
 
-# Assumed: the maker publishes none of these for this arm.
-RADIUS = (0.06, 0.06, 0.05, 0.045, 0.045, 0.0375)  # of links as solid cylinders [m]
+# Assumed: the manufacturer publishes none of these for this arm.
+RADIUS = (0.06, 0.06, 0.05, 0.045, 0.045, 0.0375)  # of the links as solid cylinders [m]
 LENGTH = (0.15, 0.54, 0.47, 0.12, 0.12, 0.05)  # along x for the two long links, along z otherwise [m]
 ROTOR = (1.2, 1.2, 1.0, 0.25, 0.25, 0.25)  # rotor and gear at the joint [kg m^2]
 COULOMB = (7.0, 8.0, 6.0, 1.5, 1.5, 1.2)  # [N m]

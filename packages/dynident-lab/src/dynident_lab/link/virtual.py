@@ -1,7 +1,7 @@
-"""A campaign on a virtual robot, as fast as the computer can: the folder that `dynident record` would have written.
+"""A campaign on a virtual robot, as fast as possible: it writes the same folder as `dynident record`.
 
-One cycle after the other at constant memory; temperatures go on through all of them. What the machine carries is on the disk
-after every cycle, so a run that was killed goes on as if it had not been.
+Cycles run one after the other at constant memory; temperatures continue through all of them. The state of the machine is
+saved after every cycle, so a killed run continues without a difference.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from dynident_lab.link.schedule import Settings, cycle_motion, seconds, steps_of
 from dynident_lab.link.setpoints import on_ticks, sampled, standing
 
 STATE = "state.json"
-PIECE = 5.0  # simulated at a time: bounds the memory, and is short enough for all that a run may record [s]
-COOLING_STEP = 60.0  # after which a robot that must be cold is asked again [s]
-LONGEST_COOLING = 86400.0  # after which it is given up [s]
+PIECE = 5.0  # simulated at a time: bounds the memory and the record of a run [s]
+COOLING_STEP = 60.0  # interval of the temperature checks of a cooling robot [s]
+LONGEST_COOLING = 86400.0  # longest cooling [s]
 
 
 @dataclass(frozen=True)
 class Fault:
     """A change of the friction of one joint."""
 
-    joint: str  # Which joint
+    joint: str  # Name of the joint
     factor: float  # Friction over that of the healthy joint, above zero
-    onset: float = 0.0  # From when on, since the start of the campaign [s]
+    onset: float = 0.0  # Time of the change since the start of the campaign [s]
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.factor) and self.factor > 0.0 and np.isfinite(self.onset) and self.onset >= 0.0):
@@ -52,7 +52,7 @@ class Fault:
 
     @classmethod
     def parse(cls, text: str) -> Fault:
-        """Return the fault that a text such as joint_1=1.32@60min describes."""
+        """Return the fault of a text such as joint_1=1.32@60min."""
         found = re.fullmatch(r"\s*([^=]+?)\s*=\s*([0-9.eE+-]+)\s*(?:@\s*(.+))?", text)
         try:
             assert found is not None
@@ -63,7 +63,7 @@ class Fault:
 
 
 def with_faults(robot: VirtualRobot, faults: Sequence[Fault], now: float) -> VirtualRobot:
-    """Return the robot with the faults that have begun; its friction laws keep their form."""
+    """Return the robot with the faults that have occurred; its friction laws keep their form."""
     laws = dict(robot.friction)
     for fault in faults:
         law = laws.get(fault.joint)
@@ -89,33 +89,33 @@ def simulate_campaign(
     progress: Callable[[int, int], object] | None = None,
     start: ArrayLike | None = None,
 ) -> int:
-    """Run a plan on a virtual robot, cycle by cycle, into the folder of a campaign; go on where an earlier call was stopped.
+    """Run a plan on a virtual robot, cycle by cycle, into the folder of a campaign; continue an interrupted call.
 
     Parameters
     ----------
     folder : path-like
-        New or empty folder, or one in which the same campaign was begun.
+        New or empty folder, or the folder of an interrupted call.
     plan : Plan
-        What a cycle is.
+        Plan of a cycle.
     robot : VirtualRobot
         The machine.
     settings : Settings, optional
-        How often, with which pauses and start conditions; the plan's own when omitted.
+        Repetitions, pauses and start conditions; the plan's own when omitted.
     period : float
         Time between two samples [s].
     seed : int
         Seed of all noise.
     faults : sequence of Fault
-        Changes of the friction on the way.
+        Changes of the friction during the campaign.
     progress : callable, optional
-        Called with the number of cycles done and of all.
+        Called with the number of completed cycles and of all cycles.
     start : array_like (n,), optional
-        Where the robot stands before the first cycle; its zero, moved into its ranges, when omitted.
+        Position before the first cycle; zero, moved into its ranges, when omitted.
 
     Returns
     -------
     int
-        Cycles that were run by this call; `Log.read` of the folder gives the log.
+        Number of cycles run by this call; `Log.read` of the folder returns the log.
     """
     place, how = Path(folder), settings or Settings.of(plan, {})
     plant = Plant(with_faults(robot, faults, -1.0), start, period, seed)
@@ -140,7 +140,7 @@ def simulate_campaign(
         if memory is not None:
             plant.remember(memory)
         known = {e["cycle"] for e in recorder.journal.events if e["event"] == "cycle done"}
-        if done and done - 1 not in known:  # stopped between the state and the journal
+        if done and done - 1 not in known:  # interrupted between the state and the journal
             recorder.journal.note("cycle done", cycle=done - 1, attempt=_attempts(recorder, done - 1) - 1)
         for step in steps[done:]:
             if not step.number:
@@ -170,7 +170,7 @@ def _save_state(folder: Path, state: dict[str, Any]) -> None:
 
 
 def _drop_unfinished(folder: Path, done: int) -> None:
-    """Remove what was recorded of cycles that will be run again: in the time of the virtual robot they never were."""
+    """Remove recordings of cycles that will be run again: in the time of the virtual robot they did not happen."""
     for file in (*folder.glob("*_cycle_*"), *folder.glob("*_approach_*")):
         number = file.name.split("_")[2]
         if number.isdecimal() and int(number) >= done:
@@ -178,7 +178,7 @@ def _drop_unfinished(folder: Path, done: int) -> None:
 
 
 def _same(folder: Path, plan: Plan, settings: Settings, identity: Identity) -> None:
-    """Refuse to go on with another campaign."""
+    """Refuse to continue with another campaign."""
     about, before, began = open_folder(folder)
     own = [(name, getattr(settings, name), getattr(before, name)) for name in (field.name for field in fields(Settings))]
     for what, now, then in (
@@ -193,7 +193,7 @@ def _same(folder: Path, plan: Plan, settings: Settings, identity: Identity) -> N
 
 
 def _state(folder: Path, asked: dict[str, Any]) -> tuple[int, float, Any]:
-    """Return cycles done, clock and machine of a campaign that was begun; zeros and None for a new one."""
+    """Return completed cycles, clock and machine of an existing campaign; zeros and None for a new one."""
     file = folder / STATE
     if not file.exists():
         return 0, 0.0, None
@@ -217,7 +217,7 @@ def _attempts(recorder: Recorder, cycle: int) -> int:
 
 
 def _cool_down(plant: Plant, limit: float) -> float:
-    """Let the robot stand until all temperatures are below a limit [degree Celsius]; return for how long [s]."""
+    """Let the robot stand until all temperatures are below a limit [degree Celsius]; return the time taken [s]."""
     for waited in range(0, round(LONGEST_COOLING), round(COOLING_STEP)):
         warmest = warmest_of(plant.rest(COOLING_STEP if waited else 0.0)[3], limit)
         if warmest < limit:
@@ -230,7 +230,7 @@ def _cool_down(plant: Plant, limit: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Machine:
-    """A virtual robot whose motions are recorded, and whose friction changes on the way."""
+    """A virtual robot with recorded motions, and with friction that changes over time."""
 
     recorder: Recorder
     plant: Plant
@@ -238,7 +238,7 @@ class _Machine:
     faults: Sequence[Fault]
 
     def approach(self, motion: Motion, identity: Identity, clock: float) -> float:
-        """Move slowly to where the cycles begin, as on a controller; return the clock, which counts from the first cycle on."""
+        """Move slowly to the start of the cycles, as on a controller; return the clock, which counts from the first cycle."""
         way = approach(self.plant.coordinates, motion.q[0], identity)
         if way is None:
             return clock
@@ -276,7 +276,7 @@ class _Machine:
 
 
 def _cuts(last: int, piece: int, onsets: set[int]) -> list[int]:
-    """Return where a cycle of some periods is cut: at all onsets of faults, and so that no piece is too long or too short."""
+    """Return the divisions of a cycle: at all onsets of faults, and so that no piece is too long or too short."""
     known = [k for k in sorted(onsets) if SHORTEST <= k <= last - SHORTEST]
     fixed = [0, *(b for a, b in pairwise([0, *known]) if b - a >= SHORTEST), last]
     regular = {k for k in range(piece, last, piece) if min(abs(k - x) for x in fixed) >= SHORTEST}
@@ -284,7 +284,7 @@ def _cuts(last: int, piece: int, onsets: set[int]) -> list[int]:
 
 
 def _samples(log: Log, begin: int, count: int, clock: float, period: float) -> Samples:
-    """Return the first samples of a piece that begins at some period of the cycle."""
+    """Return the first samples of a piece that begins at a given period of the cycle."""
     rows = np.arange(count)
     missing = np.full((count, len(log.joints)), np.nan)
     motion = np.asarray((begin + rows) * period, dtype=np.float64)

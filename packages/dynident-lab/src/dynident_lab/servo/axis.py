@@ -1,9 +1,9 @@
 """One axis as linear systems: winding, masses, current, velocity and position loop [Roldan2017, sections 3.2 and 3.3.1].
 
-Continuous: loops without sampling, a dead time as a Pade approximation of order 5. Sampled: every loop with its own cycle,
+Continuous: loops without sampling, dead times as Pade approximations of order 5. Sampled: every loop with its own cycle,
 lifted exactly to the cycle of its outermost loop. Both are derivatives of the expressions that simulation compiles
-(`dynident.control.tick`). ``to_control()`` makes python-control systems. Limits, play, quantisation, Coulomb friction and
-efficiency are left out: they are not linear.
+(`dynident.control.tick`). ``to_control()`` returns python-control systems. Limits, play, quantisation, Coulomb friction and
+efficiency are omitted because they are not linear.
 
 Blocks are joined by wires, algebraic loops included:
 
@@ -53,9 +53,9 @@ class Axis:
         Slope of the rotor's friction at the speed of interest [N m s/rad], as ``drive.friction(speed, by="v")``.
     delay : float, optional
         Time between a tick of the innermost loop and its command at the motor [s]: computation, communication, amplifier;
-        that of the loops when omitted.
+        the delay of the loops when omitted.
     actuator : int
-        Which of the cascade's gains are meant when they are given per actuator.
+        Index of the actuator, if the gains of the cascade are given per actuator.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class Axis:
 
     @cached_property
     def gains(self) -> dict[str, float]:
-        """Gains, corners of filters and feed-forward shares of this axis alone, by their names in the loops."""
+        """Gains, corners of filters and feed-forward shares of this axis, by their names in the loops."""
         return self._loops.gains
 
     @cached_property
@@ -100,7 +100,7 @@ class Axis:
 
     @property
     def dead_time(self) -> float:
-        """Time between a tick of the innermost loop and its command at the motor [s]: `delay`, or that of the loops."""
+        """Time between a tick of the innermost loop and its command at the motor [s]: `delay`, or the value of the loops."""
         return self.loops.delay if self.delay is None else self.delay
 
     @cached_property
@@ -145,7 +145,7 @@ class Axis:
             raise DynidentError("the cascade has an ideal current loop; give Cascade(current=CurrentLoop(...)) to analyse it")
 
     def _part(self, part: Part, name: str) -> StateSpace:
-        """Return one part of the continuous loops, with the inputs ``name.error`` and so on."""
+        """Return one part of the continuous loops, with inputs such as ``name.error``."""
         return StateSpace(*self._loops.continuous(part), tuple(f"{name}.{entry}" for entry in ENTRIES[part]), (name,))
 
     def _continuous(self, loop: Loop, open: bool) -> StateSpace:
@@ -206,11 +206,11 @@ class Axis:
         poles = self.loop(loop, sampled=sampled).poles
         if sampled:
             return bool(np.all(np.abs(poles) <= 1.0 + 1e-7))
-        # A current loop leaves the motion free: its double pole at zero comes out as the root of the rounding of A.
+        # A current loop leaves the motion free: its double pole at zero is computed as the root of the rounding error of A.
         return bool(np.all(poles.real <= 1e-6 + 1e-8 * np.abs(poles).max()))
 
     def _range(self, loop: Loop, sampled: bool) -> tuple[float, float]:
-        """Return the frequencies between which a loop is looked at [Hz]."""
+        """Return the frequency range of the analysis of a loop [Hz]."""
         top = 0.5 / self.loops.cycles[loop]
         return 1e-5 * top, (1.0 - 1e-9) * top if sampled else 1e3 * top
 
@@ -227,7 +227,7 @@ def block(numerator: Row, denominator: Row, name: str, time: float = 1.0) -> Sta
 
 
 def delay_block(delay: float, name: str) -> StateSpace:
-    """Return the Pade approximation of a dead time, exp(-s delay), right to 1e-4 degrees up to the frequency 0.5 / delay."""
+    """Return the Pade approximation of a dead time, exp(-s delay), accurate to 1e-4 degrees up to the frequency 0.5 / delay."""
     c = [1.0]  # D(p) = sum c_k p^k, N(p) = D(-p): the amplitude is one at all frequencies
     for k in range(1, PADE + 1):
         c.append(c[-1] * (PADE - k + 1) / (k * (2 * PADE - k + 1)))

@@ -22,9 +22,9 @@ Response = Callable[[Array], Complex]
 
 CORNER = float(-10.0 * np.log10(2.0))  # -3 dB
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
-MARKED = 50  # more points than that are a line
-MANY = 2.5  # decades above which only whole ones are labelled
-POINTS = 4000  # of the logarithmic frequency grid on which crossings are looked for
+MARKED = 50  # above this number of points a line is drawn
+MANY = 2.5  # number of decades above which only decades are labelled
+POINTS = 4000  # of the logarithmic frequency grid for the search of crossings
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Bode(Result):
     response : ndarray of complex, (F,)
         Response over command.
     name : str
-        What the response belongs to.
+        Name of the response.
     """
 
     frequency: Array
@@ -62,7 +62,7 @@ class Bode(Result):
 
     @property
     def bandwidth(self) -> float:
-        """Frequency at which the magnitude first falls through -3 dB [Hz]; NaN if it is not among those given.
+        """Frequency at which the magnitude first falls through -3 dB [Hz]; NaN if it is outside the given range.
 
         Decibels are interpolated linearly over the logarithm of the frequency.
         """
@@ -74,7 +74,7 @@ class Bode(Result):
         return float(np.exp(f[0] + (f[1] - f[0]) * (CORNER - d[0]) / (d[1] - d[0])))
 
     def plot(self) -> Figure:
-        """Draw magnitude and phase over the frequency, -3 dB marked."""
+        """Draw magnitude and phase over the frequency, with -3 dB marked."""
         return plot_bode([self], corner=True)
 
 
@@ -123,13 +123,13 @@ class Margins(Result):
     """Stability margins of an open loop L(f); the closed loop is L / (1 + L)."""
 
     gain: float
-    phase: float  # Phase that may be lost [deg], 180 + arg L where |L| = 1; infinite when |L| never is 1
-    gain_frequency: float  # Where the phase is -180 degrees [Hz]; NaN when it never is
-    phase_frequency: float  # Where |L| = 1 (crossover) [Hz]; NaN when it never is
+    phase: float  # Phase margin [deg], 180 + arg L where |L| = 1; infinite if |L| never is 1
+    gain_frequency: float  # Frequency of the phase -180 degrees [Hz]; NaN without one
+    phase_frequency: float  # Crossover frequency, |L| = 1 [Hz]; NaN without one
 
     @property
     def delay(self) -> float:
-        """Dead time that may be added until the closed loop is unstable [s]."""
+        """Additional dead time that makes the closed loop unstable [s]."""
         return self.phase / 360.0 / self.phase_frequency
 
 
@@ -141,7 +141,7 @@ def margins(response: Response, lowest: float, highest: float) -> Margins:
     f = _grid(lowest, highest)
     L = response(f)
     crossings = [_root(lambda x: np.log(np.abs(response(x))), f[i], f[i + 1]) for i in _changes(np.log(np.abs(L)))]
-    # Where L changes sign from one side of the real axis to the other, it does so left of zero (-180 degrees) or right of it.
+    # Where L crosses the real axis, it does so left of zero (-180 degrees) or right of it.
     flips = [_root(lambda x: np.imag(response(x)), f[i], f[i + 1]) for i in _changes(L.imag)]
     if abs(L[-1].imag) < 1e-6 * abs(L[-1]):  # half the sampling frequency: L is real there
         flips.append(float(f[-1]))
@@ -154,7 +154,7 @@ def margins(response: Response, lowest: float, highest: float) -> Margins:
 
 
 def cutoff_frequency(response: Response, lowest: float, highest: float, level: float = 1.0 / np.sqrt(2.0)) -> float:
-    """Return the frequency at which the amplitude falls below a level for the first time, -3 dB when not said."""
+    """Return the frequency at which the amplitude first falls below a level, by default -3 dB."""
     f = _grid(lowest, highest)
     size = np.abs(response(f))
     if not (np.isfinite(level) and 0.0 < level < 1.0):
@@ -167,7 +167,7 @@ def cutoff_frequency(response: Response, lowest: float, highest: float, level: f
 
 
 def delayed_integrator(gain: float, delay: float, frequency: ArrayLike) -> Complex:
-    """Return the closed loop of a position controller in front of an ideal drive with dead time.
+    """Return the closed loop of a position controller with an ideal drive with dead time.
 
     T = k e^{-s d} / (s + k e^{-s d}),    s = 2 pi i f
     """
@@ -205,7 +205,7 @@ def _wrapped(response: Response, frequency: float) -> float:
 
 
 def _plain_decades(axis: Any, values: Array) -> None:
-    """Label a logarithmic axis with plain numbers: 1, 2, 5 of every decade, or whole decades when there are many."""
+    """Label a logarithmic axis with plain numbers: 1, 2, 5 of every decade, or decades only if there are many."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # noqa: PLC0415 - matplotlib is an extra
 
     seen = values[np.isfinite(values) & (values > 0.0)]

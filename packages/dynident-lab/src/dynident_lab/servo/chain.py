@@ -1,14 +1,14 @@
 """Transfer functions, state space and modes of a drive: the exact linear dynamics of its chain [Roldan2017, section 3.2.2].
 
-tau_d is the torque that the mechanism requires, so it enters with a minus sign; printed transfer functions carry no sign
+tau_d is the torque that the mechanism requires, so it has a minus sign; printed transfer functions have no sign
 (TF1d = theta_load / torque ON the load), the sign is in the summing block and in the input column of the state space.
 
-Polynomials are built from the free ends, x the angle and T the torque that all masses beyond need, both times the g = c s + k
-passed on the way:
+Polynomials are built from the free ends, x the angle and T the torque required by all masses beyond, both times the factors
+g = c s + k of the shafts passed:
 
     x_i = g_i x_{i+1} + T_{i+1},        T_i = g_i T_{i+1} + (J_i s^2 + b_i s) x_i,        x_N = 1
 
-It is the recursion of [Roldan2017, section 3.2.2] (the printed eq. 3.22 repeats 3.21) without its subtraction: all terms are
+This is the recursion of [Roldan2017, section 3.2.2] (the printed eq. 3.22 repeats 3.21) without subtraction: all terms are
 positive, so coefficients are exact to rounding, and the two poles of the rigid motion are exactly zero. The modal form has
 frequencies, decays, mass-normalised shapes and the sum of residues [Roldan2017, eqs. 3.24-3.25].
 """
@@ -41,7 +41,7 @@ class Modes(Result):
     coupling: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check that the arrays belong together."""
+        """Check that the array shapes match."""
         shape = np.shape(self.shapes)
         n = shape[0] if len(shape) == 2 else 0
         if n == 0 or shape != (n, n) or np.shape(self.omega) != (n,) or np.shape(self.decay) != (n,):
@@ -57,7 +57,7 @@ class Modes(Result):
 
     @property
     def damping_ratio(self) -> Array:
-        """Ratio xi of each mode, (n,); not a number for the rigid motion, which has none."""
+        """Ratio xi of each mode, (n,); NaN for the rigid motion."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.where(self.omega > 0.0, self.decay / (2.0 * self.omega), np.nan))
 
@@ -78,8 +78,8 @@ class Modes(Result):
 def free_modes(inertias: Sequence[float], stiffness: Sequence[float], damping: Array) -> Modes:
     """Return the modes of a chain of masses.
 
-    Singular values of ``sqrt(k) (difference) / sqrt(J)`` are the natural frequencies themselves, not their squares, so small
-    ones keep all digits; the rigid motion is known in advance.
+    Singular values of ``sqrt(k) (difference) / sqrt(J)`` are the natural frequencies, not their squares, so small ones keep
+    full precision; the rigid motion is known in advance.
     """
     root = np.sqrt(np.asarray(inertias, dtype=np.float64))
     rigid = root / np.linalg.norm(root)
@@ -94,14 +94,14 @@ def free_modes(inertias: Sequence[float], stiffness: Sequence[float], damping: A
     modal = shapes @ damping @ shapes.T
     own = np.diag(modal)
     largest = float(own.max())
-    own = np.sqrt(np.where(own > 1e-12 * largest, own, largest))  # the rigid motion is damped by viscous friction only
+    own = np.sqrt(np.where(own > 1e-12 * largest, own, largest))  # only viscous friction damps the rigid motion
     between = np.abs(modal - np.diag(np.diag(modal)))
     coupling = float(np.max(between / np.outer(own, own))) if largest > 0.0 else 0.0
     return Modes(omega, np.diag(modal).copy(), shapes, coupling)
 
 
 def _polynomials(chain: Chain) -> tuple[list[Array], list[Array], Array]:
-    """Angles seen from the motor's end and from the load's end, one polynomial per mass, and the denominator."""
+    """Return angles from the motor's end and from the load's end, one polynomial per mass, and the denominator."""
     left, _ = _sweep(chain, range(len(chain)))
     right, torque = _sweep(chain, range(len(chain) - 1, -1, -1))
     return left, right[::-1], torque
@@ -144,7 +144,7 @@ def receptance(chain: Chain, output: int = 0, input: int = 0) -> TransferFunctio
 
 
 def transmissibility(chain: Chain, output: int = -1, reference: int = 0) -> TransferFunction:
-    """Angle of a mass per angle of another, with the torque on the far side of the reference."""
+    """Angle of a mass per angle of another, with the torque beyond the reference."""
     i, j = _mass(chain, "output", output), _mass(chain, "reference", reference)
     left, right, _ = _polynomials(chain)
     angles = right if i >= j else left
@@ -166,7 +166,7 @@ def transfer_functions(chain: Chain) -> dict[str, TransferFunction]:
 def state_space(chain: Chain) -> StateSpace:
     """Continuous state space: states and outputs are all angles, then all speeds.
 
-    Inputs ``tau_m`` on the rotor and ``tau_d``, the torque that the mechanism requires of the load (with a minus).
+    Inputs are ``tau_m`` on the rotor and ``tau_d``, the torque that the mechanism requires of the load (with a minus sign).
     """
     n = len(chain)
     A, B, _ = linear_drive(chain, Motor(1.0), voltage=False)
@@ -187,7 +187,7 @@ def resonances(chain: Chain) -> Array:
 
 
 def anti_resonances(chain: Chain, mass: int = 0) -> Array:
-    """Undamped frequencies at which a mass stands still although it is driven: those of the chain with it held."""
+    """Undamped frequencies at which a driven mass stands still: the natural frequencies of the chain with this mass held."""
     held = _mass(chain, "mass", mass)
     twist = np.sqrt(chain.stiffness)[:, None] * np.diff(np.eye(len(chain)), axis=0) / np.sqrt(chain.inertias)
     return np.sort(np.linalg.svd(np.delete(twist, held, axis=1), compute_uv=False)) / (2.0 * np.pi)
@@ -201,7 +201,7 @@ def electric(motor: Motor) -> TransferFunction:
 
 
 def speed_per_voltage(drive: Drive) -> TransferFunction:
-    """Speed of the rotor per voltage with the back-EMF closed, friction and backlash left out.
+    """Speed of the rotor per voltage with back-EMF, without friction and backlash.
 
     ``K_t Z / (L s + R + K_t K_E Z)`` with Z the speed of the rotor per torque [rad/s per V].
     """
@@ -214,7 +214,7 @@ def speed_per_voltage(drive: Drive) -> TransferFunction:
 
 @dataclass(frozen=True, eq=False)
 class TwoMass:
-    """Inertias, stiffness and damping of a two-mass actuator, seen at the motor."""
+    """Inertias, stiffness and damping of a two-mass actuator, at the motor side."""
 
     values: Array  # J1, J2 [kg m^2], k [N m/rad], c [N m s/rad]
     covariance: Array  # Covariance of the values
@@ -228,13 +228,13 @@ class TwoMass:
 
     @property
     def chain(self) -> Chain:
-        """The chain; a damping that noise made negative becomes zero."""
+        """The chain; a damping made negative by noise becomes zero."""
         J1, J2, k, c = self.values.tolist()
         return Chain((J1, J2), (k,), (max(c, 0.0),))
 
 
 def two_mass(modal: Array, covariance: Array, at: str = "load", ratio: float = 1.0) -> TwoMass:
-    """Return the two masses whose driving point has one mode and a rigid motion.
+    """Return the two masses whose driving-point response has one mode and a rigid motion.
 
     At the measured mass ``1/J_near = residue + rigid`` and ``1/(J1 + J2) = rigid``; then ``k = omega^2 J1 J2 / (J1 + J2)``
     and ``c = 2 xi omega J1 J2 / (J1 + J2)``.

@@ -1,6 +1,6 @@
-"""Linear models of drives: state spaces with their exact sampling behind a zero-order hold, and transfer functions.
+"""Linear models of drives: state spaces with exact sampling behind a zero-order hold, and transfer functions.
 
-Transfer functions as two polynomials: evaluated, drawn, and handed to python-control.
+Transfer functions consist of two polynomials; they are evaluated, drawn, and converted to python-control.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 class StateSpace:
     """``x' = A x + B u, y = C x + D u``, where x' is the derivative, or the next sample when `cycle` is above zero."""
 
-    A: Array  # Matrices
-    B: Array  # Matrices
-    C: Array  # Matrices
-    D: Array  # Matrices
-    inputs: tuple[str, ...] = ()  # Names of u and y; numbered if not given
-    outputs: tuple[str, ...] = ()  # Names of u and y; numbered if not given
-    cycle: float = 0.0  # Sampling time [s]; zero is continuous
+    A: Array  # State matrix
+    B: Array  # Input matrix
+    C: Array  # Output matrix
+    D: Array  # Feedthrough matrix
+    inputs: tuple[str, ...] = ()  # Names of u; numbered if not given
+    outputs: tuple[str, ...] = ()  # Names of y; numbered if not given
+    cycle: float = 0.0  # Sampling time [s]; zero for continuous time
 
     def __post_init__(self) -> None:
         for name in "ABCD":
@@ -88,7 +88,7 @@ class StateSpace:
         return np.asarray(states @ self.C.T + rows @ self.D.T)
 
     def to_control(self) -> Any:
-        """Return the python-control system. Continuous, or sampled with the same cycle."""
+        """Return the python-control system, continuous or sampled with the same cycle."""
         control = import_control("a state space for python-control")
         return control.StateSpace(
             self.A, self.B, self.C, self.D, self.cycle, inputs=list(self.inputs), outputs=list(self.outputs)
@@ -165,13 +165,13 @@ class TransferFunction:
         return plot_bode([function.bode(frequency) for function in (self, *others)])
 
     def to_control(self) -> Any:
-        """Return the python-control system. Continuous in time."""
+        """Return the continuous python-control system."""
         control = import_control("a transfer function for python-control")
         return control.TransferFunction(list(self.numerator), list(self.denominator))
 
 
 def import_control(purpose: str) -> Any:
-    """Return the package python-control, or say which extra is missing."""
+    """Return the package python-control; without it the error names the missing extra."""
     try:
         import control  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415 - an extra
     except ImportError as error:
@@ -180,7 +180,7 @@ def import_control(purpose: str) -> Any:
 
 
 def _roots(polynomial: tuple[float, ...]) -> Complex:
-    """Roots with exact zeros, and the rest after scaling s to their geometric mean: coefficients span many decades."""
+    """Return roots with exact zeros; scaling s to their geometric mean handles coefficients over many decades."""
     kept = np.trim_zeros(np.array(polynomial), "b")
     origin = np.zeros(len(polynomial) - kept.size, dtype=np.complex128) if kept.size else np.zeros(0, dtype=np.complex128)
     degree = kept.size - 1

@@ -1,10 +1,10 @@
-"""The fit of a simulator to measured torques: which inertia and friction of its drives make it answer as the machine did.
+"""Fit of a simulator to measured torques: inertia and friction of its drives for the response of the real machine.
 
     minimise sum over runs of || F (tau_measured - tau_simulated(p)) ||^2        p > 0, F a zero-phase low-pass
 
 The whole closed loop is simulated for every p [Roldan2017, section 4.2.4.2], so nothing is differentiated and limits, cycle
-times and elastic shafts count. Gauss-Newton on log p; numbers of drives are inputs of the compiled machine, so nothing is
-compiled.
+times and elastic shafts are included. Gauss-Newton on log p; numbers of drives are inputs of the compiled machine, so it is
+not compiled again.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-STEP = 0.02  # relative step of the differences: steps of the loops make torques rough on a smaller scale
-ITERATIONS, CLOSE = 12, 2e-3  # steps at most, and the relative change after which it is found
-ORDER = 3  # of the Butterworth low-pass, as in [Roldan2017]
-EDGE = 0.05  # share of a run at each end that the filter's start has touched
+STEP = 0.02  # relative step of the finite differences: sampling makes torques rough on a smaller scale
+ITERATIONS, CLOSE = 12, 2e-3  # largest number of steps, and the relative change at convergence
+ORDER = 3  # order of the Butterworth low-pass, as in [Roldan2017]
+EDGE = 0.05  # share of a run at each end affected by filter transients
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +40,11 @@ class MachineFit(Result):
     """Numbers of a machine's drives, fitted to torque logs."""
 
     names: tuple[str, ...]
-    start: Array  # Before and after the fit, and standard deviations
-    values: Array  # Before and after the fit, and standard deviations
-    std: Array  # Before and after the fit, and standard deviations
-    before: float  # RMS of the torque difference over the RMS of the torque
-    after: float  # RMS of the torque difference over the RMS of the torque
+    start: Array  # Values before the fit
+    values: Array  # Values after the fit
+    std: Array  # Standard deviations
+    before: float  # RMS of the torque difference over the RMS of the torque, before the fit
+    after: float  # The same after the fit
     actuators: tuple[str, ...]  # Motors
     t: Array  # Times of all runs, one after the other [s]
     measured: Array
@@ -53,19 +53,19 @@ class MachineFit(Result):
     shared: bool  # Whether all drives have the same numbers
 
     def apply(self, robot: VirtualRobot) -> VirtualRobot:
-        """Return a machine with the fitted numbers."""
+        """Return a copy of the machine with the fitted numbers."""
         numbers = tuple(name.split(" ")[-1] for name in self.names)
         own = numbers if self.shared else numbers[: len(numbers) // len(self.actuators)]
         return _with(robot, own, self.values, self.shared)
 
     def summary(self) -> str:
-        """Return the numbers before and after as text. One line per number."""
+        """Return the numbers before and after as text, one line each."""
         rows = zip(self.names, self.start, self.values, self.std, strict=True)
         lines = [f"  {name:>20} {a:.5g} -> {b:.5g} ± {s:.2g} (x {b / a:.4g})" for name, a, b, s in rows]
         return "\n".join([f"torque difference {100 * self.before:.1f} % -> {100 * self.after:.1f} % of the torque", *lines])
 
     def plot(self) -> Figure:
-        """Draw measured torques beside the simulated ones, before and after."""
+        """Draw measured and simulated torques, before and after."""
         from dynident.figures import BLUE, MUTED, ORANGE, extremes, finish, label, new_figure  # noqa: PLC0415 - an extra
 
         count = len(self.actuators)
@@ -76,7 +76,7 @@ class MachineFit(Result):
             for y, colour, text in curves:
                 axes.plot(*extremes(self.t, y[:, i]), color=colour, linewidth=0.9, label=text)
             finish(axes, "time [s]" if i == count - 1 else "", "effort as logged", label(name))
-            if i == 0:  # above the panel, where no curve is
+            if i == 0:  # above the panel, clear of the curves
                 axes.legend(frameon=False, fontsize=8, ncols=3, loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0)
         return figure
 
@@ -96,11 +96,11 @@ def fit_machine(
     Parameters
     ----------
     robot : VirtualRobot
-        The machine with the numbers to start from.
+        The machine with the initial numbers.
     references : sequence
-        Reference of every run, as `VirtualRobot.simulate` takes it.
+        Reference of every run, as in `VirtualRobot.simulate`.
     logs : sequence of Log
-        Recorded log of every run, from its start on; efforts of the kind that the machine logs.
+        Recorded log of every run, from its start on; with efforts of the same kind as the machine's log.
     numbers : sequence of str
         Parameters to fit: ``"inertia"`` of the motors, and parameters of their friction laws such as ``"fc"``.
     shared : bool
@@ -125,7 +125,7 @@ def fit_machine(
     scale = compare.size
 
     def left(logarithm: Array) -> Array | None:
-        """Return the differences of the torques, or None where the machine is unstable with these numbers."""
+        """Return the differences of the torques, or None if the machine is unstable with these numbers."""
         try:
             found = compare.simulated(_with(robot, chosen, np.exp(logarithm), shared))
             return np.asarray((found - compare.measured).ravel() / scale)
@@ -146,7 +146,7 @@ def fit_machine(
 
 
 def _descend(left: Callable[[Array], Array | None], x: Array, r: Array) -> tuple[Array, Array, Array]:
-    """Return numbers, differences and slopes at the least squares; steps shrink where the machine is unstable or gets worse."""
+    """Return numbers, differences and slopes at the least squares; steps shrink for unstable machines or worse fits."""
     for _ in range(ITERATIONS):
         J = np.column_stack([_slope(left, x, r, i) for i in range(x.size)])
         step = np.clip(np.linalg.lstsq(J, -r, rcond=None)[0], -0.7, 0.7)  # a factor of two at most
@@ -163,7 +163,7 @@ def _descend(left: Callable[[Array], Array | None], x: Array, r: Array) -> tuple
 
 
 def _slope(left: Callable[[Array], Array | None], x: Array, r: Array, i: int) -> Array:
-    """Return the derivative by one number: forward, or backward where the machine is unstable ahead."""
+    """Return the derivative with respect to one number: forward, or backward if the machine is unstable ahead."""
     for step in (STEP, -STEP):
         there = left(x + step * (np.arange(x.size) == i))
         if there is not None:
@@ -174,7 +174,7 @@ def _slope(left: Callable[[Array], Array | None], x: Array, r: Array, i: int) ->
 
 
 def _read(robot: VirtualRobot, names: tuple[str, ...], shared: bool) -> Array:
-    """Return the numbers of the drives at the start; those of the first where all share them."""
+    """Return the initial numbers of the drives; of the first drive if all drives share them."""
     if not names or len(set(names)) != len(names):
         raise IdentificationError(f"numbers are {', '.join(names) or 'empty'}; name each once, as in ('inertia', 'fc')")
     drives = robot.drives[:1] if shared else robot.drives
@@ -192,7 +192,7 @@ def _law(drive: Drive) -> dict[str, float]:
 
 
 def _full(drive: Drive, name: str) -> str:
-    """Return a parameter of a drive's law by its whole or its last name."""
+    """Return a parameter of a drive's law by its full name or its last part."""
     known = [x for x in _law(drive) if x == name or x.endswith("." + name)]
     if len(known) != 1:
         raise IdentificationError(
@@ -202,7 +202,7 @@ def _full(drive: Drive, name: str) -> str:
 
 
 def _with(robot: VirtualRobot, names: tuple[str, ...], values: Array, shared: bool) -> VirtualRobot:
-    """Return a machine whose drives have other numbers."""
+    """Return a machine with other numbers in its drives."""
     rows = np.broadcast_to(values, (len(robot.drives), len(names))) if shared else values.reshape(len(robot.drives), len(names))
     drives = []
     for drive, row in zip(robot.drives, rows, strict=True):
@@ -252,7 +252,7 @@ class _Comparison:
         found = []
         for wanted, log in zip(self.references, self.logs, strict=True):
             t = log.t - log.t[0]
-            with warnings.catch_warnings():  # limits that a trial touches say nothing about the machine
+            with warnings.catch_warnings():  # limits reached by a trial do not concern the machine
                 warnings.simplefilter("ignore", SimulationWarning)
                 run = robot.simulate(wanted, duration=float(t[-1]))
             own = _effort(run.log, [drive.actuator for drive in robot.drives], robot)

@@ -1,6 +1,6 @@
 """Motor sizing: torque, speed, power and heat that a motion requires, against the motor's limits [Roldan2017, section 3.5].
 
-From a run, or before anything is controlled from a motion and the model alone:
+From a run, or, before any control design, from a motion and the model alone:
 
 tau_m = tau_rho / ratio (with efficiency) + J d omega/dt + friction(omega),   i = tau_m / K_t,   V = R i + L di/dt + K_E omega
 """
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-POSES = 200  # of the motion at which the inertia ratio is evaluated, at most
-LARGE_RATIO = 10.0  # load over drive inertia above which servo makers advise a higher gear or a larger motor
-TIGHT = 0.9  # part of a limit above which a sentence warns
+POSES = 200  # largest number of poses of the motion in the inertia ratio
+LARGE_RATIO = 10.0  # load over drive inertia above which servo manufacturers advise a higher gear or a larger motor
+TIGHT = 0.9  # share of a limit above which the summary warns
 
 
 @dataclass(frozen=True)
 class MotorLoad:
     """Load of one motor; torques, speeds and currents at the motor."""
 
-    actuator: str  # Name
+    actuator: str  # Name of the actuator
     rms_torque: float  # [N m]
     peak_torque: float  # [N m]
     rms_speed: float  # [rad/s]
@@ -53,13 +53,13 @@ class MotorLoad:
 
     @property
     def margin(self) -> float:
-        """Reserve of the limit that is used most, 1 - use; negative beyond it, NaN when no limit is known."""
+        """Reserve of the most used limit, 1 - use; negative beyond it, NaN without a known limit."""
         return 1.0 - max(self.use.values()) if self.use else float("nan")
 
 
 @dataclass(frozen=True)
 class Sizing(Result):
-    """Loads of all motors on a motion."""
+    """Loads of all motors along a motion."""
 
     motors: tuple[MotorLoad, ...]  # One per actuator
     duration: float  # Length of the motion [s]
@@ -67,11 +67,11 @@ class Sizing(Result):
 
     @property
     def ok(self) -> bool:
-        """Whether no known limit is passed."""
+        """Whether all known limits are satisfied."""
         return all(not motor.use or motor.margin >= -1e-9 for motor in self.motors)
 
     def table(self) -> str:
-        """Return the numbers as a table. One line per motor."""
+        """Return the numbers as a table, one line per motor."""
         torque, current = ("RMS [N m]", "peak [N m]", "peak rad/s", "peak [W]"), ("RMS [A]", "peak [A]", "peak [V]", "heat [W]")
         head = f"{'motor':<14}" + "".join(f"{name:>12}" for name in (*torque, *current, "J ratio", "margin [%]"))
         lines = [head]
@@ -90,7 +90,7 @@ class Sizing(Result):
         return "\n".join([self.table(), *self.sentences()])
 
     def plot(self) -> Figure:
-        """Draw how much of each known limit every motor uses."""
+        """Draw the use of each known limit by every motor."""
         from dynident.figures import CURVES, ORANGE, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
 
         limits = [what for what in REMEDY if any(what in motor.use for motor in self.motors)]
@@ -144,7 +144,7 @@ def size_motors(
     *,
     continuous_current: ArrayLike | Mapping[str, float] | None = None,
 ) -> Sizing:
-    """Return the loads of the motors of a machine on a motion, and the reserves of their limits."""
+    """Return the motor loads of a machine along a motion, and the reserves of their limits."""
     if isinstance(source, Run):
         machine = source.robot if robot is None else robot
         truth = source.truth
@@ -184,7 +184,7 @@ def _column(drives: Sequence[Drive], read: Any) -> Array:
 
 
 def _torques(machine: VirtualRobot, motion: Motion) -> tuple[Array, Array]:
-    """Return torques and speeds of the rotors on a motion, (N, k) each."""
+    """Return torques and speeds of the rotors along a motion, (N, k) each."""
     robot = machine.mechanism
     tree = tree_motion(robot, motion)
     rows = np.zeros_like(tree.q)
@@ -215,7 +215,7 @@ def _ratings(given: ArrayLike | Mapping[str, float] | None, drives: Sequence[Dri
 
 
 def _inertia_ratios(machine: VirtualRobot, motion: Motion) -> Array:
-    """Return the largest inertia of the mechanism over that of the drive on the way, (k,)."""
+    """Return the largest inertia of the mechanism over that of the drive along a motion, (k,)."""
     robot = machine.mechanism
     q = motion.q[:: max(1, len(motion) // POSES)]
     inverse = np.linalg.pinv(actuator_jacobian(robot, q))

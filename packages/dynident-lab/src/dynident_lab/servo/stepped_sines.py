@@ -1,13 +1,13 @@
 """Bandwidth of a machine by stepped sines in its coordinates or along its tool's axes [Roldan2017, sections 3.5 and 4.2.4].
 
-x(t) = x0 + A cos(w t) is wanted; after the transient, least squares of the response on cos, sin, 1 and t give its amplitude and
-phase. Actuators alone get the same commands rho(t) without the mechanism's load. An arm whose tool swings along one axis has
+The command is x(t) = x0 + A cos(w t); after the transient, a least-squares fit of cos, sin, 1 and t gives amplitude and
+phase. Actuators alone get the same commands rho(t) without the mechanism's load. An arm whose tool moves along one axis follows
 
-    q(s) = argmin (q - q0)^T M(q0) (q - q0)   with the tool at s along the axis, and its other rows where they were
+    q(s) = argmin (q - q0)^T M(q0) (q - q0)   with the tool at s along the axis, and its other rows unchanged
 
-Rows are held as far as the arm has freedoms for them: 3 of a 3-axis arm, x, y, z and one rotation of a SCARA, 6 of most.
-Remaining freedoms stay as near to the centre as possible. As q depends on s alone, the motion is periodic, and q(s) is a
-polynomial in s to rounding, which is differentiated exactly.
+Rows are held as far as the arm has degrees of freedom: 3 of a 3-axis arm, x, y, z and one rotation of a SCARA, 6 of most.
+Remaining degrees of freedom stay close to the centre. As q depends on s alone, the motion is periodic, and q(s) is a
+polynomial in s to rounding error, which is differentiated exactly.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ if TYPE_CHECKING:
 
 
 TOOL = ("tool.x", "tool.y", "tool.z")
-PER_PERIOD = 64  # knots of the reference: quintics through them err by 2e-11 of the amplitude
-MOST_SAMPLES = 10_000_000  # of the reference at one frequency
-STEADY = 2e-3  # change of the response between two halves of the measurement that counts as settled
+PER_PERIOD = 64  # knots of the reference: the error of quintics through them is 2e-11 of the amplitude
+MOST_SAMPLES = 10_000_000  # limit for the reference at one frequency
+STEADY = 2e-3  # change of the response between two halves of the measurement below which it counts as settled
 NODES = 25  # Chebyshev points over the swing
-NEWTON = 50  # steps of the solution at most
-CLOSE = 1e-12  # change of a joint [rad, m] that counts as none
-ALONE = 1e-4  # part of a row that the rows before it do not contain, below which the arm has no freedom for it
-PROBE = 20  # random poses that tell how many rows an arm can have
-EXTENSIONS = 3  # times that a longer transient is allowed for before the scatter is reported as it is
+NEWTON = 50  # largest number of Newton steps
+CLOSE = 1e-12  # change of a joint [rad, m] below which the solution has converged
+ALONE = 1e-4  # independent share of a row, relative to the previous rows, below which the arm has no freedom for it
+PROBE = 20  # random poses that determine the number of rows of an arm
+EXTENSIONS = 3  # largest number of extensions of the transient before the scatter is reported
 
 
 @dataclass(frozen=True, eq=False)
 class SineResponse(Bode, Result):
     """Amplitude ratio and phase of a machine over frequency, measured by stepped sines."""
 
-    actuators: Complex  # Response over command of every actuator; NaN where its command is too small to tell
+    actuators: Complex  # Response over command of every actuator; NaN if its command is too small
     scatter: Array  # Difference between the two halves of the measurement, over the response: the remaining transient
     distortion: Array  # RMS at other frequencies (harmonics, ripple), over the RMS of the response
-    saturated: Array  # Largest share of time that an actuator spent at a limit
+    saturated: Array  # Largest share of time of an actuator at a limit
     coordinate: str  # Moved coordinate
     amplitude: float  # Amplitude of the command [rad or m]
     robot: str  # Name of the machine
-    mechanism: bool = True  # False when the actuators were alone
+    mechanism: bool = True  # False for the actuators alone
     names: tuple[str, ...] = field(default=())  # Actuators
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class SineResponse(Bode, Result):
         return "with mechanism" if self.mechanism else "actuators alone"
 
     def summary(self) -> str:
-        """Return bandwidth and responses as text. One line per frequency."""
+        """Return bandwidth and responses as text, one line per frequency."""
         corner = f"{self.bandwidth:.4g} Hz"
         if np.isnan(self.bandwidth):
             below = self.magnitude[0] ** 2 <= 0.5  # -3 dB
@@ -94,7 +94,7 @@ class SineResponse(Bode, Result):
         labels: Sequence[str] | None = None,
         points: Mapping[float, tuple[float, float]] | None = None,
     ) -> Figure:
-        """Draw amplitude ratio and phase, alone or beside others."""
+        """Draw amplitude ratio and phase, optionally with other responses."""
         title = f"{self.robot}, {self.coordinate}: stepped sines, amplitude {self.amplitude:g} (m or rad)"
         return plot_bode((self, *others), labels=labels, points=points, corner=True, title=title)
 
@@ -122,26 +122,26 @@ def bandwidth(
         The machine.
     coordinate : str
         One of its coordinates, or ``tool.x``, ``tool.y``, ``tool.z`` of an arm without loops. The tool's other position and
-        orientation rows are held as far as the arm has freedoms for them, in the order x, y, z, rx, ry, rz; an arm with more
-        freedoms than that stays as near to `centre` as the motion allows, measured by its inertia.
+        orientation rows are held in the order x, y, z, rx, ry, rz, as far as the degrees of freedom allow; an arm with
+        more degrees of freedom stays close to `centre`, measured by its inertia.
     amplitude : float
         Amplitude of the command [rad or m]; small, because the mechanism is not linear.
     frequencies : array_like, (F,)
         Frequencies [Hz].
     centre : array_like (n,), optional
-        Pose about which to swing; home when omitted.
+        Pose at the centre of the oscillation; home when omitted.
     mechanism : bool
-        False gives the same commands to the actuators alone, without the mechanism's load.
+        False applies the same commands to the actuators alone, without the mechanism's load.
     friction : bool
-        False takes the friction of the drives away: the linear transfer function that [Roldan2017] calls actuators alone.
+        False removes the friction of the drives: the linear transfer function called actuators alone in [Roldan2017].
     cycles : int
-        Periods that are measured, at least 2.
+        Number of measured periods, at least 2.
     settle : float, optional
         Transient to leave out [s]; when omitted the longer of 3 periods and a second, and more if not yet steady.
     workers : int, optional
-        Frequencies at a time; one per core when omitted.
+        Frequencies in parallel; one per core when omitted.
     progress : callable, optional
-        Called with the frequencies measured and those wanted, as ``progress(done, whole)``, after each.
+        Called after each frequency as ``progress(done, whole)``, with the measured and all frequencies.
     **options
         Passed to `VirtualRobot.simulate`, such as ``method="decoupled"``.
 
@@ -169,7 +169,7 @@ def bandwidth(
     machine = robot if friction else replace(robot, drives=tuple(replace(d, friction=None) for d in robot.drives))
     sine = _Sine(machine, coordinate, float(amplitude), _centre(robot, centre), mechanism)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SimulationWarning)  # one sentence for all frequencies follows
+        warnings.simplefilter("ignore", SimulationWarning)  # one warning for all frequencies follows
         points = []
         with threads(workers) as pool:
             for point in pool.map(lambda hz: _point(sine, float(hz), cycles, settle, options), f):
@@ -195,9 +195,9 @@ def _warn(f: Array, scatter: Array, saturated: Array) -> None:
 
 
 def actuators_alone(robot: VirtualRobot) -> VirtualRobot:
-    """Return the drives and loops of a machine without its mechanism: every actuator coordinate is a joint of its own.
+    """Return the drives and loops of a machine without its mechanism: every actuator coordinate is a separate joint.
 
-    Inertia and friction that the mechanism states for a driven joint (ia, fv, fc, off) stay, because they are the drive's.
+    Inertia and friction that the mechanism has at a driven joint (ia, fv, fc, off) are kept, because they belong to the drive.
     """
     require(robot, VirtualRobot, "robot")
     law = robot.controller
@@ -247,7 +247,7 @@ def _centre(robot: VirtualRobot, centre: ArrayLike | None) -> Array:
 
 
 class _Sine:
-    """The command at any frequency, and how responses are read."""
+    """The command at any frequency, and the evaluation of responses."""
 
     def __init__(self, robot: VirtualRobot, coordinate: str, amplitude: float, centre: Array, attached: bool) -> None:
         m = robot.mechanism
@@ -260,7 +260,7 @@ class _Sine:
         self.index = TOOL.index(coordinate) if self.frame else m.coordinate_names.index(coordinate)
         self.swing = Swing.along(m, self.frame, self.index, amplitude, centre) if self.frame else None
         A = actuator_jacobian(self.mechanism, centre)[0]
-        # Row that turns small motions of the actuators into the coordinate.
+        # Row that maps small motions of the actuators to the coordinate.
         J = jacobian(m, centre, self.frame, "world")[0] if self.frame else np.eye(m.dof)
         self.row = J[self.index] @ np.linalg.pinv(A)
 
@@ -277,7 +277,7 @@ class _Sine:
         return Motion(t, *x)
 
     def output(self, rho: Array, x: Array) -> Array:
-        """Return the coordinate that was moved, (N,), from the positions of actuators (N, k) or coordinates (N, n)."""
+        """Return the moved coordinate, (N,), from the positions of actuators (N, k) or coordinates (N, n)."""
         if not self.attached:
             return np.asarray(rho @ self.row)
         return x[:, self.index] if not self.frame else forward_kinematics(self.mechanism, x, self.frame)[1][:, self.index]
@@ -327,20 +327,20 @@ def _harmonic(t: Array, y: Array, f: float) -> tuple[Complex, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Swing:
-    """Joint positions over the place of the tool."""
+    """Joint positions as a function of the tool's position along one axis."""
 
     amplitude: float  # largest distance from the centre [m]
     coefficients: Array  # (NODES, n) Chebyshev coefficients of q over s / amplitude
-    held: tuple[int, ...]  # rows of the tool's pose (x, y, z, rx, ry, rz) that are commanded, the one that moves first
+    held: tuple[int, ...]  # rows of the tool's pose (x, y, z, rx, ry, rz) that are commanded, the moving one first
 
     @classmethod
     def along(cls, mechanism: Mechanism, frame: str, axis: int, amplitude: float, centre: Array) -> Swing:
-        """Return the swing of a link along x, y or z."""
+        """Return the motion of a link along x, y or z."""
         held = _rows(mechanism, frame, axis, centre)
         pick = list(held)
         inertia = mass_matrix(mechanism, centre[None])[0]
         size = np.diag(np.maximum(np.abs(np.diag(inertia)), 1e-12 * np.abs(np.diag(inertia)).max()))
-        if np.linalg.eigvalsh(inertia)[0] <= 0.0:  # a description without masses still moves
+        if np.linalg.eigvalsh(inertia)[0] <= 0.0:  # a description without masses is permitted
             inertia = size if size.any() else np.eye(centre.size)
         rotation, position = (y[0] for y in forward_kinematics(mechanism, centre, frame))
         nodes = np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
@@ -376,7 +376,7 @@ class Swing:
 
 
 def _rows(mechanism: Mechanism, frame: str, axis: int, centre: Array) -> tuple[int, ...]:
-    """Return the rows that can be commanded together, the moved one first, or say that the pose is singular."""
+    """Return the rows that can be commanded together, the moved one first; raise an error for a singular pose."""
     order = (axis, *(i for i in range(6) if i != axis))
     poses = np.vstack([centre, np.random.default_rng(0).uniform(-np.pi, np.pi, (PROBE, centre.size))])
     J = jacobian(mechanism, poses, frame, "world")[:, order]

@@ -1,4 +1,4 @@
-"""Numbers of a response: step metrics, deviation from a path and time lag, as [Roldan2017] defines them."""
+"""Characteristics of a response: step metrics, deviation from a path and time lag, as defined in [Roldan2017]."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-ROUNDING = 1e-9  # of the step: a response that settles on the command passes it by rounding errors, and has not risen then
+ROUNDING = 1e-9  # of the step: a settled response exceeds the command by rounding errors, which is no rise
 CHUNK = 400_000  # point-segment pairs at a time: about 20 MB
 
 
 @dataclass(frozen=True)
 class StepMetrics(Result):
-    """A step response in six numbers [Roldan2017, section 2.2.1]; times count from the step."""
+    """Characteristics of a step response [Roldan2017, section 2.2.1]; times count from the step."""
 
-    rise: float  # T_r [s]: when the response first exceeds the command; NaN if it never does
+    rise: float  # T_r [s]: time until the response first exceeds the command; NaN if never
     rise_10_90: float
-    settling: float  # T_s [s]: after it the response stays within the band about the command; NaN if it is outside at the end
-    overshoot: float  # How far the peak is beyond the command, over the step's height; 0 without overshoot
-    peak_time: float  # T_p [s]: when the response is largest in the direction of the step
-    error: float  # Command less response at the end, over the step's height
+    settling: float  # T_s [s]: after it the response stays within the band about the command; NaN if outside at the end
+    overshoot: float  # Peak beyond the command, over the step's height; 0 without overshoot
+    peak_time: float  # T_p [s]: time of the largest response in the direction of the step
+    error: float  # Command minus response at the end, over the step's height
     band: float  # Band of the settling time, over the step's height
 
     def summary(self) -> str:
-        """Return the numbers as text. One line."""
+        """Return the numbers as one line of text."""
         return (
             f"rise {self.rise:.4g} s (10-90 % {self.rise_10_90:.4g} s), settled ({100 * self.band:g} %) {self.settling:.4g} s, "
             f"overshoot {100 * self.overshoot:.2f} % at {self.peak_time:.4g} s, last error {100 * self.error:.2g} %"
@@ -87,12 +87,12 @@ def step_metrics(
 
 
 def _crossing(time: Array, u: Array, i: int, level: float) -> float:
-    """Return when a signal passes a level between the samples i - 1 and i."""
+    """Return the time at which a signal crosses a level between the samples i - 1 and i."""
     return float(time[i - 1] + (time[i] - time[i - 1]) * (level - u[i - 1]) / (u[i] - u[i - 1]))
 
 
 def _first(time: Array, u: Array, level: float) -> float:
-    """Return when a signal first exceeds a level, NaN if never."""
+    """Return the time at which a signal first exceeds a level, NaN if never."""
     above = np.flatnonzero(u > level)
     if not above.size:
         return float("nan")
@@ -111,7 +111,7 @@ def _pair(t: ArrayLike, values: ArrayLike, what: str) -> tuple[Array, Array]:
 
 # ------------------------------------------------------------------------------------------------------------------- paths
 def path_deviation(points: ArrayLike, path: ArrayLike) -> Array:
-    """Return the distances of points from a programmed path, its polygon, regardless of time."""
+    """Return the distances of points from the polygon of a programmed path, regardless of time."""
     at, line = numbers(points, "points"), numbers(path, "path")
     if at.ndim != 2 or line.ndim != 2 or at.shape[1] != line.shape[1] or len(line) < 2:
         raise SimulationError(f"points have shape {at.shape} and path {line.shape}; give (N, d) and (M, d) with M at least 2")
@@ -127,7 +127,7 @@ def path_deviation(points: ArrayLike, path: ArrayLike) -> Array:
 
 
 def radial_deviation(points: ArrayLike, centre: ArrayLike, radius: float) -> Array:
-    """Return how far points are outside (+) or inside (-) a programmed circle: |P - centre| - radius."""
+    """Return the signed distance of points from a programmed circle, |P - centre| - radius: positive outside."""
     at, middle = numbers(points, "points"), numbers(centre, "centre")
     if at.ndim != 2 or middle.shape != at.shape[1:]:
         raise SimulationError(f"points have shape {at.shape} and centre {middle.shape}; give (N, d) and (d,)")
@@ -135,7 +135,7 @@ def radial_deviation(points: ArrayLike, centre: ArrayLike, radius: float) -> Arr
 
 
 def time_lag(t: ArrayLike, command: ArrayLike, response: ArrayLike, longest: float = 0.5) -> float:
-    """Return the delay between command and response: the shift at which their cross-correlation is largest."""
+    """Return the delay between command and response: the shift of the largest cross-correlation."""
     time, wanted = _pair(t, command, "command")
     _, actual = _pair(t, response, "response")
     if not longest > 0.0:

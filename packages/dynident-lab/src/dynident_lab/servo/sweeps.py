@@ -1,4 +1,4 @@
-"""Many runs of a machine: at all combinations of settings of its controller, or with noise of their own (`monte_carlo`)."""
+"""Many runs of a machine: at all combinations of settings of its controller, or with random noise in each (`monte_carlo`)."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ MACHINE = ("step", "ambient")
 
 @dataclass(frozen=True)
 class Sweep(Result):
-    """Numbers of a machine over settings.
+    """Measured numbers of a machine over settings.
 
     Parameters
     ----------
     settings : tuple of dict
-        What was changed, one per row; a file holds numbers, texts and lists as they are, anything else as its text.
+        Changed settings, one per row; a file holds numbers, texts and lists unchanged, other values as text.
     values : tuple of dict of str to float
-        What was measured; NaN where the machine could not be run.
+        Measured numbers; NaN if the machine could not be run.
     notes : tuple of str
-        Why it could not, or what it warned of (limits that were hit, with their share of time); else empty.
+        Reason for the failure, or warnings (limits reached, with their share of time); otherwise empty.
     """
 
-    settings: tuple[dict[str, int | float | Any], ...]  # numbers first: infinity is a text in a file
+    settings: tuple[dict[str, int | float | Any], ...]  # numbers first: files store infinity as text
     values: tuple[dict[str, float], ...]
     notes: tuple[str, ...]
 
@@ -51,7 +51,7 @@ class Sweep(Result):
         return [row[name] for row in self.values]
 
     def summary(self) -> str:
-        """Return settings and numbers as a table. One line per setting."""
+        """Return settings and numbers as a table, one line per setting."""
         keys, names = list(self.settings[0]), list(self.values[0])
         lines = ["".join(f"{key:>20}" for key in (*keys, *names))]
         for setting, row, note in zip(self.settings, self.values, self.notes, strict=True):
@@ -99,12 +99,12 @@ def sweep(robot: VirtualRobot, changes: Mapping[str, Sequence[Any]], measure: Me
         ``measure(robot)`` returns a number, or numbers by name: ``lambda r: bandwidth(r, "z", 1e-3, f).bandwidth``, or
         ``lambda r: max(r.simulate(motion).tracking().largest)``.
     workers : int, optional
-        Settings at a time; one per core when omitted.
+        Settings in parallel; one per core when omitted.
 
     Returns
     -------
     Sweep
-        One row per combination; unstable machines have NaN and the reason, those at their limits a note that says so.
+        One row per combination; unstable machines have NaN and the reason, machines at their limits a note.
     """
     require(robot, VirtualRobot, "robot")
     if not isinstance(changes, Mapping) or not changes or not all(len(values) for values in changes.values()):
@@ -121,7 +121,7 @@ def sweep(robot: VirtualRobot, changes: Mapping[str, Sequence[Any]], measure: Me
 
     def one(setting: dict[str, Any]) -> tuple[dict[str, float], str]:
         said: list[str] = []
-        COLLECTED.set(said)  # every setting has its own: threads do not share it
+        COLLECTED.set(said)  # one list per setting: threads do not share it
         try:
             law = robot.controller
             inside = {k: v for k, v in setting.items() if k in own}
@@ -157,9 +157,9 @@ def monte_carlo(
     failure: str = "raise",
     **options: Any,
 ) -> list[Run]:
-    """Run a virtual robot many times with noise of its own each time, and with other numbers where wanted.
+    """Run a virtual robot many times with different noise, and optionally with different numbers.
 
-    Run i has the i-th child of the seed; neither the number of cores nor the other runs change it. Threads are used: the
+    Run i has the i-th child of the seed, independent of the number of cores and of the other runs. Threads are used: the
     compiled plant releases the interpreter lock. A controller written in Python is called by one thread at a time.
 
     Parameters
@@ -167,21 +167,21 @@ def monte_carlo(
     robot : VirtualRobot
         The machine.
     reference : Motion, trajectory, Plan or path-like
-        What it is asked to do.
+        Reference of all runs.
     runs : int
-        How many.
+        Number of runs.
     seed : int
-        Seed of all of them.
+        Seed of all runs.
     vary : callable, optional
         ``vary(rng, robot)`` returns the machine of one run, such as one with other friction drawn from ``rng``.
     workers : int, optional
         Threads; one per core when omitted.
     client : dask.distributed.Client or concurrent.futures.Executor, optional
-        Where to compute; threads of this process when omitted (see `dynident_lab.fleet.connect`).
+        Client that computes; threads of this process when omitted (see `dynident_lab.fleet.connect`).
     progress : callable, optional
-        ``progress(done, runs)`` after every run, in the order in which they end.
+        ``progress(done, runs)`` after every run, in the order of completion.
     failure : {"raise", "skip"}
-        What to do when a run becomes unstable: an error that names it, or leave it out.
+        Treatment of unstable runs: raise an error that names the run, or leave it out.
     **options
         Passed to `VirtualRobot.simulate`.
 
@@ -212,7 +212,7 @@ def monte_carlo(
             if progress is not None:
                 progress(len(found), int(runs))
     kept = [run for i in sorted(found) if isinstance(run := found[i], Run)]
-    if not kept:  # a wrong setting fails everywhere: an empty list would hide it
+    if not kept:  # a wrong setting fails in all runs: an empty list would hide it
         raise SimulationError(f"all {int(runs)} runs failed; the first: {found[0]}")
     return kept
 
@@ -225,11 +225,11 @@ def _one_run(
     vary: Vary | None,
     options: Mapping[str, Any],
 ) -> Run | SimulationError:
-    """Run one machine with the noise of its own seed; a run that becomes unstable gives its sentence."""
+    """Run one machine with the noise of its own seed; return the error of an unstable run."""
     choice, noise = child.spawn(2)
     try:
         machine = robot if vary is None else vary(np.random.default_rng(choice), robot)
-        require(machine, VirtualRobot, "what vary returns")
+        require(machine, VirtualRobot, "the result of vary")
         return machine.simulate(wanted, seed=noise, **options)
     except SimulationError as error:
         return SimulationError(f"run {i}: {error}")

@@ -1,4 +1,4 @@
-"""Where the torque of the motors went in a run.
+"""Decomposition of the motor torques of a run.
 
 ratio K_t i = mechanism (inertia, velocity, gravity, external, friction) + internal + drive (inertia, elastic, friction, loss)
 """
@@ -29,26 +29,26 @@ PARTS = (*MECHANISM, "internal", "drive_inertia", "drive_elastic", "drive_fricti
 
 @dataclass(frozen=True, eq=False)
 class TorqueSplit(Result):
-    """Torques at the actuator coordinates, part by part; their sum is what the motors gave."""
+    """Torques at the actuator coordinates by part; their sum is the motor torque."""
 
     names: tuple[str, ...]  #: Actuators
     t: Array  #: (N,), times [s]
     #: (N, k), ``inertia`` (links), ``velocity`` (centrifugal and Coriolis), ``gravity``, ``external`` (disturbances and
     #: wrenches, with the sign of the torque that holds them), ``friction`` (and springs) of the joints, ``internal``
-    #: (preload of a redundant robot, which moves nothing), ``drive_inertia`` (all masses of the drive, as if they moved with
-    #: rho), ``drive_elastic`` (what masses in front of elastic shafts need beside that, as they move differently),
+    #: (preload of a redundant robot, without motion), ``drive_inertia`` (all masses of the drive, as if they moved with
+    #: rho), ``drive_elastic`` (additional torque of the masses before elastic shafts due to their different motion),
     #: ``drive_friction`` (of the rotors), ``drive_loss`` (efficiency of the gears) [N m, N]
     parts: Mapping[str, Array]
     total: Array  #: (N, k), motor torques behind the gears [N m, N]
 
     @property
     def mechanism(self) -> Array:
-        """What the mechanism asks of the drives, (N, k): all parts but the internal and the drives' own."""
+        """Torque of the mechanism on the drives, (N, k): all parts except the internal part and those of the drives."""
         return np.asarray(sum(self.parts[name] for name in MECHANISM))
 
     @property
     def rest(self) -> Array:
-        """Total less all parts, (N, k): rounding, and of a robot with loops the gap within which they are closed."""
+        """Total minus all parts, (N, k): rounding error, and for loops the tolerance of their closure."""
         return np.asarray(self.total - sum(self.parts.values()))
 
     def rms(self) -> dict[str, Array]:
@@ -61,7 +61,7 @@ class TorqueSplit(Result):
         return _plot(self, actuators)
 
     def summary(self) -> str:
-        """Return the root mean square torques as a table, without the parts that are nothing. One line per actuator."""
+        """Return the root mean square torques as a table without zero parts, one line per actuator."""
         table = {name: values for name, values in self.rms().items() if np.any(values) or name in ("rest", "total")}
         lines = ["RMS torque [N m, N]  " + "  ".join(f"{name:>14s}" for name in table)]
         for j, name in enumerate(self.names):
@@ -70,7 +70,7 @@ class TorqueSplit(Result):
 
 
 def torque_split(run: Run) -> TorqueSplit:
-    """Return where the motor torques of a run went: inertia, velocity, gravity, friction, the drives themselves."""
+    """Return the parts of the motor torques of a run: inertia, velocity, gravity, friction, drives."""
     robot, truth = run.robot, run.truth
     mechanism, motion = robot.mechanism, truth.motion
     bodies, values = mechanism.tree.inertias.size, mechanism.parameters.values
@@ -105,7 +105,7 @@ def torque_split(run: Run) -> TorqueSplit:
     total, rubbed = truth.motor_torque * ratio, truth.friction * ratio
     rigid_drives = np.array([drive.rigid for drive in robot.drives])
     before = np.array([drive.input_inertia for drive in robot.drives])
-    # What is left of the torque between rotor and gear, less what the masses there would need if they moved with rho.
+    # The torque between rotor and gear, minus the torque that the masses there would need if they moved with rho.
     twisted = total - rubbed - truth.gear_loss - truth.torques - ratio**2 * before * rho_a
     parts["drive_elastic"] = np.where(rigid_drives, 0.0, twisted)
     parts["drive_friction"], parts["drive_loss"] = rubbed, truth.gear_loss
@@ -133,7 +133,7 @@ PART_NAMES = {
 
 
 def _plot(split: TorqueSplit, actuators: Sequence[str] | None = None) -> Figure:
-    """Draw where the motor torques went, over time and as RMS bars, one row per actuator."""
+    """Draw the parts of the motor torques over time and as RMS bars, one row per actuator."""
     chosen = tuple(split.names if actuators is None else actuators)
     unknown = [name for name in chosen if name not in split.names]
     if unknown or not chosen:

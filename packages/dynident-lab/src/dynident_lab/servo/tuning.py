@@ -1,15 +1,15 @@
-"""Gains from a wanted bandwidth and damping: pole placement loop by loop, inner loops first and well apart.
+"""Gains for a given bandwidth and damping: pole placement loop by loop, inner loops first and well separated.
 
 PI loops                as in `dynident.control.cascade`
 P, PI cascade           bandwidth and damping of the closed position loop, solved for exactly
 
-A rigid axis J s + c with P position and PI velocity loop has three poles, those of
+A rigid axis J s + c with P position and PI velocity loop has three poles, the roots of
 
     s^3 + (a + d) s^2 + (b + a kv) s + b kv = (s^2 + 2 zeta w s + w^2)(s + p),    a = Kt kP/J, b = Kt kI/J, d = c/J
 
-and follows its reference by kv (a s + b) over that. Two wishes and three gains: the third condition is b, the square of the
-velocity loop's natural frequency, which sets how stiff the axis is against disturbances. The rest is one equation in kv. Loops
-with cycles, filters, delays, a winding or shafts start from there and are solved for exactly, with the model of `Axis`.
+and its closed loop is kv (a s + b) over this polynomial. Bandwidth and damping leave one of three gains free: the third
+condition is b, the squared natural frequency of the velocity loop, which sets the stiffness against disturbances. One equation
+in kv remains. Loops with cycles, filters, delays, a winding or shafts start from there and are solved with the model `Axis`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from dynident.drive import Drive
 from dynident.errors import DynidentError, DynidentWarning, require, warn
 from dynident_lab.servo.axis import Axis
 
-WIDEST = 1e4  # position gain over the wanted bandwidth, or its inverse, up to which a rigid axis is looked for
-EXACT = 1e-6  # error of bandwidth (relative) and damping at which loops count as found
+WIDEST = 1e4  # position gain over the wanted bandwidth, or its inverse, largest value in the search for a rigid axis
+EXACT = 1e-6  # error of bandwidth (relative) and damping at convergence
 
 
 class ControlWarning(DynidentWarning):
@@ -38,7 +38,7 @@ class ControlWarning(DynidentWarning):
 
 
 def pi_poles(inertia: float, viscous: float, constant: float, proportional: float, integral: float) -> tuple[float, float]:
-    """Return natural frequency and damping of a PI loop around constant / (inertia s + viscous), the inverse of `pi_gains`."""
+    """Return frequency and damping of a PI loop of the plant constant / (inertia s + viscous), the inverse of `pi_gains`."""
     J, Kt, kI = above("inertia", inertia), above("constant", constant), above("integral", integral)
     c, kP = not_below("viscous", viscous), not_below("proportional", proportional)
     return float(np.sqrt(Kt * kI / J)), float((c + Kt * kP) / (2.0 * np.sqrt(J * Kt * kI)))
@@ -63,12 +63,12 @@ def tune_cascade(
     sampled: bool = True,
     **options: Any,
 ) -> Cascade:
-    """Return a cascade whose closed position loop has a wanted bandwidth and damping, from the numbers of the drive.
+    """Return a cascade with a given bandwidth and damping of its closed position loop, from the numbers of the drive.
 
-    With ``sampled`` both hold for the loops with their cycles, filters, delays and shafts, as `Axis` has them; without, for the
+    With ``sampled`` both hold for the loops with their cycles, filters, delays and shafts, as in `Axis`; otherwise for the
     rigid axis (J s + c) and continuous loops with an ideal current. The third condition is the natural frequency of the
-    velocity loop, kI = J (2 pi velocity_bandwidth)^2 / Kt. A velocity feed-forward stands in front of the loop and is not
-    counted. Infeasible requests raise an error; a `ControlWarning` names a loop whose cycle leaves too little phase margin.
+    velocity loop, kI = J (2 pi velocity_bandwidth)^2 / Kt. A velocity feed-forward is outside the loop and not
+    counted. Infeasible requests raise an error; a `ControlWarning` names a loop whose cycle leaves a small phase margin.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def tune_cascade(
     position_cycle, velocity_cycle : float
         Cycle times [s].
     current_cycle : float, optional
-        Cycle time of the current loop [s]; None is an ideal current.
+        Cycle time of the current loop [s]; None for an ideal current.
     velocity_bandwidth : float, optional
         Natural frequency of the velocity loop, sqrt(Kt kI / J) / (2 pi) [Hz]; `separation` times `bandwidth` when omitted.
     current_bandwidth : float, optional
@@ -89,7 +89,7 @@ def tune_cascade(
     current_damping : float
         Damping ratio of the current loop.
     separation : float
-        How many times faster an inner loop is than the one around it.
+        Speed ratio of an inner loop to the loop around it.
     load : float
         Inertia of the mechanism at the motor [kg m^2].
     viscous : float
@@ -97,9 +97,9 @@ def tune_cascade(
     delay : float
         Time between a tick of the innermost loop and its command at the motor [s], see `Cascade`.
     least_margin : float
-        Phase margin below which a loop is warned about [deg].
+        Phase margin below which a warning is issued [deg].
     sampled : bool
-        True counts cycles, filters, delays, winding and shafts; False is the rigid axis with continuous loops.
+        True includes cycles, filters, delays, winding and shafts; False is the rigid axis with continuous loops.
     **options : float, Mechanism or bool
         Other fields of `Cascade`.
 
@@ -134,7 +134,7 @@ def tune_cascade(
                 f"drive '{drive.actuator}' has neither resistance nor inductance, so its current loop cannot be tuned; give "
                 "them, or current_cycle=None for an ideal loop"
             )
-        # Without inductance the winding answers at once: an integrator alone makes a first-order loop.
+        # Without inductance the current follows at once: an integrator alone gives a first-order loop.
         gains = pi_gains(L, R, 1.0, inner, current_damping) if L > 0.0 else (0.0, w * R)
         current = CurrentLoop(*gains, current_cycle)
     loops = Cascade(
@@ -160,7 +160,7 @@ def tune_cascade(
 
 
 def _warn(axis: Axis, least: float) -> None:
-    """Warn about the innermost loop whose phase margin is small; loops around it follow from it."""
+    """Warn about the innermost loop with a small phase margin; the loops around it depend on it."""
     order: tuple[Loop, ...] = ("velocity", "position") if axis.loops.current is None else ("current", "velocity", "position")
     for loop in order:
         stable, left = axis.stable(loop), axis.margins(loop).phase
@@ -197,7 +197,7 @@ def place_rigid(bandwidth: float, damping: float, natural: float, decay: float =
     low, high, x = -np.log(WIDEST), np.log(WIDEST), 0.0
     if excess(low) < 0.0 < excess(high):
         x = float(brentq(excess, low, high, xtol=1e-14, rtol=1e-14))
-    if abs(excess(x)) > EXACT:  # out of reach, or the amplitude dips below -3 dB at once, before the resonance of the pair
+    if abs(excess(x)) > EXACT:  # infeasible, or the amplitude falls below -3 dB before the resonance of the pair
         raise DynidentError(
             f"tuning: bandwidth = {bandwidth:g} Hz with damping {damping:g} is not possible with a velocity loop of "
             f"{natural / (2.0 * np.pi):.4g} Hz; give another velocity_bandwidth or more damping"
@@ -220,7 +220,7 @@ def _gains(kv: float, zeta: float, natural: float, decay: float) -> Placed:
 
 
 def rigid_bandwidth(gains: Placed, natural: float, decay: float) -> float:
-    """Return where the closed position loop of a rigid axis first falls to -3 dB."""
+    """Return the frequency at which the closed position loop of a rigid axis first falls to -3 dB."""
     kv, a, b = gains.position, gains.velocity, natural**2
     A, S, P = a + decay, b + a * kv, b * kv
     roots = np.roots([1.0, A**2 - 2.0 * S, S**2 - 2.0 * P * A - 2.0 * (kv * a) ** 2, P**2 - 2.0 * P**2])
@@ -229,7 +229,7 @@ def rigid_bandwidth(gains: Placed, natural: float, decay: float) -> float:
 
 
 def place(axis_of: Callable[[float, float], Axis], start: Placed, scale: float, bandwidth: float, damping: float) -> Array:
-    """Return the position and velocity gain with which the sampled loops have the wanted bandwidth and damping."""
+    """Return the position and velocity gain of sampled loops with the wanted bandwidth and damping."""
     from scipy.optimize import root  # noqa: PLC0415 - scipy is imported on first use
 
     first = np.log([start.position, start.velocity * scale])
@@ -252,7 +252,7 @@ def place(axis_of: Callable[[float, float], Axis], start: Placed, scale: float, 
 
 
 def pair(axis: Axis, frequency: float, damping: float) -> tuple[float, float]:
-    """Return natural frequency and damping of the pole pair of a closed position loop that is nearest to an expected one."""
+    """Return natural frequency and damping of the pole pair of a closed position loop nearest to an expected one."""
     poles = axis.loop("position", sampled=True).poles
     poles = np.asarray(np.log(poles[np.abs(poles) > 1e-9]) / axis.loops.position_cycle, dtype=np.complex128)
     real = poles[np.abs(poles.imag) <= 1e-9 * np.abs(poles)].real

@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 Study: TypeAlias = FrictionStudy | CampaignStudy
 
-#: How the temperature is compensated, by name.
+#: Methods of temperature compensation, by name.
 COMPENSATIONS = ("temperature", "thermal", "time", "none")
 
 
 @dataclass(frozen=True, eq=False)
 class Checkup(Result):
-    """What the joints of a robot say about their health."""
+    """Result of a maintenance check of all joints of a robot."""
 
     joints: tuple[Maintenance, ...]  # One per joint
-    compensation: str  # How the temperature was compensated, one of COMPENSATIONS
-    notes: tuple[str, ...] = ()  # Joints that could not be checked, and why
+    compensation: str  # Temperature compensation, one of COMPENSATIONS
+    notes: tuple[str, ...] = ()  # Joints that could not be checked, with the reasons
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """Joints whose friction is not that of healthy ones."""
+        """Joints whose friction differs from that of healthy ones."""
         return tuple(entry.history.joint for entry in self.joints if entry.alarm)
 
     def summary(self) -> str:
@@ -69,7 +69,7 @@ def check_robot(
 ) -> Checkup:
     """Compare every joint of a test with healthy ones.
 
-    Without temperature sensors, the thermal models of the healthy campaigns tell how warm the joints are.
+    Without temperature sensors, the thermal models of the healthy campaigns predict the temperatures of the joints.
     """
     if compensation not in ("auto", *COMPENSATIONS):
         raise DynidentError(f"compensation is '{compensation}'; give auto, {', '.join(COMPENSATIONS)}")
@@ -102,7 +102,7 @@ def check_robot(
 
 
 def _compensation(how: str, joint: str, test: Study, baseline: Sequence[Study]) -> Compensation:
-    """Return what is expected of one joint."""
+    """Return the compensation of one joint."""
     if how != "thermal":
         plain: dict[str, type[Compensation]] = {"temperature": MeasuredTemperature, "time": WarmupTime, "none": NoCompensation}
         return plain[how]()
@@ -112,7 +112,7 @@ def _compensation(how: str, joint: str, test: Study, baseline: Sequence[Study]) 
     histories = [_histories(study)[joint] for study in studies]
 
     def power(history: FrictionHistory) -> tuple[Array, Array]:
-        """Return the power of a test with the cold friction of the healthy joint."""
+        """Return the power in a test with the cold friction of the healthy joint."""
         own = heating[next(k for k, known in enumerate(histories) if known is history)]
         return own.power_t, own.power * (healthy.cold / own.cold)
 

@@ -1,4 +1,4 @@
-"""What the friction of a healthy joint should be: the temperature is compensated before anything is compared."""
+"""Expected friction of a healthy joint: the temperature is compensated before any comparison."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from dynident_lab.testbench.history import FrictionHistory
 from dynident_lab.testbench.warmup import Warmup, fit_warmup
 from dynident_lab.thermal.models import ThermalModel
 
-ROUNDS = 6  # in which the heat of a fault and its size are found; each leaves a fifth of the error
+ROUNDS = 6  # iterations between the heat of a fault and its size; each reduces the error to a fifth
 
 
 class Compensation(Protocol):
-    """What the friction of a healthy joint should be."""
+    """Expected friction of a healthy joint."""
 
     def fit(self, baseline: Sequence[FrictionHistory]) -> None:
-        """Learn from healthy tests."""
+        """Fit the expectation to healthy tests."""
 
     def expected(self, history: FrictionHistory) -> Array:
-        """Return the friction that a healthy joint would have had in a test."""
+        """Return the friction of a healthy joint in a test."""
 
 
 class NoCompensation:
-    """Expect the mean friction, whatever the temperature: what a detector without compensation does."""
+    """Expect the mean friction at any temperature: a detector without compensation."""
 
     def fit(self, baseline: Sequence[FrictionHistory]) -> None:
-        """Learn the mean."""
+        """Compute the mean."""
         self.mean_ = float(np.mean(np.concatenate([h.friction for h in baseline])))
 
     def expected(self, history: FrictionHistory) -> Array:
@@ -45,7 +45,7 @@ class MeasuredTemperature:
         self.degree = degree
 
     def fit(self, baseline: Sequence[FrictionHistory]) -> None:
-        """Learn the polynomial."""
+        """Fit the polynomial."""
         heat = np.concatenate([self._heat(h) for h in baseline])
         if np.unique(heat).size <= self.degree:
             raise DynidentError(
@@ -66,7 +66,7 @@ class MeasuredTemperature:
         return np.asarray(self.polynomial_(self._heat(history)))
 
     def outside(self, history: FrictionHistory) -> str:
-        """Return a sentence if a test leaves the temperatures of the healthy ones."""
+        """Return a sentence if a test is outside the temperature range of the healthy ones."""
         low, high, heat = *self.range_, self._heat(history)
         margin = 0.1 * (high - low)
         if heat.min() >= low - margin and heat.max() <= high + margin:
@@ -78,23 +78,23 @@ class MeasuredTemperature:
 
 
 class ThermalPrediction:
-    """Expect what a thermal model predicts from the friction power; no sensor is needed.
+    """Expect the prediction of a thermal model from the friction power, without a sensor.
 
-    Friction that a healthy joint would not have heats the joint too, which lowers what is expected of it.
+    Excess friction of a faulty joint also heats the joint, which lowers the expected friction.
 
     Parameters
     ----------
     model : ThermalModel
         Thermal model of the healthy joint.
     power : callable, optional
-        Times [s] and cold friction power of the healthy joint from each on [W], of a test; those of the history when omitted.
+        Times [s] and cold friction power of the healthy joint from each time on [W] in a test; by default those of the history.
     """
 
     def __init__(self, model: ThermalModel, power: Callable[[FrictionHistory], tuple[Array, Array]] | None = None) -> None:
         self.model, self.power = model, power
 
     def fit(self, baseline: Sequence[FrictionHistory]) -> None:
-        """Learn the friction at the reference temperature."""
+        """Fit the friction at the reference temperature."""
         ratio = np.concatenate([self._ratio(h, np.ones(len(h))) for h in baseline])
         self.cold_ = float(ratio @ np.concatenate([h.friction for h in baseline]) / (ratio @ ratio))
 
@@ -112,7 +112,7 @@ class ThermalPrediction:
         return np.asarray(np.interp(history.t, t, self.model.simulate(t, heated).ratio))
 
     def expected(self, history: FrictionHistory) -> Array:
-        """Return the friction of a healthy joint as warm as this one."""
+        """Return the friction of a healthy joint at the temperature of this one."""
         ratio = self._ratio(history, np.ones(len(history)))
         for _ in range(ROUNDS):
             ratio = self._ratio(history, np.maximum(history.friction / (self.cold_ * ratio), 0.0))
@@ -123,7 +123,7 @@ class WarmupTime:
     """Expect the friction that healthy tests had at the same time since their cold start."""
 
     def fit(self, baseline: Sequence[FrictionHistory]) -> None:
-        """Learn the common drift."""
+        """Fit the common drift."""
         self.drift_: Warmup = fit_warmup(
             np.concatenate([h.t for h in baseline]), np.concatenate([h.friction for h in baseline])
         )

@@ -22,8 +22,8 @@ class CurveFit:
     """A friction law fitted to one curve by weighted least squares."""
 
     law: FrictionLaw  # The law
-    values: Array  # Linear parameters in the order of ``law.linear``, and their standard deviations
-    std: Array  # Linear parameters in the order of ``law.linear``, and their standard deviations
+    values: Array  # Linear parameters in the order of ``law.linear``
+    std: Array  # Their standard deviations
     relative: float  # ``||e|| / ||f||`` over the points of the curve
 
     def __call__(self, v: Array) -> Array:
@@ -35,13 +35,13 @@ class CurveFit:
 class FrictionCurve(Result):
     """Friction against speed at one temperature."""
 
-    label: str  # What the points have in common, as in "21.3 degC" or "5 to 10 min"
-    t: float  # Mean time [s] and temperature [degC] of its plateaus; temperature is NaN without a sensor
-    temperature: float  # Mean time [s] and temperature [degC] of its plateaus; temperature is NaN without a sensor
+    label: str  # Common property of the points, as in "21.3 degC" or "5 to 10 min"
+    t: float  # Mean time of its plateaus [s]
+    temperature: float  # Mean temperature of its plateaus [degC]; NaN without a sensor
     speed: Array  # Speeds with sign, rising [rad/s or m/s]
-    torque: Array  # Friction and the standard deviation of that mean [N m or N]
-    std: Array  # Friction and the standard deviation of that mean [N m or N]
-    count: NDArray[np.int64]  # Plateaus in each point
+    torque: Array  # Mean friction [N m or N]
+    std: Array  # Standard deviation of the mean [N m or N]
+    count: NDArray[np.int64]  # Number of plateaus in each point
     derived: ClassVar[tuple[str, ...]] = ("polynomial",)
 
     @property
@@ -64,7 +64,7 @@ class FrictionCurve(Result):
 
     @property
     def both(self) -> bool:
-        """Whether both directions are there."""
+        """Whether the curve has both directions."""
         return bool(np.any(self.speed > 0.0) and np.any(self.speed < 0.0))
 
     def fit(self, law: FrictionLaw | None = None) -> CurveFit:
@@ -76,7 +76,7 @@ class FrictionCurve(Result):
                 f"law '{chosen.name}' has {len(chosen.linear)} linear and {len(chosen.shape)} shape parameters, but only "
                 f"linear ones are fitted, to {self.speed.size} points; use more speeds or another law"
             )
-        # A point cannot be trusted beyond 0.1 % of the curve: else noise-free points would have infinite weight.
+        # The deviation of a point is at least 0.1 % of the curve: otherwise noise-free points would have infinite weight.
         sigma = np.hypot(self.std, 1e-3 * np.abs(self.torque).max())
         X, y = chosen.columns(self.speed) / sigma[:, None], self.torque / sigma
         inverse = np.linalg.pinv(X)

@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FrictionCurves(Result):
-    """Friction of one joint: curves per temperature, and every plateau behind them."""
+    """Friction of one joint: curves per temperature, and their plateaus."""
 
-    joint: str  # Joint, and unit of its friction
-    unit: str  # Joint, and unit of its friction
+    joint: str  # Name of the joint
+    unit: str  # Unit of its friction
     top: float  # Speed called 100 % [rad/s or m/s]
     levels: Array  # Speeds without sign, rising
     curves: tuple[FrictionCurve, ...]  # Coldest or earliest first
-    gravity: Gravity  # What was removed
+    gravity: Gravity  # Gravity removed from the torques
     plateaus: tuple[SpeedPlateau, ...]  # Used plateaus, in time order
-    friction: Array  # Friction of each plateau, with the sign of its speed, and its standard deviation
-    std: Array  # Friction of each plateau, with the sign of its speed, and its standard deviation
-    notes: tuple[str, ...]  # What was left out or could not be done, and why
+    friction: Array  # Friction of each plateau, with the sign of its speed
+    std: Array  # Its standard deviation
+    notes: tuple[str, ...]  # Omissions and failures with their reasons
 
     def history(self, level: float = 0.6, robot: str = "robot", name: str = "test") -> FrictionHistory:
         """Return the friction at one speed over time, one point per sweep, mean of the two directions."""
@@ -52,7 +52,7 @@ class FrictionCurves(Result):
             i = index[group]
             sign = np.array([np.sign(self.plateaus[j].speed) for j in i])
             ways = [(self.friction[i] * sign)[sign == s] for s in (1.0, -1.0) if np.any(sign == s)]
-            # The offset between the directions is no friction change: only sweeps with both are comparable.
+            # The offset between the directions is no change of friction: only sweeps with both are comparable.
             heat = [self.plateaus[j].temperature for j in i]
             rows.append(
                 (
@@ -79,7 +79,7 @@ class FrictionCurves(Result):
         )
 
     def summary(self) -> str:
-        """Return the curves as text. One line per curve, then the notes."""
+        """Return the curves as text, one line each, then the notes."""
         g = self.gravity
         fall = f"gravity Qa {g.Qa:.4g} +- {g.std[0]:.2g}, Qb {g.Qb:.4g} +- {g.std[1]:.2g} N m" if g.removed else "no gravity"
         lines = [f"joint {self.joint}: {len(self.plateaus)} plateaus, {len(self.curves)} curves, {fall} removed"]
@@ -115,7 +115,7 @@ def friction_curves(
     found = gravity if isinstance(gravity, Gravity) else plateau_gravity(used, plateaus.joint) if gravity else NO_GRAVITY
     means = np.array([found.mean(p) for p in used])
     friction = np.array([p.torque for p in used]) - means[:, 0]
-    # The scatter of means within plateaus holds the gravity's course; without it the residual is what counts.
+    # The scatter of means within plateaus contains the change of gravity; after its removal, the residual matters.
     std = np.array([_mean_std(p, found) for p in used])
     groups, labels, more = group_plateaus(used, plateaus.top, by, width)
     nearest = nearest_level(speeds, levels)
@@ -134,7 +134,7 @@ def friction_curves(
 
 
 def _usable(plateaus: Plateaus) -> tuple[tuple[SpeedPlateau, ...], list[str]]:
-    """Leave out saturated plateaus, and those during which other joints moved where there are enough without."""
+    """Omit saturated plateaus, and plateaus with moving other joints if enough others remain."""
     notes = []
     good = [p for p in plateaus.items if not p.saturated]
     if not good:

@@ -1,4 +1,4 @@
-"""Identification cycle by cycle: the stages that a plan names, one cycle in memory at a time [Pagani2022, section 5.1]."""
+"""Identification cycle by cycle: the stages of a plan, one cycle in memory at a time [Pagani2022, section 5.1]."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-TRAINING = ("training",)  # purposes of the stages that are fitted: friction plateaus are run later, at other temperatures
-STANDSTILL = 0.1  # speeds below this share of a joint's RMS speed are left out: there it may stick
+TRAINING = ("training",)  # purposes of the fitted stages: friction plateaus are run later, at other temperatures
+STANDSTILL = 0.1  # speeds below this share of a joint's RMS speed are omitted because of stiction
 
 
 @dataclass(frozen=True, eq=False)
 class CycleFits(Result):
     """Parameters of every cycle of a campaign."""
 
-    mechanism: str  # Names of the robot and of the campaign, and the friction law
-    campaign: str  # Names of the robot and of the campaign, and the friction law
-    law: str  # Names of the robot and of the campaign, and the friction law
-    cycles: tuple[int, ...]  # Which cycles
-    t: Array  # When each one began, since the start of the campaign [s]
+    mechanism: str  # Name of the robot
+    campaign: str  # Name of the campaign
+    law: str  # Friction law
+    cycles: tuple[int, ...]  # Numbers of the cycles
+    t: Array  # Start time of each cycle since the start of the campaign [s]
     names: tuple[str, ...]  # Parameters
-    values: Array  # Their values and standard deviations
-    std: Array  # Their values and standard deviations
-    training: Array  # Relative error of the stages that were fitted, and of those for validation; NaN where there is none
-    held_out: Array  # Relative error of the stages that were fitted, and of those for validation; NaN where there is none
+    values: Array  # Their values
+    std: Array  # Their standard deviations
+    training: Array  # Relative error of the fitted stages
+    held_out: Array  # Relative error of the validation stages; NaN without any
 
     def of(self, name: str) -> Array:
         """Return one parameter over the cycles."""
@@ -52,11 +52,11 @@ class CycleFits(Result):
         return np.column_stack([self.values[:, i], self.std[:, i]])
 
     def repeatability(self, tolerance: float = 0.02) -> Repeatability:
-        """Return how the parameters drift over the campaign."""
+        """Return the drift of the parameters over the campaign."""
         return repeatability(self.estimates(), tolerance)
 
     def estimates(self, robot: str | None = None, test: str | None = None) -> list[Estimate]:
-        """Return the cycles as rows of a study over tests and robots; `repeatability` takes those of several campaigns."""
+        """Return the cycles as rows for `repeatability`, which combines those of several campaigns."""
         return [
             Estimate(robot or self.mechanism, test or self.campaign, float(t), dict(zip(self.names, row.tolist(), strict=True)))
             for t, row in zip(self.t, self.values, strict=True)
@@ -90,7 +90,7 @@ class CycleFits(Result):
 
 
 def cycle_parts(cycle: CampaignLog) -> tuple[list[Log], list[Log]]:
-    """Return the stages of a cycle for identification, and those for validation."""
+    """Return the stages of a cycle for identification, and the stages for validation."""
     purpose = {entry["name"]: entry["purpose"] for entry in cycle.about["schedule"] if not entry["payload"]}
     stages = cycle.stages()
     training = [log for name, logs in stages.items() if purpose.get(name) in TRAINING for log in logs]
@@ -110,7 +110,7 @@ def identify_cycles(
     estimator: Any = None,
     **options: Any,
 ) -> tuple[CycleFits, Fit]:
-    """Identify a robot from each cycle of a campaign by itself."""
+    """Identify a robot from each cycle of a campaign separately."""
     chosen = Polynomial() if law is None else law
     rows: list[tuple[int, float, Array, Array, float, float]] = []
     names: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
-"""Where a speed is constant: the search behind `find_plateaus`.
+"""Detection of intervals with constant speed: the search behind `find_plateaus`.
 
-A plateau is a longest stretch whose speed stays within a narrow band AND ends at corners: doubling the band must not make
-it much longer. The second rule tells a trapezoid from the rounded top of a sine, whose length grows like the square root
-of the band.
+A plateau is a longest interval whose speed stays within a narrow band AND ends at corners: doubling the band must not make
+it much longer. The second rule distinguishes a trapezoid from the rounded top of a sine, whose length grows like the square
+root of the band.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dynident.arrays import Array
 from dynident.signals import Log
 from dynident.signals.quality import fill_holes
 
-#: Smoothing window of the speed, as a part of the shortest plateau.
+#: Smoothing window of the speed, as a share of the shortest plateau.
 WINDOW = 0.25
-#: A plateau may grow by this part of its length when its band is doubled.
+#: Largest relative growth of a plateau when its band is doubled.
 ROUND = 0.25
-#: A stretch that looks round may be a plateau with more servo ripple: it is tried again with wider bands.
+#: A rounded interval may be a plateau with more servo ripple: it is tried again with wider bands.
 SCALES = (1.0, 2.0, 4.0)
-#: Part of a plateau dropped at each end, where the servo settles.
+#: Share of a plateau dropped at each end, where the servo settles.
 SETTLE = 0.05
 
 
@@ -33,7 +33,7 @@ def smooth_speeds(log: Log, shortest: float) -> tuple[Array, Array]:
     uniform = np.linspace(log.t[0], log.t[-1], len(log))
     q = np.column_stack([np.interp(uniform, log.t, log.position[:, k]) for k in range(len(log.joints))])
     v = savgol_filter(q, window, 2, deriv=1, delta=float(uniform[1] - uniform[0]), axis=0)
-    # A smooth motion has nearly no third difference: what is left is noise (variance 20 sigma^2).
+    # A smooth motion has nearly no third difference: the remainder is noise (variance 20 sigma^2).
     sigma = np.percentile(np.abs(np.diff(q, 3, axis=0)), 68.3, axis=0) / np.sqrt(20.0)
     return np.asarray(v), np.asarray(sigma * np.sqrt(12.0 / window**3) * log.rate)
 
@@ -41,7 +41,7 @@ def smooth_speeds(log: Log, shortest: float) -> tuple[Array, Array]:
 def constant_speeds(
     v: Array, rate: float, shortest: float, tolerance: float, admitted: float, rest: float
 ) -> tuple[list[tuple[int, int]], int]:
-    """Find stretches of constant speed."""
+    """Find intervals of constant speed."""
     window = max(5, round(WINDOW * shortest * rate))
     stride = max(1, window // 4)
     coarse = np.ascontiguousarray(v[::stride])
@@ -65,7 +65,7 @@ def constant_speeds(
 def _search(
     v: Array, kept: NDArray[np.bool_], tolerance: float, admitted: float, rest: float, shortest: float, window: float
 ) -> tuple[list[tuple[int, int]], int]:
-    """Return flat stretches outside those that are kept already, longest first, and the number of round ones."""
+    """Return flat intervals outside the kept ones, longest first, and the number of rounded ones."""
     left = _longest_windows(v, tolerance, admitted, rest)
     length = np.arange(v.size) - left + 1
     ends = np.flatnonzero(np.append(np.diff(left) > 0, True) & (length >= shortest))
@@ -88,9 +88,9 @@ def _search(
 
 
 def _longest_windows(v: Array, tolerance: float, admitted: float, rest: float) -> NDArray[np.int64]:
-    """Return, for every sample i, the start of the longest window that ends there and stays in its band; i + 1 if none.
+    """Return, for every sample i, the start of the longest window that ends there within its band; i + 1 if none.
 
-    Every part of such a window is one too, so that its length is found bit by bit: try 2^k samples more, k falling.
+    Every part of such a window is also within its band, so its length is found bit by bit: try 2^k more samples, k decreasing.
     """
     tops, bottoms = [v], [v]  # extrema of 2^k samples from each one on
     while 2 ** len(tops) <= v.size:
@@ -121,9 +121,9 @@ def _is_round(v: Array, a: int, b: int, tolerance: float, admitted: float, slack
 
 
 def _without_ramps(v: Array, a: int, b: int) -> tuple[int, int]:
-    """Cut the ends whose speed differs from the middle of the plateau by more than it varies there.
+    """Cut the ends with speeds that differ from the middle of the plateau by more than the variation there.
 
-    The tail of a ramp hides in the band, and the inertial torque of its few samples would bend the gravity fit.
+    The tail of a ramp lies within the band, and the inertial torque of its few samples would bias the gravity fit.
     """
     quarter = (b - a) // 4
     inner = v[a + quarter : b - quarter]

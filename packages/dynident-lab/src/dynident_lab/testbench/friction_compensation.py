@@ -1,8 +1,8 @@
-"""Friction compensation that knows how warm the joints are: laws and thermal models, advanced with the speeds.
+"""Friction compensation with temperature: friction laws and thermal models, advanced with the measured speeds.
 
 f = f_cold(v) [alpha (T - T0) + beta]        W = f_cold(v) v, filtered by the thermal model        [Pagani2022, Algorithm 1]
 
-As C99 it is one step of all joints with its numbers inside, and a self-test. A step with a held power has a closed form: no
+The C99 code is one step of all joints with constant numbers, and a self-test. A step at constant power has a closed form: no
 integration, no drift, any step length.
 """
 
@@ -39,7 +39,7 @@ SAMPLES, STEP = 40, 60.0  # of the self-test; steps of a minute let the joints w
 
 @dataclass(frozen=True, eq=False)
 class FrictionCompensation(Result):
-    """Torques that cancel the friction of all joints, whatever their temperature.
+    """Torques that cancel the friction of all joints at any temperature.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class FrictionCompensation(Result):
 
     @classmethod
     def of(cls, study: CampaignStudy) -> FrictionCompensation:
-        """Return the compensation that a campaign identified."""
+        """Return the compensation identified from a campaign."""
         chosen = [(entry, entry.best.model) for entry in study.heating]
         for entry, model in chosen:
             if not isinstance(model, SecondOrder | FirstOrder):
@@ -77,7 +77,7 @@ class FrictionCompensation(Result):
         return np.array([cold_friction(a, x) for x, a in zip(speed, self.coefficients, strict=True)])
 
     def step(self, v: ArrayLike, dt: float, state: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
-        """Return the torques to add now, and the state after a step of this speed."""
+        """Return the compensating torques, and the state after a step of this speed."""
         f, step = self.cold(v), step_length(dt)
         speed = numbers(v, "v")
         ratio = np.array([float(m.ratio(y[0])) for m, y in zip(self.models, state, strict=True)])
@@ -136,7 +136,7 @@ def cold_friction(coefficients: Sequence[float], v: Any) -> Any:
 
 
 def step_function(compensation: FrictionCompensation, name: str) -> Function:
-    """Return speeds, step and temperatures -> torques and temperatures at the end of the step."""
+    """Return the function from speeds, step and temperatures to torques and temperatures at the end of the step."""
     graph, n = Graph(), len(compensation.joints)
     size = sum(model.order for model in compensation.models)
     v, (dt,), y = graph.symbols("v", n), graph.symbols("dt", 1), graph.symbols("temperature", size)
@@ -165,7 +165,7 @@ def _header(compensation: FrictionCompensation, prefix: str, text: str) -> str:
         " * v:      speeds; the wanted ones where a joint may stand still;",
         " * dt:     length of the step;",
         " * state:  temperatures of the zones of every joint, at the start and then at the end of the step;",
-        " * torque: friction at the start of the step, to be added to what the controller wants. */",
+        " * torque: friction at the start of the step, to be added to the controller's torque. */",
         f"#define {upper}_JOINTS {len(compensation.joints)}",
         f"#define {upper}_STATE {len(rest)}",
         f"/* temperatures of joints that have rested for long */\n#define {upper}_REST {{ {', '.join(map(c_number, rest))} }}",
@@ -181,7 +181,7 @@ def _prototype(compensation: FrictionCompensation, prefix: str) -> str:
 
 
 def _step(compensation: FrictionCompensation, prefix: str) -> str:
-    """Return the function that users call: the state is changed in place."""
+    """Return the function for users, which changes the state in place."""
     size = len(_rest(compensation))
     return "\n".join(
         [

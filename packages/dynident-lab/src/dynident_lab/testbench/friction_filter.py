@@ -3,8 +3,8 @@
     m a + Qa cos q - Qb sin q + off + Bv v + sum_i Bf_i tanh(w_i v) = tau,     parameters constant,     q measured
 
 Continuous between samples, discrete at them ([Rodriguez2002, eqs. 30-38], Joseph form). The filter gives CURVES: single values
-of Bf and w are not identifiable, since (Bf, w) and (-Bf, -w) are the same law and terms of opposite sign trade against
-each other: a curve within 0.1 % can come from coefficients that are wrong by half. Here w > 0 by construction: its
+of Bf and w are not identifiable, since (Bf, w) and (-Bf, -w) are the same law and terms of opposite sign compensate
+each other: a curve accurate to 0.1 % can have coefficients wrong by half. Here w > 0 by construction: its
 logarithm is the state.
 """
 
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: First guesses of w off line, as factors.
+#: First guesses of w for recorded data, as factors.
 GUESSES = (1.0, 0.3, 3.0)
-#: Half width of the window that smooths a record for its own first guess [s], and samples that it is fitted to.
+#: Half width of the window that smooths a record for its first guess [s], and number of samples in the fit.
 SMOOTH, SAMPLES = 0.02, 4000
-#: Slowest and fastest transition of a sigmoid over the largest speed.
+#: Slowest and fastest transition of a sigmoid relative to the largest speed.
 FASTEST = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class KalmanResult:
-    """What the filter found."""
+    """Result of the filter."""
 
     names: tuple[str, ...]  # Estimated parameters
-    values: Array  # Their last estimates and standard deviations; those of w are of its logarithm times w
-    std: Array  # Their last estimates and standard deviations; those of w are of its logarithm times w
-    friction: Friction  # The sigmoid law with its numbers, and the offset where one was estimated
+    values: Array  # Their last estimates
+    std: Array  # Their standard deviations; for w, that of its logarithm times w
+    friction: Friction  # The sigmoid law with its numbers, and the offset if estimated
     t: Array  # Times of the history [s]
-    history: Array  # Position, velocity and parameters over time (logarithms of w), and their standard deviations
-    spread: Array  # Position, velocity and parameters over time (logarithms of w), and their standard deviations
+    history: Array  # Position, velocity and parameters over time (logarithms of w)
+    spread: Array  # Their standard deviations
     consistency: float
-    notes: tuple[str, ...]  # What to know about the result
+    notes: tuple[str, ...]  # Remarks on the result
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -74,7 +74,7 @@ class KalmanResult:
         return figure
 
     def summary(self) -> str:
-        """Return the result as text. Parameters, consistency and notes."""
+        """Return parameters, consistency and notes as text."""
         lines = [f"{n:<6} {v:>12.5g} +- {s:.3g}" for n, v, s in zip(self.names, self.values, self.std, strict=True)]
         return "\n".join([*lines, f"innovations over prediction: {self.consistency:.3g} (about 1 is right)", *self.notes])
 
@@ -82,14 +82,14 @@ class KalmanResult:
 class FrictionFilter:
     """Extended Kalman filter of one axis with a sigmoid law.
 
-    On line: call `step` at every sample. Off line: `run` does all samples of a record, several times if wished.
+    On line: call `step` at every sample. Off line: `run` processes all samples of a record, optionally several times.
 
     Parameters
     ----------
     speed, torque : float
-        Largest speed [rad/s or m/s] and friction torque [N m or N] to expect; they set the scale of the first guess:
+        Largest expected speed [rad/s or m/s] and friction torque [N m or N]; they set the scale of the first guess:
         Bv = torque / (2 speed), Bf = torque / (2 terms), w spread between 4 / speed and 100 / speed. The largest effort
-        of the record will do as torque.
+        of the record is sufficient as torque.
     inertia : float
         Inertia m [kg m^2 or kg], known or, with ``estimate_inertia``, a first guess.
     terms : int
@@ -97,16 +97,16 @@ class FrictionFilter:
     position_noise : float
         Standard deviation of the measured position [rad or m].
     velocity_noise : float
-        Standard deviation of the measured velocity [rad/s or m/s]; 0 when the velocity is not measured.
+        Standard deviation of the measured velocity [rad/s or m/s]; 0 if the velocity is not measured.
     disturbance : float
-        Spectral density of the acceleration that the model does not explain [(rad/s^2)^2/Hz or alike].
+        Spectral density of the unmodelled acceleration [(rad/s^2)^2/Hz or the linear equivalent].
     drift : float
         Relative random walk of the friction parameters per square root of a second; above 0 the filter follows slow
-        changes (temperature) for ever, at 0 it converges.
+        changes (temperature) permanently, at 0 it converges.
     gravity : (float, float)
         Qa, Qb [N m or N], known or a first guess.
     estimate : sequence of str
-        Which of "m", "Qa", "Qb", "off" to estimate beside the friction.
+        Parameters to estimate in addition to friction: "m", "Qa", "Qb", "off".
     guess : mapping of str to float, optional
         First guesses by name: "Bv", "Bf1", ..., "w1", ..., "m", "Qa", "Qb", "off".
     """
@@ -153,7 +153,7 @@ class FrictionFilter:
         self.reset()
 
     def reset(self, keep: bool = False, faster: float = 1.0) -> None:
-        """Forget everything, or all but the present parameters."""
+        """Reset the state, and the parameters unless `keep`."""
         if not keep:
             self.p = self._faster(faster)
         spread = np.concatenate([[10.0 * np.sqrt(self._noise[0]), self.speed], self._prior[self.free]])
@@ -168,7 +168,7 @@ class FrictionFilter:
         return self.x, self.P, self.p, self._Q, self._limit, self._variance
 
     def _measured(self, speeds: bool) -> None:
-        """Set the noise of the measurements; the velocity counts only where it is measured."""
+        """Set the measurement noise; the velocity is used only if it is measured."""
         self._variance[:] = self._noise[0], self._noise[1] if speeds else 0.0
 
     @property
@@ -181,7 +181,7 @@ class FrictionFilter:
         return Friction(Sigmoid(n), np.concatenate([rho, w]))
 
     def step(self, t: float, tau: float, q: float, v: float | None = None) -> float:
-        """Take one sample."""
+        """Process one sample."""
         speed = 0.0 if v is None else v
         if not (isfinite(t) and isfinite(tau) and isfinite(q) and isfinite(speed)):
             raise IdentificationError(f"sample at t = {t} s is not finite; remove it (the filter handles gaps)")
@@ -206,7 +206,7 @@ class FrictionFilter:
         inertia: ArrayLike | None = None,
         gravity: ArrayLike | None = None,
     ) -> KalmanResult:
-        """Take all samples of a record.
+        """Process all samples of a record.
 
         Parameters
         ----------
@@ -217,10 +217,10 @@ class FrictionFilter:
         v : array_like (N,), optional
             Velocity, used when ``velocity_noise`` is above 0.
         passes : int
-            How often to run through the record; each pass starts from the parameters of the last one with the
-            uncertainty of the beginning, so only the linearisation improves, not the claimed precision. All passes are
-            made from three first guesses of w and from a fit to smoothed velocities and accelerations of the record; the
-            one with the smallest innovations is kept.
+            Number of passes; each pass starts from the parameters of the last one with the
+            initial uncertainty, so only the linearisation improves, not the stated precision. All passes are
+            repeated from three first guesses of w and from a fit to smoothed velocities and accelerations of the record;
+            the result with the smallest innovations is kept.
         every : int
             Samples between two rows of the history.
         inertia, gravity : array_like (N,), optional
@@ -250,7 +250,7 @@ class FrictionFilter:
         history, spread, scores = np.zeros((rows, self.x.size)), np.zeros((rows, self.x.size)), np.zeros(N)
 
         def go(first: Array) -> float:
-            """Make all passes from one guess; return the mean square innovation of the last, infinite if it diverged."""
+            """Run all passes from one guess; return the mean square innovation of the last pass, infinite if it diverged."""
             for i in range(passes):
                 if i == 0:
                     self.p = first.copy()
@@ -271,18 +271,18 @@ class FrictionFilter:
                 "the filter diverged for every initial guess; check units, position_noise and inertia, or sample faster"
             )
         if best != len(guesses) - 1:
-            go(guesses[best])  # so that the state of the filter is the one returned
+            go(guesses[best])  # so that the state of the filter equals the result
         self._last = (float(times[-1]), float(effort[-1]))
         return self._result(times[::every], history, spread, scores, position, times)
 
     def _faster(self, factor: float) -> Array:
-        """Return the first guess with every w times a factor."""
+        """Return the first guess with every w multiplied by a factor."""
         first = self._first.copy()
         first[5 + self.terms :] += np.log(factor)
         return first
 
     def _from_record(self, t: Array, tau: Array, q: Array, m: Array) -> Array | None:
-        """Return a first guess from smoothed velocities and accelerations, or None where none can be had; given ones stay."""
+        """Return a first guess from smoothed velocities and accelerations, or None if impossible; given guesses are kept."""
         from scipy.signal import savgol_filter  # noqa: PLC0415 - slow to import
 
         if set(self.all[4:]) <= self._given:
@@ -316,7 +316,7 @@ class FrictionFilter:
         values[logarithm] = np.exp(values[logarithm])
         std[logarithm] *= values[logarithm]
         notes = [SIGMOID_NOTE, *(found.sentence for found in direction_note("axis", np.gradient(q, times)))]
-        late = scores[scores.size // 5 :]  # the first samples only tell how wrong the first guess was
+        late = scores[scores.size // 5 :]  # the first samples only show the error of the first guess
         consistency = float(np.mean(late**2))
         if not 0.2 < consistency < 5.0:
             notes.append(

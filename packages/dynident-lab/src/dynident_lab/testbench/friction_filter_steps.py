@@ -3,7 +3,7 @@
     a = s [tau - Qa cos q + Qb sin q - off - f(v)] / m        f: sigmoid law with Bv, Bf_i and w_i = exp(log w_i)
     x' = [v, a, 0]        P' = F P + P F^T + Q        F = [[0, 1, 0], [da/dq, da/dv, da/dp], [0, 0, 0]]
 
-s = m / m(q) of every sample is 1 where the inertia does not change. State x = [q, v, p[free]] of the parameters
+s = m / m(q) of every sample is 1 for a constant inertia. State x = [q, v, p[free]] with the parameters
 p = [m, Qa, Qb, off, Bv, Bf_1 .. Bf_n, log w_1 .. log w_n]. Only the first two rows of its transition differ from the unit
 matrix, so one step costs a few hundred operations.
 """
@@ -44,12 +44,12 @@ Matrix = list[list[Node]]
 #: Product of the stiffness |da/dv| and the step of integration, and the largest number of such steps per sample.
 STIFF = 0.3
 MOST = 64
-#: A state of this size has diverged.
+#: Size of a diverged state.
 HUGE = 1e300
 
 
 class Steps:
-    """The filter of one number of sigmoids and one choice of free parameters (rising numbers), as machine code."""
+    """The filter for a number of sigmoids and a choice of free parameters (in increasing order), as machine code."""
 
     def __init__(self, terms: int, free: tuple[int, ...]) -> None:
         self.law, self.free, self.size = Sigmoid(terms), free, 2 + len(free)
@@ -59,14 +59,14 @@ class Steps:
         self._one, self._all = code["sample"], code["run"]
 
     def bound(self, filter_: tuple[Array, ...], now: Array, score: Array) -> Callable[[], None]:
-        """Return a call that takes the sample ``now`` [tau, dt, q, v, s] with the filter (x, P, p, Q, limit, noise).
+        """Return a call that processes the sample ``now`` [tau, dt, q, v, s] with the filter (x, P, p, Q, limit, noise).
 
-        It writes the scaled innovation to ``score``. Where all arrays are in memory is looked up once.
+        It writes the scaled innovation to ``score``. The memory addresses of all arrays are determined once.
         """
         one, arrays = self._one, (*filter_, now, score)
         places = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
 
-        def sample(_arrays: object = arrays) -> None:  # which live as long as the call
+        def sample(_arrays: object = arrays) -> None:  # keeps the arrays alive as long as the call
             one(*places)
 
         return sample
@@ -80,7 +80,7 @@ class Steps:
         spread: Array,
         scores: Array,
     ) -> bool:
-        """Take all samples (t, tau, q, v, s) with the filter (x, P, p, Q, limit, noise); return whether it stayed finite."""
+        """Process all samples (t, tau, q, v, s) with the filter (x, P, p, Q, limit, noise); return whether it stayed finite."""
         head = np.array([float(scores.size), float(every), 1.0])
         self._all(*(array.ctypes.data for array in (head, *signals, *filter_, history, spread, scores)))
         return bool(head[2])
@@ -93,7 +93,7 @@ class Steps:
         return s * force / p[0]
 
     def _load(self, routine: Routine) -> tuple[list[Node], Matrix]:
-        """Return the state and the covariance; of the latter only the upper half is read."""
+        """Return the state and the covariance; only its upper half is read."""
         n = self.size
         x, P = routine.load_all("x", 0, n), [[self.graph.zero] * n for _ in range(n)]
         for i in range(n):
@@ -106,7 +106,7 @@ class Steps:
         routine.store_all("P", 0, [entry for row in P for entry in row])
 
     def _predict(self, routine: Routine, tau: Node, s: Node, dt: Node) -> None:
-        """Advance state and covariance by dt with the effort held."""
+        """Advance state and covariance by dt at constant effort."""
         p = routine.load_all("p", 0, 5 + 2 * self.law.terms)
         v = routine.load("x", 1)
         stiff = absolute(derivative(self.acceleration(routine.load("x", 0), v, tau, s, p), v)) * dt / STIFF
@@ -118,12 +118,12 @@ class Steps:
             middle = x[0] + 0.5 * h * x[1], x[1] + 0.5 * h * self.acceleration(x[0], x[1], tau, s, p)
             a = self.acceleration(*middle, tau, s, p)
             aq, av, *ap = reverse([a], [1.0], [*middle, *(p[i] for i in self.free)])
-            # Rows of q and v of the transition to second order, by the derivatives at the middle of the step.
+            # Rows of q and v of the transition to second order, from the derivatives at the middle of the step.
             half = 0.5 * h * h
             gain = h + half * av
             top = [1.0 + half * aq, gain, *(half * g for g in ap)]
             low = [gain * aq, 1.0 + h * av + half * (aq + av * av), *(gain * g for g in ap)]
-            # Half of the noise enters before the transition and half after it: second order.
+            # Half of the noise is added before the transition and half after it, which is of second order.
             for i, q in enumerate(noise):
                 P[i][i] = P[i][i] + q
             upper, lower = ([_dot(row, column) for column in P] for row in (top, low))
@@ -135,7 +135,7 @@ class Steps:
             self._store(routine, [x[0] + h * middle[1], x[1] + h * a, *x[2:]], P)
 
     def _correct(self, routine: Routine, i: int, y: Node, R: Node) -> Node:
-        """Take the measurement of state i, P := A P A^T + K R K^T with A = 1 - K H (Joseph); return the scaled innovation."""
+        """Process a measurement of state i: P := A P A^T + K R K^T, A = 1 - K H (Joseph); return the scaled innovation."""
         n = self.size
         x, P = self._load(routine)
         S, e = P[i][i] + R, y - x[i]
@@ -151,7 +151,7 @@ class Steps:
         return scaled
 
     def _sample(self) -> Routine:
-        """Return sample(...): predict over dt, correct with the position and, where its noise is given, the velocity."""
+        """Return sample(...): predict over dt, correct with the position and, if its noise is given, the velocity."""
         one = Routine(self.graph, "sample", ("x", "P", "p", "Q", "limit", "noise", "now", "score"))
         tau, dt, q, v, s = one.load_all("now", 0, 5)
         Rq, Rv = one.load_all("noise", 0, 2)
@@ -162,7 +162,7 @@ class Steps:
             self._correct(one, 1, v, Rv)
         for k, i in enumerate(self.free):
             value = one.load("x", 2 + k)
-            if i >= 5 + self.law.terms:  # transitions stay within the speeds that the data can show
+            if i >= 5 + self.law.terms:  # transitions stay within the speeds of the data
                 value = minimum(maximum(value, slowest), fastest)
             elif i == 0:
                 value = maximum(value, lightest)
@@ -183,7 +183,7 @@ class Steps:
             run.store_all(now, 0, [held, dt, run.load("q", k), run.load("v", k), s])
             run.call(sample, **{name: name for name in inner}, now=now, score=("scores", k))
             x = run.load_all("x", 0, n)
-            diverged = opposite(total([absolute(value) for value in x]) < HUGE)  # also where it is not a number
+            diverged = opposite(total([absolute(value) for value in x]) < HUGE)  # also for NaN
             with run.when(diverged):
                 run.store("head", 2, 0.0)
             run.leave(diverged)

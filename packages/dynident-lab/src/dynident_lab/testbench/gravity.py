@@ -1,8 +1,8 @@
-"""What gravity adds to the torque of one axis, and the single-axis model.
+"""Gravity torque of one axis, and the single-axis model.
 
     tau = J a + Q_a cos q - Q_b sin q + f(v)        [Pagani2022, eqs. 86-94]
 
-`plateau_gravity` fits Q_a and Q_b to the course of the torque WITHIN plateaus, each with a constant of its own for the
+`plateau_gravity` fits Q_a and Q_b to the course of the torque WITHIN plateaus, each with its own constant for the
 friction at its speed and temperature ([Pagani2022, eq. 84]: P_y = Q_a, P_x = -Q_b). Friction may then depend on anything but
 the position. `single_axis` fits everything at once to a whole motion.
 """
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Joint chi-square limit of (Q_a, Q_b) above which gravity is there: 0.1 % of axes without gravity exceed it.
+#: Joint chi-square limit of (Q_a, Q_b) above which gravity is significant: 0.1 % of axes without gravity exceed it.
 SIGNIFICANT = 13.8
-#: Speeds below this part of the largest one are left out of the single-axis fit.
+#: Speeds below this share of the largest one are left out of the single-axis fit.
 SLOW = 0.02
 
 
@@ -42,9 +42,9 @@ class Gravity:
     Qa, Qb : float
         Coefficients [N m].
     covariance : ndarray, (2, 2)
-        Of (Qa, Qb) [N^2 m^2].
+        Covariance of (Qa, Qb) [N^2 m^2].
     removed : bool
-        Whether it was found to be there and is removed.
+        Whether gravity is significant and removed.
     """
 
     Qa: float
@@ -59,7 +59,7 @@ class Gravity:
         return np.asarray(np.sqrt(np.diag(self.covariance)))
 
     def torque(self, q: Array) -> Array:
-        """Return the gravity torque [N m] at positions [rad]; zero when none was found."""
+        """Return the gravity torque [N m] at positions [rad]; zero if not significant."""
         return np.asarray(self.Qa * np.cos(q) - self.Qb * np.sin(q)) if self.removed else np.zeros_like(q)
 
     def mean(self, plateau: SpeedPlateau) -> tuple[float, float]:
@@ -101,7 +101,7 @@ def plateau_gravity(plateaus: Plateaus | Sequence[SpeedPlateau], joint: str = ""
         return NO_GRAVITY
     Q = np.linalg.solve(gram, moment)
     residuals = [y - X @ Q for X, y in centred]
-    # Torque ripple is correlated in time: the median plateau says how many samples are worth one.
+    # Torque ripple is correlated in time: the median plateau gives the number of samples per independent one.
     worth = float(np.median([e.size / effective_samples(e) for e in residuals]))
     variance = sum(float(e @ e) for e in residuals) / free * worth
     covariance: Array = np.asarray(variance * np.linalg.inv(gram), dtype=np.float64)
@@ -113,11 +113,11 @@ def plateau_gravity(plateaus: Plateaus | Sequence[SpeedPlateau], joint: str = ""
 class SingleAxis(Result):
     """Identified model of one axis."""
 
-    joint: str  # Joint
-    names: tuple[str, ...]  # Parameters: ``J, Qa, Qb`` and the friction law's linear ones
-    units: tuple[str, ...]  # Parameters: ``J, Qa, Qb`` and the friction law's linear ones
-    values: Array  # Estimates and standard deviations
-    std: Array  # Estimates and standard deviations
+    joint: str  # Name of the joint
+    names: tuple[str, ...]  # Parameters: ``J, Qa, Qb`` and the linear parameters of the friction law
+    units: tuple[str, ...]  # Their units
+    values: Array  # Estimates
+    std: Array  # Standard deviations
     relative: float  # ``||e|| / ||tau||`` of the samples in motion; a training error, not a validation
     condition: float  # Condition number of the scaled regressor
 
@@ -125,7 +125,7 @@ class SingleAxis(Result):
         return float(self.values[self.names.index(name)])
 
     def summary(self) -> str:
-        """Return the parameters as text. One line per parameter."""
+        """Return the parameters as text, one line each."""
         rows = zip(self.names, self.values, self.std, self.units, strict=True)
         head = f"single axis {self.joint}: training error {100 * self.relative:.2f} %, condition {self.condition:.3g}"
         return "\n".join([head, *(f"  {n:4} {x:12.5g} +- {s:.2g} {u}" for n, x, s, u in rows)])
@@ -147,7 +147,7 @@ def single_axis(log: Log, joint: str, law: FrictionLaw | None = None, **options:
         )
     prepared = prepare(log.select([joint]), **options)  # type: ignore[arg-type]
     q, v, a = prepared.motion.q[:, 0], prepared.motion.v[:, 0], prepared.motion.a[:, 0]
-    # Around rest the sign of the speed is not known to the sample: the filter smears the corner where friction jumps.
+    # Near rest the sign of the speed is uncertain: the filter smooths the jump of friction.
     smear = 2 * int(np.ceil(0.5 * prepared.rate / prepared.cutoff.frequency)) + 1
     slow = (np.abs(v) <= SLOW * np.abs(v).max()).astype(np.float64)
     moving = np.convolve(slow, np.ones(smear), mode="same") < 0.5

@@ -1,4 +1,4 @@
-"""Which plateaus belong together: those of one temperature, or those of one sweep through the speeds."""
+"""Groups of plateaus: those of one temperature, or those of one sweep through the speeds."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dynident_lab.testbench.plateaus import SpeedPlateau, nearest_level, speed_l
 
 Groups = list[NDArray[np.int64]]
 
-#: Temperatures closer than this are one [K]; sensors of robots resolve about 1 K.
+#: Temperatures closer than this form one group [K]; sensors of robots resolve about 1 K.
 NARROWEST = 2.0
-#: At most this many curves where the width is chosen from the data.
+#: Largest number of curves if the width is chosen from the data.
 MOST = 6
-#: A temperature that turns back by more than this is not monotonic [K].
+#: A temperature that reverses by more than this is not monotonic [K].
 TURN = 2.0
-#: A pause this many times longer than the usual one ends a sweep.
+#: Ratio to the usual pause above which a pause ends a sweep.
 PAUSE = 4.0
 
 
@@ -83,7 +83,7 @@ def _by_time(items: Sequence[SpeedPlateau], top: float, width: float | None) -> 
 
 
 def _sweeps(items: Sequence[SpeedPlateau], top: float) -> Groups:
-    """Cut where a pause is long, and where all speeds were run and the first one comes again."""
+    """Divide at long pauses, and after all speeds when the first one recurs."""
     v = np.array([p.speed for p in items])
     keys = [(int(k), bool(s > 0.0)) for k, s in zip(nearest_level(v, speed_levels(v, top)), v, strict=True)]
     everything = set(keys)

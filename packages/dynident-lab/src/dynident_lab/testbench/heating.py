@@ -1,9 +1,9 @@
-"""How a campaign heats its joints: friction power from the logs, normalised friction over time, thermal models.
+"""Heating of joints in a campaign: friction power from the logs, normalised friction over time, thermal models.
 
     W(t) = f_cold(v) v, mean and RMS over some seconds        r(t) = friction at all speeds / that of the first sweep
 
-The cold law is a polynomial in |v|, so moments of the speed are all that a cycle must leave behind [Pagani2022, eqs. 35, 129].
-Power changes within a cycle and the fast time constant is shorter than one, so the mean over cycles would not do.
+The cold law is a polynomial in |v|, so the moments of the speed are sufficient data of a cycle [Pagani2022, eqs. 35, 129].
+Power changes within a cycle and the fast time constant is shorter than a cycle, so a mean over cycles is not sufficient.
 """
 
 from __future__ import annotations
@@ -61,19 +61,19 @@ def normalised_friction(curves: FrictionCurves, clocks: Sequence[tuple[float, fl
 
 @dataclass(frozen=True, eq=False)
 class JointHeating(Result):
-    """How one joint warms up in a campaign."""
+    """Warm-up of one joint in a campaign."""
 
-    joint: str  # Joint, and unit of its friction
-    unit: str  # Joint, and unit of its friction
+    joint: str  # Name of the joint
+    unit: str  # Unit of its friction
     cold: float  # Friction of the first sweep at the level of the study [N m or N]
     coefficients: tuple[float, ...]  # Cold friction a0, a1,
-    t: Array  # Times of the sweeps [s], friction over that of the first one, its standard deviation
-    ratio: Array  # Times of the sweeps [s], friction over that of the first one, its standard deviation
-    std: Array  # Times of the sweeps [s], friction over that of the first one, its standard deviation
-    power_t: Array  # Cold friction power from each time on [W]
+    t: Array  # Times of the sweeps [s]
+    ratio: Array  # Friction over that of the first sweep
+    std: Array  # Standard deviation of the ratio
+    power_t: Array  # Times of the power [s]
     power: Array  # Cold friction power from each time on [W]
     fits: tuple[ThermalFit, ...]  # Thermal models, best first
-    rms_power: float = float("nan")  # Root mean square of the cold friction power [W]; NaN where it was not computed
+    rms_power: float = float("nan")  # Root mean square of the cold friction power [W]; NaN if not computed
     derived: ClassVar[tuple[str, ...]] = ("mean_power", "cold_over_hot", "cold_over_hot_std")
 
     @property
@@ -88,7 +88,7 @@ class JointHeating(Result):
 
     @property
     def cold_over_hot(self) -> float:
-        """Friction of the joint at rest temperature over that of the last sweeps, less one; by the thermal model."""
+        """Friction of the joint at rest temperature over that of the last sweeps, minus one; from the thermal model."""
         test, hot = self.best.tests[0], self._last
         return float(self.best.predicted[0][0] / np.mean(self.best.predicted[0][test.seen][-hot:]) - 1.0)
 
@@ -98,7 +98,7 @@ class JointHeating(Result):
 
     @property
     def cold_over_hot_std(self) -> float:
-        """Standard deviation of `cold_over_hot`: of the cold friction and of the last sweeps."""
+        """Standard deviation of `cold_over_hot`, from the cold friction and the last sweeps."""
         hot = float(np.mean(self.ratio[-self._last :]))
         return float(np.hypot(self.std[0], np.mean(self.std[-self._last :]) / np.sqrt(self._last) / hot) / hot)
 
@@ -127,7 +127,7 @@ class CampaignStudy(Result):
 
     study: FrictionStudy  # Curves, histories and warm-up per joint
     heating: tuple[JointHeating, ...]  # Power and thermal models per joint
-    notes: tuple[str, ...] = ()  # What could not be done, and why
+    notes: tuple[str, ...] = ()  # Failures with their reasons
 
     def of(self, joint: str) -> JointHeating:
         """Return the heating of one joint."""
@@ -160,7 +160,7 @@ class CampaignStudy(Result):
 
 
 def friction_parts(cycle: CampaignLog) -> list[Log]:
-    """Return what a cycle shows of friction: the stages that its plan names for it, or all of it."""
+    """Return the friction stages of a cycle according to its plan, or the whole cycle."""
     wanted = {entry["name"] for entry in cycle.about["schedule"] if entry["purpose"] == "friction"}
     stages = [log for name, logs in cycle.stages().items() if name in wanted for log in logs]
     return stages or list(cycle.cycles().values())
@@ -226,12 +226,12 @@ def _heating(entry: JointStudy, moments: Sequence[SpeedMoments], models: Sequenc
 
 
 def _at_speed(law: Array, speed: float) -> float:
-    """Return the polynomial's friction at a speed above zero."""
+    """Return the friction of the polynomial at a speed above zero."""
     return float(np.polynomial.polynomial.polyval(speed, law))
 
 
 def _test(joint: str, t: Array, ratio: Array, times: Array, powers: Array) -> ThermalTest:
-    """Return a thermal test on all times at which the power changes or friction was measured."""
+    """Return a thermal test with all times of power changes or friction measurements."""
     grid = np.union1d(times[times <= t[-1]], t)
     power = powers[np.clip(np.searchsorted(times, grid, side="right") - 1, 0, powers.size - 1)]
     measured = np.isin(grid, t)

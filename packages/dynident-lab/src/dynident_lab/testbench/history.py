@@ -1,4 +1,4 @@
-"""Friction over time: what warm-up fits, repeatability and maintenance look at."""
+"""Friction over time: the input of warm-up fits, repeatability and maintenance."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class FrictionHistory(Result):
     std: Array | None = None  # Standard deviation of each point; zero if not given
     temperature: Array | None = None  # Measured temperature of the joint [degC]
     power: Array | None = None  # Cold friction power from each time on [W], for thermal models
-    joint: str = "joint"  # Joint, and unit of the friction
-    unit: str = "N m"  # Joint, and unit of the friction
+    joint: str = "joint"  # Name of the joint
+    unit: str = "N m"  # Unit of the friction
     speed: float = float("nan")  # Speed without sign [rad/s or m/s]
-    robot: str = "robot"  # Robot, and name of the test
-    name: str = "test"  # Robot, and name of the test
+    robot: str = "robot"  # Name of the robot
+    name: str = "test"  # Name of the test
 
     def __post_init__(self) -> None:
         n = np.size(self.t)
@@ -62,7 +62,7 @@ class FrictionHistory(Result):
         return replace(self, **parts)
 
     def summary(self) -> str:
-        """Return the history as text. One line."""
+        """Return the history as one line of text."""
         first, last = self.friction[0], self.friction[-1]
         what = f"{len(self)} points, {self.t[0] / 60:.3g} to {self.t[-1] / 60:.3g} min, {first:.4g} to {last:.4g} {self.unit}"
         return f"joint {self.joint} of {self.robot}, {self.name}: {what}"

@@ -1,11 +1,11 @@
 """Two-stage identification of the LuGre law.
 
-1. Static curve from constant-velocity or slow motions: Fc, Fs, vs and viscous friction by variable projection, since a
-   LuGre joint at a constant velocity shows its Stribeck curve and nothing else.
-2. Pre-sliding: with the static curve held, sigma0 and sigma1 from small motions about reversals, by simulating the law.
+1. Static curve from constant-velocity or slow motions: Fc, Fs, vs and viscous friction by variable projection, since the
+   friction of a LuGre joint at a constant velocity is its Stribeck curve.
+2. Pre-sliding: with a fixed static curve, sigma0 and sigma1 from small motions about reversals, by simulating the law.
 
-The bristles deflect by Fs / sigma0 before they slip (often micrometres); a record whose samples step over that distance
-cannot show sigma0, whatever the estimator, and is refused.
+The bristles deflect by Fs / sigma0 before they slip (often micrometres); a record with samples farther apart than that
+cannot determine sigma0, with any estimator, and is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Samples that must fall into the deflection of the bristles after a reversal for sigma0 to be seen.
+#: Samples within the deflection of the bristles after a reversal required for sigma0.
 RESOLVED = 5
 #: Relative standard deviation above which sigma1 is not determined.
 VAGUE = 0.5
@@ -38,15 +38,15 @@ VAGUE = 0.5
 class LuGreFit(Result):
     """Result of both stages."""
 
-    law: LuGre  # The law; sigma1 is 0 where the data do not determine it
-    std: dict[str, float]  # Standard deviations by name; infinite where not determined
+    law: LuGre  # The law; sigma1 is 0 if the data do not determine it
+    std: dict[str, float]  # Standard deviations by name; infinite if not determined
     static: AxisFit  # Fit of the static curve
     relative: float  # ||e|| / ||f|| of the pre-sliding record
     resolution: float  # Median number of samples within the deflection of the bristles after a reversal
-    notes: tuple[str, ...]  # What to know about the result
+    notes: tuple[str, ...]  # Remarks on the result
 
     def summary(self) -> str:
-        """Return the result as text. Parameters with standard deviations, and notes."""
+        """Return parameters with standard deviations, and notes, as text."""
         rows = [f"{n:<7} {getattr(self.law, n):>12.5g} +- {s:.3g}" for n, s in self.std.items()]
         error = f"error on the pre-sliding record {100 * self.relative:.2f} %, {self.resolution:.0f} samples per deflection"
         return "\n".join([*rows, error, *self.notes])
@@ -64,7 +64,7 @@ def fit_static(v: ArrayLike, force: ArrayLike, exponent: float = 2.0) -> AxisFit
     """Stage 1: the Stribeck curve ``stribeck.fc``, ``stribeck.fs``, ``viscous.fv`` and ``stribeck.vs``.
 
     v (N,) [rad/s or m/s] are velocities of plateaus or of slow sliding, both directions, some in the falling part; force (N,)
-    [N m or N] is the effort less inertia and gravity; exponent is delta of the curve.
+    [N m or N] is the effort minus inertia and gravity torques; exponent is delta of the curve.
     """
     speed = np.asarray(v, dtype=np.float64)
     if np.unique(np.round(np.abs(speed[speed != 0.0]), 12)).size < 5:
@@ -87,7 +87,7 @@ def fit_lugre(static: AxisFit, t: ArrayLike, v: ArrayLike, force: ArrayLike, ine
     Parameters
     ----------
     static : AxisFit
-        What `fit_static` returned.
+        Result of `fit_static`.
     t : array_like, (N,)
         Times [s], increasing, from relaxed bristles.
     v : array_like, (N,)
@@ -95,7 +95,7 @@ def fit_lugre(static: AxisFit, t: ArrayLike, v: ArrayLike, force: ArrayLike, ine
     force : array_like, (N,)
         Friction [N m or N]; or the effort, if `inertia` is given.
     inertia : float
-        Inertia whose acceleration is to be taken from the force [kg m^2 or kg].
+        Inertia whose torque is subtracted from the force [kg m^2 or kg].
 
     Returns
     -------
@@ -124,7 +124,7 @@ def fit_lugre(static: AxisFit, t: ArrayLike, v: ArrayLike, force: ArrayLike, ine
     def residual(u: Array) -> Array:
         return np.asarray((law(u).simulate(times, speed).force - measured) / size)
 
-    # Stiffness from a deflection of the whole path down to that of one sample; damping by its relaxation time.
+    # Stiffness from a deflection of the whole path down to that of one sample; damping from its relaxation time.
     path = float(np.ptp(np.concatenate([[0.0], np.cumsum(0.5 * (speed[1:] + speed[:-1]) * np.diff(times))])))
     step = float(np.median(np.abs(speed[speed != 0.0]))) * float(np.median(np.diff(times)))
     stiff = np.geomspace(0.3 * fixed["fs"] / path, 3.0 * fixed["fs"] / step, 12)
@@ -168,7 +168,7 @@ def _curve(static: AxisFit) -> tuple[dict[str, float], float, list[str]]:
 
 
 def _resolution(t: Array, v: Array, reversals: NDArray[np.int64], deflection: float) -> float:
-    """Median number of samples after a reversal until the joint has moved by the deflection of the bristles."""
+    """Median number of samples after a reversal before the joint has moved by the deflection of the bristles."""
     x = np.concatenate([[0.0], np.cumsum(0.5 * (v[1:] + v[:-1]) * np.diff(t))])
     ends = [*reversals[1:], t.size]
     counts = [np.count_nonzero(np.abs(x[a:b] - x[a]) < deflection) for a, b in zip(reversals, ends, strict=True)]

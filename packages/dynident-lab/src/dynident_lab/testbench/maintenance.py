@@ -1,11 +1,11 @@
-"""Maintenance: whether the friction of a joint is that of a healthy one at this temperature [Pagani2022, section 5.2].
+"""Maintenance: comparison of the friction of a joint with that of a healthy one at this temperature [Pagani2022, section 5.2].
 
     r = f_measured / f_expected(temperature or warm-up) - 1        test effect + cycle effect + fault
 
-A fault of 30 % hides behind the 70 % between a cold and a hot joint, so the temperature is compensated first. What is left
-of healthy tests gives the spread within and between tests, and from it the distribution of the largest residual of a whole
-new test: the probability of a false alarm is stated per test, not per point, and holds for as few healthy tests as there
-are.
+A fault of 30 % is masked by the 70 % between a cold and a hot joint, so the temperature is compensated first. The residuals
+of healthy tests give the spread within and between tests, and from it the distribution of the largest residual of a whole
+new test: the probability of a false alarm is stated per test, not per point, and holds for any number of healthy
+tests.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Healthy tests that are simulated for the threshold.
+#: Number of simulated healthy tests for the threshold.
 DRAWS = 40000
-#: Chance to detect a fault of the stated detectable size.
+#: Probability of detecting a fault of the stated detectable size.
 POWER = 0.9
 
 
 @dataclass(frozen=True, eq=False)
 class Maintenance(Result):
-    """What a check of one test says."""
+    """Result of a check of one test."""
 
     history: FrictionHistory  # The test
     expected: Array  # Friction of a healthy joint
     residual: Array  # Relative difference
-    alarm: bool  # Whether the test is not that of a healthy joint
-    probability: float  # Probability that a healthy joint shows a residual this large somewhere in a test of this length
+    alarm: bool  # Whether the test differs from those of a healthy joint
+    probability: float  # Probability of a residual this large of a healthy joint in a test of this length
     false_alarm: float  # Probability of a false alarm of the detector, per test
     threshold: float  # Residual (mean over the window) that raises the alarm
-    detectable: float  # Smallest fault, as a part of the friction, that is found with a chance of 90 %
-    size: float  # Most likely change of the friction and its standard deviation
-    size_std: float  # Most likely change of the friction and its standard deviation
-    onset: float  # Time from which it acts [s]
-    notes: tuple[str, ...] = ()  # What limits the answer
+    detectable: float  # Smallest fault, as a share of the friction, detected with a probability of 90 %
+    size: float  # Most likely change of the friction
+    size_std: float  # Its standard deviation
+    onset: float  # Time of the change [s]
+    notes: tuple[str, ...] = ()  # Limitations of the result
 
     def summary(self) -> str:
-        """Return the answer as text. A few lines."""
+        """Return the result as a few lines of text."""
         h = self.history
         state = (
             f"ALARM: friction changed by {100 * self.size:+.1f} +- {100 * self.size_std:.1f} % at {self.onset / 60:.3g} min"
@@ -65,7 +65,7 @@ class Maintenance(Result):
         )
 
     def plot(self) -> Figure:
-        """Draw measured and expected friction, and the residual with its threshold. Two panels."""
+        """Draw measured and expected friction, and the residual with its threshold, in two panels."""
         from dynident.figures import BLUE, INK, MUTED, ORANGE, finish, label, new_figure  # noqa: PLC0415
 
         figure = new_figure(7.6, 4.8)
@@ -86,17 +86,17 @@ class Maintenance(Result):
 
 
 class FaultDetector:
-    """Compares tests with healthy ones after the temperature has been compensated.
+    """Compares tests with healthy ones after compensation of the temperature.
 
     Parameters
     ----------
     compensation : Compensation
-        What a healthy joint should have: `MeasuredTemperature()`, `ThermalPrediction(model)`, `WarmupTime()`, or
-        `NoCompensation()` to see why one is needed.
+        Expected friction of a healthy joint: `MeasuredTemperature()`, `ThermalPrediction(model)`, `WarmupTime()`, or
+        `NoCompensation()` for comparison.
     false_alarm : float
         Probability of a false alarm per test, at least 0.001.
     window : int
-        Points that are averaged before they are compared: more find smaller faults, later.
+        Number of points averaged before the comparison: more points detect smaller faults, but later.
     """
 
     def __init__(self, compensation: Compensation, *, false_alarm: float = 0.01, window: int = 3) -> None:
@@ -105,17 +105,17 @@ class FaultDetector:
         self.window = window
 
     def fit(self, baseline: Sequence[FrictionHistory]) -> FaultDetector:
-        """Learn what healthy tests look like.
+        """Determine the spread of healthy tests.
 
         Parameters
         ----------
         baseline : sequence of FrictionHistory
-            Healthy tests of the joint, better five on different days than one long one.
+            Healthy tests of the joint, preferably five on different days.
 
         Returns
         -------
         FaultDetector
-            Itself, with the spread ``within_`` and ``between_`` of relative residuals.
+            The detector, with the spread ``within_`` and ``between_`` of relative residuals.
         """
         if not 1e-3 <= self.false_alarm < 0.5:
             raise DynidentError(f"false_alarm = {self.false_alarm} must be between 0.001 and 0.5 per test")
@@ -148,8 +148,8 @@ class FaultDetector:
     def _healthy(self, count: int, width: int) -> tuple[Array, Array]:
         """Return, for simulated healthy tests, the largest |window mean| and the mean of one window.
 
-        The spreads are drawn from what the healthy tests say about them (fiducial distribution), so that few of them make
-        the threshold wide instead of the false alarms many.
+        The spreads are drawn from their fiducial distribution given the healthy tests, so that few of them widen
+        the threshold instead of increasing the false alarms.
         """
         rng = np.random.default_rng(20)
         within = self.within_**2 * self.within_free_ / rng.chisquare(self.within_free_, DRAWS)
@@ -157,7 +157,7 @@ class FaultDetector:
         if self.tests_ > 1:
             square = self.mean_square_ * (self.tests_ - 1) / rng.chisquare(self.tests_ - 1, DRAWS)
             between = np.maximum(square - within, 0.0) / self.size_
-        # The mean of the baseline is uncertain too, and shared by all points of the new test.
+        # The mean of the baseline is uncertain, too, and common to all points of the new test.
         shared = np.sqrt(between * (1.0 + 1.0 / self.tests_) + within / self.points_) * rng.standard_normal(DRAWS)
         largest, first = np.zeros(DRAWS), np.zeros(DRAWS)
         total = np.cumsum(np.vstack([np.zeros(DRAWS), np.sqrt(within) * rng.standard_normal((count, DRAWS))]), axis=0)
@@ -178,7 +178,7 @@ class FaultDetector:
         Returns
         -------
         Maintenance
-            Alarm, probability, size and onset of the change, and what could have been found.
+            Alarm, probability, size and onset of the change, and the detectable size.
         """
         if not hasattr(self, "within_"):
             raise DynidentError("the fault detector has no healthy tests; call fit first")

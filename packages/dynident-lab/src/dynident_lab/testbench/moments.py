@@ -1,4 +1,4 @@
-"""Friction power of a log: moments of the speed are all that a cycle must leave behind [Pagani2022, eqs. 35, 129, 155].
+"""Friction power of a log from moments of the speed, the sufficient data of a cycle [Pagani2022, eqs. 35, 129, 155].
 
 W = f_cold(v) v = sum_k a_k |v|^(k+1),        mean W = sum_k a_k mean |v|^(k+1)
 """
@@ -15,18 +15,18 @@ from dynident.errors import IdentificationError
 from dynident.signals import Log
 from dynident_lab.testbench.detection import smooth_speeds
 
-BIN = 15.0  # over which friction power is averaged [s]
-SMOOTH = 0.25  # over which speeds are smoothed, times a quarter [s]
-DEGREE = 3  # of the cold law
+BIN = 15.0  # averaging time of friction power [s]
+SMOOTH = 0.25  # shortest plateau assumed in the smoothing of speeds [s]
+DEGREE = 3  # degree of the cold law
 
 
 @dataclass(frozen=True, eq=False)
 class SpeedMoments:
-    """Means of powers of the speed over stretches of time: what friction power needs of a log."""
+    """Means of powers of the speed over time intervals: sufficient for friction power."""
 
     joints: tuple[str, ...]  # Channels
-    t: Array  # Edges of the stretches [s]
-    moments: Array  # Means of |v|, |v|^2, ... and |v|^8 over each stretch
+    t: Array  # Edges of the intervals [s]
+    moments: Array  # Means of |v|, |v|^2, ... and |v|^8 over each interval
 
     @classmethod
     def of(cls, log: Log, width: float = BIN) -> SpeedMoments:
@@ -42,13 +42,13 @@ class SpeedMoments:
         return cls(log.joints, np.append(log.t[at], log.t[-1]), np.stack(means, axis=-1))
 
     def power(self, joint: str, coefficients: Sequence[float]) -> Array:
-        """Return the mean friction power of a joint in every stretch."""
+        """Return the mean friction power of a joint in every interval."""
         a = np.asarray(coefficients, dtype=np.float64)
         return np.asarray(self._of(joint)[:, : a.size] @ a)
 
     def rms_power(self, joint: str, coefficients: Sequence[float]) -> Array:
-        """Return the root mean square of the friction power of a joint in every stretch [Pagani2022, eq. 155]."""
-        square = np.convolve(coefficients, coefficients)  # of the powers |v|^2, |v|^3, ...
+        """Return the root mean square of the friction power of a joint in every interval [Pagani2022, eq. 155]."""
+        square = np.convolve(coefficients, coefficients)  # coefficients of the powers |v|^2, |v|^3, ...
         return np.sqrt(np.maximum(self._of(joint)[:, 1 : square.size + 1] @ square, 0.0))
 
     def _of(self, joint: str) -> Array:

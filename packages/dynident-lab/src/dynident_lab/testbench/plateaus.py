@@ -1,7 +1,7 @@
-"""Plateaus: the stretches of a log in which a joint moves at a constant speed, found by themselves.
+"""Plateaus: the automatically detected intervals of a log in which a joint moves at a constant speed.
 
 [Pagani2022, section 2.4] runs plateaus at 5, 20, 40, 60, 80 and 100 % of the speed in both directions and
-throws the accelerated samples away.
+discards the accelerated samples.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Standard deviations of the speed's noise that the band always admits.
+#: Least half width of the band in standard deviations of the speed noise.
 NOISE = 4.0
-#: Speeds below this part of the joint's largest speed are rest.
+#: Speeds below this share of the joint's largest speed are rest.
 SLOWEST = 0.005
-#: Part of the largest speed that the band always admits: servo ripple does not shrink with the speed.
+#: Least half width of the band as a share of the largest speed: servo ripple does not decrease with the speed.
 RIPPLE = 0.002
-#: A plateau is saturated when more than this part of its samples is exactly at the largest torque of the log.
+#: A plateau is saturated if more than this share of its samples is exactly at the largest torque of the log.
 SATURATED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class SpeedPlateau:
-    """One stretch of constant speed of one joint."""
+    """One interval of constant speed of one joint."""
 
     log: str  # Name of the log
-    t: float  # Middle and length [s]
-    duration: float  # Middle and length [s]
-    speed: float  # Mean speed with its sign, and how much it varies [rad/s or m/s]
-    speed_std: float  # Mean speed with its sign, and how much it varies [rad/s or m/s]
+    t: float  # Middle time [s]
+    duration: float  # Length [s]
+    speed: float  # Mean speed with its sign [rad/s or m/s]
+    speed_std: float  # Standard deviation of the speed [rad/s or m/s]
     torque: float
     torque_std: float
     temperature: float  # Mean measured temperature [degC], NaN without a sensor
     alone: bool  # Whether all other joints rested
     saturated: bool  # Whether the torque was at its limit
-    q: Array = field(repr=False)  # Positions [rad or m] and torques [N m or N] of the samples
-    tau: Array = field(repr=False)  # Positions [rad or m] and torques [N m or N] of the samples
+    q: Array = field(repr=False)  # Positions of the samples [rad or m]
+    tau: Array = field(repr=False)  # Torques of the samples [N m or N]
 
     @property
     def samples(self) -> int:
@@ -57,7 +57,7 @@ class SpeedPlateau:
         return int(self.q.size)
 
     def later(self, seconds: float) -> SpeedPlateau:
-        """Return the same plateau on a clock that started earlier."""
+        """Return the same plateau on a clock with an earlier start."""
         return replace(self, t=self.t + seconds)
 
 
@@ -65,18 +65,18 @@ class SpeedPlateau:
 class Plateaus(Result):
     """All plateaus of one joint, in time order."""
 
-    joint: str  # Joint, and the unit of its torque or force
-    unit: str  # Joint, and the unit of its torque or force
+    joint: str  # Name of the joint
+    unit: str  # Unit of its torque or force
     items: tuple[SpeedPlateau, ...]  # The plateaus
     top: float  # Speed called 100 % [rad/s or m/s]
-    notes: tuple[str, ...] = ()  # What was decided or left out, and why
+    notes: tuple[str, ...] = ()  # Decisions and omissions with their reasons
 
     def __len__(self) -> int:
         return len(self.items)
 
     @property
     def levels(self) -> Array:
-        """Distinct speeds without sign [rad/s or m/s], rising: speeds closer than 5 % and 1 % of the top are one."""
+        """Distinct speeds without sign [rad/s or m/s], rising: speeds closer than 5 % and 1 % of the top are merged."""
         return speed_levels(np.array([p.speed for p in self.items]), self.top)
 
     @property
@@ -125,7 +125,7 @@ def nearest_level(speeds: Array, levels: Array) -> NDArray[np.int64]:
 def find_plateaus(
     log: Log, joint: str, *, shortest: float = 0.25, tolerance: float = 0.03, top: float | None = None, unit: str = "N m"
 ) -> Plateaus:
-    """Find the stretches of constant speed of one joint."""
+    """Find the intervals of constant speed of one joint."""
     if joint not in log.joints:
         raise LogError(f"log '{log.name}' has no channel '{joint}'; its channels are {', '.join(log.joints)}")
     for name, value in (("shortest", shortest), ("tolerance", tolerance)):
@@ -194,6 +194,6 @@ def _mean_temperature(log: Log, start: int, stop: int, j: int) -> float:
 
 
 def _detrended(tau: Array) -> Array:
-    """Return the torque without the parabola that gravity draws over a plateau: it is no noise."""
+    """Return the torque without the parabola due to gravity over a plateau, which is not noise."""
     x = np.linspace(-1.0, 1.0, tau.size)
     return np.asarray(tau - np.polynomial.legendre.legval(x, np.polynomial.legendre.legfit(x, tau, 2)))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dynident_lab.testbench.warmup import Warmup
 
 
-#: Cold to hot; the ends differ in lightness too, so that the order survives in grey.
+#: Cold to hot; the ends differ also in lightness, so that the order is visible in grey.
 COLD_HOT = ("#08519C", "#4292C6", "#8C96A8", "#F4A261", "#E4572E", "#99160B")
 MOST_CURVES = 8
 
@@ -120,7 +120,7 @@ def plot_thermal(fit: ThermalFit) -> Figure:
 
 
 def plot_heating(found: JointHeating) -> Figure:
-    """Draw normalised friction over time with thermal models, and the power that heats."""
+    """Draw normalised friction over time with thermal models, and the heating power."""
     figure = new_figure(7.6, 4.8)
     above, below = figure.add_axes((0.1, 0.43, 0.87, 0.5)), figure.add_axes((0.1, 0.11, 0.87, 0.22))
     above.errorbar(found.t / 60.0, found.ratio, 2.0 * found.std, fmt="o", color=INK, markersize=3.2, label="all speeds")
@@ -149,7 +149,7 @@ def plot_values(names: Sequence[str], values: Array, std: Array, title: str) -> 
 
 def plot_sweeps(found: FrictionCurves) -> Figure:
     """Draw the torque of the first and of the last sweep, with gravity and friction as modelled."""
-    from dynident_lab.testbench.groups import group_plateaus  # noqa: PLC0415 - it imports what this draws
+    from dynident_lab.testbench.groups import group_plateaus  # noqa: PLC0415 - avoids a circular import
 
     groups, labels, _ = group_plateaus(found.plateaus, found.top, "time", None)
     figure = new_figure(9.6, 3.6)

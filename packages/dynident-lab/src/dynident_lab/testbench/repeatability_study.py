@@ -2,7 +2,7 @@
 
     y(robot, test, cycle) = mean + robot effect + test effect + cycle effect
 
-Parameters first drift while the robot warms up, then scatter. The drift is fitted by settling exponentials; the scatter of
+Parameters first drift during warm-up, then scatter. The drift is fitted by settling exponentials; the scatter of
 the settled cycles is split into variance components of the nested model above (Searle, Casella and McCulloch 1992).
 """
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 class Estimate:
     """One identification: the parameters of one cycle of one test of one robot."""
 
-    robot: str  # Names
-    test: str  # Names
+    robot: str  # Name of the robot
+    test: str  # Name of the test
     t: float  # Time since the cold start of the test [s]
     values: Mapping[str, float]  # Parameters by name
 
     @classmethod
     def of(cls, fit: Fit, robot: str, test: str, t: float) -> Estimate:
-        """Return the base parameters of a fit that were estimated."""
+        """Return the estimated base parameters of a fit."""
         known = zip(fit.base.names, fit.values.tolist(), fit.solved.tolist(), strict=True)
         return cls(robot, test, t, {name: value for name, value, solved in known if solved})
 
@@ -50,24 +50,24 @@ def estimates_of(history: FrictionHistory, name: str = "friction") -> list[Estim
 
 @dataclass(frozen=True, eq=False)
 class ParameterRepeatability:
-    """How one parameter repeats."""
+    """Repeatability of one parameter."""
 
     name: str  # Parameter
     spread: Spread  # Scatter of the settled cycles about the common drift
     drifts: Mapping[tuple[str, str], Warmup]  # Drift of every test with enough cycles
     mix: Warmup | None  # Drift of all tests together
     warmup: float  # Time after which the drift of every test is within the tolerance [s]
-    settled: bool  # Whether `spread` is of settled cycles only; else of all
+    settled: bool  # Whether `spread` contains settled cycles only, otherwise all
 
 
 @dataclass(frozen=True, eq=False)
 class Repeatability(Result):
-    """How the parameters repeat over cycles, tests and robots."""
+    """Repeatability of the parameters over cycles, tests and robots."""
 
     parameters: tuple[ParameterRepeatability, ...]  # One per parameter
-    tolerance: float  # Drift that a warm-up may leave
+    tolerance: float  # Permitted remaining drift after the warm-up
     estimates: tuple[Estimate, ...] = field(repr=False)  # The data
-    notes: tuple[str, ...] = ()  # What is missing
+    notes: tuple[str, ...] = ()  # Missing results
     derived: ClassVar[tuple[str, ...]] = ("warmup",)
 
     def __getitem__(self, name: str) -> ParameterRepeatability:
@@ -82,7 +82,7 @@ class Repeatability(Result):
         return max(entry.warmup for entry in self.parameters)
 
     def summary(self) -> str:
-        """Return the study as text. One line per parameter."""
+        """Return the study as text, one line per parameter."""
         robots = {e.robot for e in self.estimates}
         tests = {(e.robot, e.test) for e in self.estimates}
         lines = [
@@ -108,7 +108,7 @@ class Repeatability(Result):
         entry = self[name or self.parameters[0].name]
         title = f"{label(entry.name)} over cycles, tests and robots"
         figure, axes = one_axes(9.4, 3.8, "time since the cold start [min]", label(entry.name), title)
-        axes.set_position((0.09, 0.14, 0.7, 0.76))  # the legend is beside it: curves of many tests leave no room inside
+        axes.set_position((0.09, 0.14, 0.7, 0.76))  # legend outside: curves of many tests fill the axes
         robots = list(dict.fromkeys(e.robot for e in self.estimates))
         colours, marks = (BLUE, ORANGE, GREEN, MUTED), "osD^v<>pXh"
         tests = {r: list(dict.fromkeys(e.test for e in self.estimates if e.robot == r)) for r in robots}
@@ -127,14 +127,14 @@ class Repeatability(Result):
 
 
 def repeatability(estimates: Sequence[Estimate], tolerance: float = 0.02) -> Repeatability:
-    """Study how parameters drift over the warm-up and scatter between cycles, tests and robots.
+    """Study the drift of parameters over the warm-up and their scatter between cycles, tests and robots.
 
     Parameters
     ----------
     estimates : sequence of Estimate
         One per cycle of every test of every robot.
     tolerance : float
-        Drift that a warm-up may leave, as a part of the settled value.
+        Permitted remaining drift after the warm-up, as a share of the settled value.
 
     Returns
     -------
@@ -172,7 +172,7 @@ def _parameter(name: str, estimates: Sequence[Estimate], tolerance: float) -> tu
         series[key] = np.array(rows).reshape(-1, 2)
     drifts = {key: fit_warmup(x[:, 0], x[:, 1]) for key, x in series.items() if x.shape[0] >= 5}
     every = np.concatenate(list(series.values()))
-    # Tests differ by a constant: without it the common drift would be fitted to the differences between tests.
+    # Tests differ by a constant: otherwise the common drift would be fitted to the differences between tests.
     centre = np.mean([x[:, 1].mean() for x in series.values()])
     level = np.concatenate([x[:, 1] - x[:, 1].mean() + centre for x in series.values()])
     mix = fit_warmup(every[:, 0], level) if every.shape[0] >= 5 else None

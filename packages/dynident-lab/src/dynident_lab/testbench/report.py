@@ -1,4 +1,4 @@
-"""`write_friction_report`: a friction study as one self-contained HTML page, and the figures that only it needs."""
+"""`write_friction_report`: a friction study as one self-contained HTML page, and its own figures."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def plot_time_constants(study: FrictionStudy) -> Figure:
             best, colour = entry.warmups[0], COLOURS[i % len(COLOURS)]
             x = joints.index(entry.joint) + (i - 0.5 * (len(study.robots) - 1)) * width
             for k, (tau, std) in enumerate(zip(best.time_constants / 60.0, best.time_constants_std / 60.0, strict=True)):
-                low = min(2.0 * std, 0.95 * tau)  # the axis has decades: a bar cannot reach zero
+                low = min(2.0 * std, 0.95 * tau)  # the axis is logarithmic: a bar cannot reach zero
                 name = label(robot) if k == 0 and entry.joint == joints[0] else None
                 face = colour if k == 0 else "white"
                 axes.errorbar(
@@ -113,7 +113,7 @@ def write_friction_report(
     checks: Sequence[Maintenance] = (),
 ) -> Path:
     """Write one HTML page with the friction of a robot: curves, warm-up, time constants, robots, maintenance."""
-    new_figure(1.0, 1.0)  # says at once when matplotlib is missing
+    new_figure(1.0, 1.0)  # fails at once if matplotlib is missing
     parts = [("curves", "Curves", _curves(study)), ("warmup", "Warm-up", _warmup(study))]
     if len(study.robots) > 1:
         parts.append(("robots", "Robots", _robots(study)))

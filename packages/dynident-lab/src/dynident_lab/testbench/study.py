@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 class JointStudy(Result):
     """Friction of one joint of one robot."""
 
-    robot: str  # Which one
-    joint: str  # Which one
+    robot: str  # Name of the robot
+    joint: str  # Name of the joint
     curves: FrictionCurves  # Friction against speed per temperature, gravity, plateaus
     history: FrictionHistory  # Friction over time at the level of the study
-    warmups: tuple[Warmup, ...]  # Drifts fitted to it, best first; empty where there are too few points
+    warmups: tuple[Warmup, ...]  # Drifts fitted to it, best first; empty with too few points
 
     def summary(self) -> str:
-        """Return the joint as text. Curves, then the warm-up."""
+        """Return curves and warm-up of the joint as text."""
         lines = [f"[{self.robot}] {self.curves.summary()}"]
         if self.warmups:
             speed = f"{self.history.speed:.4g} {per_second(self.curves.unit)}"
@@ -48,9 +48,9 @@ class JointStudy(Result):
 class Failure:
     """A joint that could not be studied."""
 
-    robot: str  # Which one
-    joint: str  # Which one
-    sentence: str  # Why
+    robot: str  # Name of the robot
+    joint: str  # Name of the joint
+    sentence: str  # Reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +58,10 @@ class FrictionStudy(Result):
     """Friction of all joints that have plateaus."""
 
     mechanism: str  # Name of the robot's description
-    level: float  # Speed of the histories, as a part of the top speed
-    tolerance: float  # Drift that a warm-up may leave, as a part of the settled friction
-    joints: tuple[JointStudy, ...]  # What was found, robot by robot
-    failures: tuple[Failure, ...]  # What could not be done, and why
+    level: float  # Speed of the histories, as a share of the top speed
+    tolerance: float  # Permitted remaining drift after the warm-up, as a share of the settled friction
+    joints: tuple[JointStudy, ...]  # Results, robot by robot
+    failures: tuple[Failure, ...]  # Joints that could not be studied, with the reasons
     logs: tuple[str, ...]  # Names of the logs
     derived: ClassVar[tuple[str, ...]] = ("warmup_times",)
 
@@ -88,7 +88,7 @@ class FrictionStudy(Result):
         )
 
     def numbers(self) -> dict[str, Any]:
-        """Return the study as plain values, without the samples behind them. As `to_dict`, less plateaus and covariances."""
+        """Return the study as plain values, without the samples: `to_dict` without plateaus and covariances."""
         data = self.to_dict()
         for entry in data["joints"]:
             del entry["curves"]["plateaus"], entry["curves"]["friction"], entry["curves"]["std"]
@@ -97,7 +97,7 @@ class FrictionStudy(Result):
         return data
 
     def summary(self) -> str:
-        """Return the study as text. A few lines per joint."""
+        """Return the study as text, a few lines per joint."""
         lines = [f"friction study of {self.mechanism}: {len(self.joints)} joints from {len(self.logs)} logs"]
         for entry, (wait, spread) in zip(self.joints, self.warmup_times, strict=True):
             lines.append(entry.summary())
@@ -135,23 +135,23 @@ def friction_study(
     joints : sequence of str, optional
         Joints to study; all if not given.
     robots : sequence of str, optional
-        Robot of each log; one robot if not given.
+        Robot of each log; one robot when omitted.
     starts : sequence of float, optional
-        Time since the cold start at which each log's clock is zero [s]. If not given, clocks are taken as they are, and a
-        log that starts before the previous one of its robot ended is put after it.
+        Time since the cold start at which each log's clock is zero [s]. When omitted, clocks are unchanged, except that a
+        log that starts before the end of the previous one of its robot is shifted after it.
     by : {"auto", "temperature", "time", "all"}
-        How plateaus are grouped into curves, see `friction_curves`.
+        Grouping of plateaus into curves, see `friction_curves`.
     level : float
-        Speed whose friction is followed over time, as a part of the top speed.
+        Speed of the friction over time, as a share of the top speed.
     tolerance : float
-        Drift that the recommended warm-up may leave.
+        Permitted remaining drift after the recommended warm-up.
     shortest : float
         Shortest plateau [s].
 
     Returns
     -------
     FrictionStudy
-        Joints that could be studied, and sentences about those that could not.
+        Studied joints, and the reasons for joints that could not be studied.
     """
     if not logs:
         raise IdentificationError("the friction study got no logs; give at least one with plateaus in both directions")
@@ -182,7 +182,7 @@ def friction_study(
 
 
 def _shifts(logs: Sequence[Log], owner: Sequence[str], starts: Sequence[float] | None) -> list[float]:
-    """Return what to add to each log's clock."""
+    """Return the shift of each log's clock."""
     if starts is not None:
         return [float(s) for s in starts]
     ended: dict[str, float] = {}
@@ -229,5 +229,5 @@ def _joint_study(
         try:
             fits.append(fit_warmup(history.t, history.friction, orders=(order,), std=history.std))
         except DynidentError:
-            continue  # too few points for this order; the history itself is still there
+            continue  # too few points for this order; the history itself is kept
     return JointStudy(robot, name, curves, history, tuple(sorted(fits, key=lambda w: w.aicc)))

@@ -1,4 +1,4 @@
-"""Does the measured temperature help? Held-out files decide, not the fit."""
+"""Comparison of models with and without the measured temperature, on held-out files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TemperatureComparison(Result):
-    """The same law with and without temperature, on logs that neither has seen."""
+    """The same law with and without temperature, on held-out logs."""
 
-    plain: Fit  # Fits to the training logs
-    warm: Fit  # Fits to the training logs
+    plain: Fit  # Fit without temperature
+    warm: Fit  # Fit with temperature
     held_out: Mapping[str, tuple[Metrics, Metrics]]  # Errors on each held-out log, without and with temperature
-    reference: float  # Temperature at which the friction parameters hold [degree Celsius]
+    reference: float  # Reference temperature of the friction parameters [degree Celsius]
 
     @property
     def helps(self) -> bool:
@@ -44,7 +44,7 @@ class TemperatureComparison(Result):
         return found
 
     def summary(self) -> str:
-        """Return the comparison as text. Errors of each held-out log, and alpha of each joint."""
+        """Return errors of each held-out log, and alpha of each joint, as text."""
         lines = [
             f"{name}: {100 * plain.relative:.2f} % without temperature, {100 * warm.relative:.2f} % with it"
             for name, (plain, warm) in self.held_out.items()
@@ -75,7 +75,7 @@ def compare_temperature(
 ) -> TemperatureComparison:
     """Fit a friction law with and without temperature and compare both on held-out logs.
 
-    The tree robot's training logs have two or more temperatures; the law is Coulomb and viscous friction when omitted.
+    The robot is a tree; its training logs have two or more temperatures. The law is Coulomb and viscous friction when omitted.
     """
     logs = [*training, *held_out]
     for log in logs:

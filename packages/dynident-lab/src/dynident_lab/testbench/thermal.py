@@ -1,4 +1,4 @@
-"""Fitting thermal models to friction torques: global search, exact sensitivities, and what torque alone determines.
+"""Fitting thermal models to friction torques: global search, exact sensitivities, and parameters determined by torque alone.
 
 Data are ratios of measured friction to that of the cold joint, ``r(t) = f / f_cold``, and the cold friction power W
 [Pagani2022, sections 4.2-4.4]. The scale of the temperature is free: ``x = alpha (T - T0)`` obeys the same equations with
@@ -6,12 +6,12 @@ K / |alpha| and C / |alpha|. So torque data determine
 
     K / |alpha|, C / |alpha| (zones),   c |alpha|, tau (two poles),   nu, beta
 
-and never alpha, K, C or the temperature by themselves. One anchor fixes all of them: alpha itself, or one temperature that
-was measured (`alpha=`, `hot=`). Without it the model returned has |alpha| = 1 per "kelvin": its ratios, powers and time
-constants are right, its temperatures are in units of friction ratio.
+but never alpha, K, C or the temperature separately. One anchor determines all of them: alpha itself, or one measured
+temperature (`alpha=`, `hot=`). Without it the returned model has |alpha| = 1 per "kelvin": its ratios, powers and time
+constants are correct, its temperatures are in units of friction ratio.
 
-The advanced model [Pagani2022, section 4.5] has a measured temperature T3 as an input, which fixes the scale: all of its nine
-parameters are fitted, and K13 and K13 / alpha are told apart where T3 changes.
+The advanced model [Pagani2022, section 4.5] has a measured temperature T3 as an input, which determines the scale: all nine
+parameters are fitted, and K13 and K13 / alpha are distinguished if T3 changes.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from dynident_lab.thermal.models import AdvancedSecondOrder, FirstOrder, SecondO
 
 Kind = type[Weakening]
 
-#: Random points per parameter of the global search, and how many of the best are followed to the end.
+#: Random points per parameter of the global search, and number of the best that are optimised to convergence.
 TRIALS = 60
 FOLLOWED = 10
-#: Pull of the logarithms of parameters to where their search began.
+#: Weight that pulls the logarithms of parameters to their initial values.
 RIDGE = 1e-6
 
 
@@ -43,7 +43,7 @@ class _Curves:
 
     def __init__(self, kind: Kind, tests: Sequence[ThermalTest], sign: float, rows: Sequence[NDArray[np.bool_]]) -> None:
         self.kind, self.tests, self.sign, self.rows = kind, tests, sign, rows
-        self.absolute = kind is AdvancedSecondOrder  # temperatures in degree Celsius, alpha is fitted too
+        self.absolute = kind is AdvancedSecondOrder  # temperatures in degree Celsius, alpha is fitted, too
         self.names = tuple(n for n in kind.names if self.absolute or n != "alpha")
         self.states = kind.order
         self.loose = [i for i, test in enumerate(tests) if not test.rested]
@@ -56,13 +56,13 @@ class _Curves:
         return _made(self.kind, alpha=self.sign * values.pop("alpha", 1.0), reference=self.reference, **values)
 
     def _inputs(self, i: int) -> dict[str, Any]:
-        """Temperatures around the joint during a test, where the model has them."""
+        """Temperatures around the joint during a test, for models that use them."""
         test = self.tests[i]
         air = self.reference if test.ambient is None else test.ambient
         return {"ambient": air, "zone": test.zone} if self.absolute else {}
 
     def _first(self, i: int, u: Array) -> tuple[int, Array | None]:
-        """Where the unknown first state of a test is in u, and its value."""
+        """Index of the unknown first state of a test in u, and its value."""
         if i not in self.loose:
             return 0, None
         at = len(self.names) + self.states * self.loose.index(i)
@@ -76,7 +76,7 @@ class _Curves:
         ]
 
     def residual(self, u: Array) -> Array:
-        """Errors of the fitted samples, and a pull far below any error that keeps what they do not show from drifting."""
+        """Errors of the fitted samples, and a negligible penalty against drift of undetermined parameters."""
         errors = [(v - t.ratio)[k] for v, t, k in zip(self.values(u), self.tests, self.rows, strict=True)]
         return np.concatenate([*errors, RIDGE * (u - self.home)])
 
@@ -121,7 +121,7 @@ def fit_thermal(
     Parameters
     ----------
     tests : ThermalTest or sequence of ThermalTest
-        Heating at one or more duty cycles, cooling, or both in one record. A model of `constant_power` takes tests
+        Heating at one or more duty cycles, cooling, or both in one record. A model of `constant_power` requires tests
         of constant power from a rested joint only, `AdvancedSecondOrder` tests with a measured `zone`.
     model : type
         `FirstOrder`, `SecondOrder`, `AdvancedSecondOrder` or another subclass of `Weakening`.
@@ -149,7 +149,7 @@ def fit_thermal(
     notes = [note for s in series if (note := s.turning())]
     for note in notes:
         warn(note, SignalWarning)
-    # Friction ends below the first value while heating (alpha < 0) or above the first one while cooling.
+    # Friction ends below the first value in heating (alpha < 0), and above the first one in cooling.
     trend = sum(_trend(s) for s in series)
     curves = _Curves(model, series, -1.0 if trend <= 0.0 else 1.0, used)
     count = int(sum(k.sum() for k in used))
@@ -185,7 +185,7 @@ def fit_thermal(
 
 
 def _trend(test: ThermalTest) -> float:
-    """How far the friction rises while heating, or falls while cooling."""
+    """Rise of the friction in heating, or its fall in cooling."""
     seen = test.ratio[test.seen]
     return float((seen[-1] - seen[0]) * (1.0 if test.power.mean() > 0.0 else -1.0))
 
@@ -215,7 +215,7 @@ def _check(series: list[ThermalTest], model: Kind, alpha: float | None, hot: flo
 
 
 def _trials(curves: _Curves, generator: np.random.Generator) -> list[Array]:
-    """Random points: time constants from a fraction of the sampling time to ten tests, losses around the power."""
+    """Return random points: time constants from a fraction of the sampling time to ten tests, losses around the power."""
     tests = curves.tests
     power = max(float(t.power.max()) for t in tests) or 1.0
     shortest = 0.5 * min(float(np.diff(t.t).min()) for t in tests)
@@ -272,7 +272,7 @@ def _result(curves: _Curves, u: Array, notes: list[str], alpha: float | None, ho
     std = dict(zip(labels, spread[: len(labels)].tolist(), strict=True))
     said = list(notes)
     if all(float(test.power.max()) == 0.0 for test in curves.tests) and isinstance(free, ThermalModel):
-        # Cooling shows rates alone: conductances and capacities only as quotients, which the time constants hold.
+        # Cooling shows rates only: conductances and capacities only as quotients, which the time constants contain.
         beta = {"beta": (identifiable["beta"], std["beta"])}
         rates = _rates(curves, u, V, s, float(e @ e) / max(e.size - u.size, 1))
         identifiable = {n: v for n, (v, _) in (beta | rates).items()}
@@ -321,7 +321,7 @@ def _result(curves: _Curves, u: Array, notes: list[str], alpha: float | None, ho
 def _rates(
     curves: _Curves, u: Array, V: Array, s: Array, variance: float, power: float = 0.0
 ) -> dict[str, tuple[float, float]]:
-    """Time constants at a power, of cooling without one, and their relative standard deviations."""
+    """Time constants at a power, or of cooling without power, and their relative standard deviations."""
 
     def constants(w: Array) -> Array:
         model = curves.model(w)
@@ -350,7 +350,7 @@ def _made(kind: Kind, **values: float) -> Weakening:
 
 
 def choose_thermal(tests: Sequence[ThermalTest], models: Sequence[Kind] = (FirstOrder, SecondOrder), blocks: int = 5) -> Choice:
-    """Choose the thermal model by the errors of the friction ratio on blocks of time; tests are in the order of time."""
+    """Choose the thermal model by the errors of the friction ratio on blocks of time; tests are in time order."""
     series = list(tests)
     ends = np.cumsum([test.t.size for test in series])
     measured = np.concatenate([test.ratio for test in series])

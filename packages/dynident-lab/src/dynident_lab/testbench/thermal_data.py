@@ -1,4 +1,4 @@
-"""Thermal tests and what a thermal fit found."""
+"""Thermal tests and results of thermal fits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Ratios may turn back by this many standard deviations of their scatter before a constant power is doubted.
+#: Largest reversal of ratios in standard deviations of their scatter that is consistent with a constant power.
 TURN = 6.0
 
 
@@ -35,16 +35,16 @@ class ThermalTest(Result):
     power : array_like (N,) or float
         Cold friction power from each time on [W], mean over the cycle; 0 cools.
     rested : bool
-        True if the joint was at the ambient temperature at the first time; False makes the first state unknown
-        (a cooling test), to be fitted.
+        True if the joint was at the ambient temperature at the first time; False makes the first state unknown and fitted
+        (a cooling test).
     name : str
         Name for messages.
     zone : array_like (N,) or float, optional
-        Measured temperature T3 nearby [degree Celsius], which the advanced model needs.
+        Measured temperature T3 nearby [degree Celsius], required by the advanced model.
     ambient : array_like (N,) or float, optional
         Temperature of the surroundings [degree Celsius], for the advanced model.
     measured : array_like of bool (N,), optional
-        Times at which the ratio was measured; the others only say when the power changed. All when omitted.
+        Times at which the ratio was measured; the others only mark changes of power. All when omitted.
     """
 
     t: Array
@@ -76,7 +76,7 @@ class ThermalTest(Result):
             raise IdentificationError(f"{self.name}: power has negative values; give f v of the cold friction law")
 
     def plot(self) -> Figure:
-        """Draw the measured ratios and the power that heats.
+        """Draw the measured ratios and the heating power.
 
         Returns
         -------
@@ -101,7 +101,7 @@ class ThermalTest(Result):
         return self.measured
 
     def turning(self) -> str | None:
-        """Say when the ratio turns back although the power is constant."""
+        """Describe a reversal of the ratio at constant power; None without one."""
         if (
             self.t.size < 8
             or self.zone is not None
@@ -127,19 +127,19 @@ class ThermalFit(Result):
 
     model: Weakening  # The model; absolute only if `anchored`
     anchored: bool  # Whether alpha, conductances, capacities and temperatures are absolute
-    identifiable: dict[str, float]  # The combinations that torque determines
-    relative_std: dict[str, float]  # Their relative standard deviations; above 0.5 the data do not determine one
+    identifiable: dict[str, float]  # Combinations that torque determines
+    relative_std: dict[str, float]  # Their relative standard deviations; above 0.5 undetermined
     predicted: tuple[Array, ...]  # Fitted ratios of each test
-    mean_error: float  # Mean and largest |error| over the measured ratio [Pagani2022, Tables 6 and 7]
-    max_error: float  # Mean and largest |error| over the measured ratio [Pagani2022, Tables 6 and 7]
+    mean_error: float  # Mean |error| over the measured ratio [Pagani2022, Tables 6 and 7]
+    max_error: float  # Largest |error| over the measured ratio
     rss: float  # Sum of squared errors of the ratio
     parameters: int  # Number of fitted parameters, unknown first states included
-    notes: tuple[str, ...]  # What to know about the result
-    tests: tuple[ThermalTest, ...] = field(repr=False)  # What was fitted
+    notes: tuple[str, ...]  # Remarks on the result
+    tests: tuple[ThermalTest, ...] = field(repr=False)  # Fitted tests
     constants: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def errors(self, cold: float = 1.0, test: int = 0) -> dict[str, tuple[float, float]]:
-        """Return the errors of one test as [Pagani2022, Tables 6 and 7] state them."""
+        """Return the errors of one test in the form of [Pagani2022, Tables 6 and 7]."""
         data = self.tests[test]
         r, e = data.ratio[data.seen], np.abs(self.predicted[test] - data.ratio)[data.seen]
         last = slice(-max(1, e.size // 10), None)

@@ -1,7 +1,7 @@
-"""The proof in closed loop: a model is good when the robot follows better with it [Briot2015] [Kostic2002].
+"""Closed-loop proof: a model is good if the robot tracks better with it [Briot2015] [Kostic2002].
 
-The virtual robot makes a log with its own noise, the model is identified from that log, and motions that were not used for
-the identification are then run three times: with the feedback alone, with a catalogue model, and with the identified one.
+The virtual robot records a log with noise, the model is identified from that log, and motions that were not used for
+the identification are then run three times: with feedback alone, with a catalogue model, and with the identified model.
 The gains are the same each time.
 """
 
@@ -32,20 +32,20 @@ from dynident_lab.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED,
 
 Law = PID | ComputedTorque | Cascade
 
-LEAD = 1e-3  # s, between the samples of a reference that leads
+LEAD = 1e-3  # s, sampling time of a reference with lead
 SLIDING = (".x", ".y", ".z")  # coordinates of planar and free joints
 EFFORT_UNITS = {"motor_current": "A", "voltage": "V", "motor_torque": "N m", "joint_torque": "N m, N", "joint_force": "N"}
 
 
 class Known(NamedTuple):
-    """What a controller knows of a robot."""
+    """Knowledge of a controller about a robot."""
 
     model: Mechanism  # Bodies, rotors and friction terms
-    friction: Mapping[str, Friction] | None = None  # Friction by joint that its terms cannot say
+    friction: Mapping[str, Friction] | None = None  # Friction laws by joint, in addition to the terms
 
 
 def catalogue_model(model: Mechanism, error: float = 0.1, seed: int = 0) -> Mechanism:
-    """Return what a catalogue or CAD would say of a robot: bodies and rotors that are a little off, and no friction."""
+    """Return a typical catalogue or CAD model of a robot: bodies and rotors with errors, and no friction."""
     require(model, Mechanism, "model")
     if not 0.0 <= error < 0.5:
         raise DynidentError(f"catalogue: error is {error}; give a relative error from 0 to 0.5")
@@ -85,14 +85,14 @@ def identify_friction(
 
     `training` is a motion, trajectory or plan, or a list of them; `prior` is `catalogue_model` of the machine when omitted.
     """
-    from dynident.identify import fit_friction  # noqa: PLC0415 - only proofs with a law of their own need it
+    from dynident.identify import fit_friction  # noqa: PLC0415 - needed only for proofs with a friction law
 
     fit = fit_friction(prior or catalogue_model(machine.model), _logs(machine, training, seed), law, starts=starts, seed=seed)
     return Known(fit.model.without_friction(), fit.friction)
 
 
 def _logs(machine: VirtualRobot, training: Any, seed: int) -> list[Log]:
-    """Return the logs of all training motions, each with a noise of its own."""
+    """Return the logs of all training motions, each with different noise."""
     runs = list(training) if isinstance(training, list | tuple) else [training]
     if not runs:
         raise DynidentError("training is an empty list; give at least one motion to identify from")
@@ -100,10 +100,10 @@ def _logs(machine: VirtualRobot, training: Any, seed: int) -> list[Log]:
 
 
 def feedback_alone(law: object, robot: Mechanism, q: ArrayLike) -> Law:
-    """Return a control law without its model, with gains that mean the same.
+    """Return a control law without its model, with equivalent gains.
 
-    PID and cascades lose their feed-forward. Computed torque asks for accelerations; without a model they become torques by
-    the inertia J that every actuator sees at one pose (`dynident.simulate.robot.actuator_inertia`): kp J, kd J, ki J.
+    PID and cascades lose their feed-forward. Computed torque outputs accelerations; without a model they become torques by
+    the inertia J of every actuator at one pose (`dynident.simulate.robot.actuator_inertia`): kp J, kd J, ki J.
     """
     if isinstance(law, PID):
         return replace(law, feedforward=None, friction=None)
@@ -150,20 +150,20 @@ def tracking_proof(
     seed: int = 0,
     **options: Any,
 ) -> TrackingProof:
-    """Prove an identified model in closed loop, against the feedback alone and against a catalogue model.
+    """Prove an identified model in closed loop, compared with feedback alone and a catalogue model.
 
     Parameters
     ----------
     machine : VirtualRobot
         Robot; its controller is a `PID` (the model enters as feed-forward), a `Cascade` (the same) or a `ComputedTorque`.
     training : Motion, trajectory, plan, or a list of them
-        What the model is identified from.
+        Training motions of the identification.
     motions : mapping of name to motion, or sequence of motions
-        What the controllers are compared on; none may be a training motion.
+        Motions for the comparison of controllers; none may be a training motion.
     catalogue : Mechanism, optional
         Catalogue or CAD model; `catalogue_model` of the machine when omitted.
     others : mapping of str to Mechanism or Known, optional
-        More models to try, such as those of other estimators, or with friction laws of their own.
+        Further models, such as those of other estimators, or with friction laws.
     baseline : PID, Cascade or ComputedTorque, optional
         Feedback alone; `feedback_alone` of the machine's controller when omitted.
     projection : str or sequence of str
@@ -171,13 +171,13 @@ def tracking_proof(
     estimator : OLS or WLS, optional
         Estimator; `WLS()` when omitted.
     effort_unit : str, optional
-        Unit of the efforts in tables, where an ampere stands for something else.
+        Unit of the efforts in tables, if an ampere represents another quantity.
     tool : str, optional
-        Link whose place is compared too; when omitted the last link of an arm, and none of a robot with loops.
+        Link whose position is also compared; when omitted the last link of an arm, and none of a robot with loops.
     shafts : bool
-        True tries the identified model once more, with motors that lead by what their shafts give (`led_reference`).
+        True also runs the identified model with a lead of the motors for the deflection of their shafts (`led_reference`).
     notes : sequence of str
-        What the reader of the table should know, one sentence each.
+        Remarks for the reader of the table, one sentence each.
     seed : int
         Seed of all noise.
     **options
@@ -229,16 +229,16 @@ def tracking_proof(
 
 
 def _believed(model: Mechanism, catalogue: Mechanism) -> Mechanism:
-    """Return the robot to fit, with the catalogue's numbers where it has them and zero elsewhere."""
+    """Return the robot to fit, with the catalogue's numbers if available and zero elsewhere."""
     known = catalogue.parameters.to_dict()
     return model.with_parameters(model.parameters.replace(np.array([known.get(name, 0.0) for name in model.parameters.names])))
 
 
 def led_reference(machine: VirtualRobot, model: Mechanism, reference: Any) -> Motion:
-    """Return a reference whose motors lead by what their shafts give under the load of a model.
+    """Return a reference with a lead of the motors for the deflection of their shafts under the load of a model.
 
     q + A^+ (tau_s / k) with the actuators' Jacobian A, the stiffness k and the load of the shafts tau_s: torques of the model
-    without friction, less those of the rotors. A feedback on motors then brings the joints to where they are asked to be.
+    without friction, minus those of the rotors. A feedback on motors then brings the joints to their commanded positions.
     """
     asked = machine.reference(reference)
     motion = asked.sample(np.arange(0.0, asked.duration + LEAD, LEAD))
@@ -258,7 +258,7 @@ def led_reference(machine: VirtualRobot, model: Mechanism, reference: Any) -> Mo
 
 
 def _trial(controller: str, motion: str, run: Run, asked: Motion, known: Known | None, tool: str | None) -> TrackingTrial:
-    """Return errors and effort shares of a run; errors are those from what the joints were asked to do."""
+    """Return errors and effort shares of a run; errors are relative to the commanded joint motion."""
     machine, truth = run.robot, run.truth
     wanted = actuator_motion(machine.mechanism, asked).q
     error = wanted - truth.rho

@@ -1,4 +1,4 @@
-"""Tracking proofs that are ready to run, and the one of a robot of one's own: random motions inside its limits."""
+"""Ready tracking proofs, and the proof of a user's robot: random motions inside its limits."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from dynident_lab.testbench.tracking import identify_friction, identify_machine,
 from dynident_lab.testbench.tracking_result import TrackingProof
 
 BOX = {"rad": 0.4, "m": 0.05}
-"""Half-widths of the box of robots without a `BOX` of their own."""
+"""Half-widths of the box of robots without a `BOX`."""
 POSES = 30
-"""Poses that are tried for the motions of a robot of one's own."""
+"""Poses tried for the motions of a user's robot."""
 
 
 @dataclass(frozen=True, eq=False)
 class ProofCase:
-    """A proof that can be run."""
+    """A proof that is ready to run."""
 
     machine: VirtualRobot  # Robot with drives, control and sensors
     training: Sequence[Any]  # Motions to identify from
@@ -53,7 +53,7 @@ class ProofCase:
         return tracking_proof(self.machine, training, self.motions, seed=seed, **chosen)
 
     def table(self, proof: TrackingProof) -> str:
-        """Return the proof as text, with the paper's numbers beside it."""
+        """Return the proof as text, with the paper's numbers for comparison."""
         return proof.table(self.published, self.efforts)
 
 
@@ -65,9 +65,9 @@ def own_case(
     seed: int = 0,
     drives: Sequence[Drive] | None = None,
 ) -> ProofCase:
-    """Return the case of a robot of one's own: random motions inside its limits, with its drives or ideal ones.
+    """Return the case of a user's robot: random motions inside its limits, with its drives or ideal ones.
 
-    `robot` counts as true, such as ``fit.model``; `described` is what was known before, `catalogue_model` when omitted. The
+    `robot` is the true robot, such as ``fit.model``; `described` is the prior one, `catalogue_model` when omitted. The
     controller is one of `dynident.simulate.standard_controller` with its bandwidth in Hz.
     """
     assumed = assume_limits(robot)
@@ -76,7 +76,7 @@ def own_case(
     training = [random_motion(centre, box, seed + i) for i in range(2)]
     motions = {f"motion {i}": random_motion(centre, 0.7 * box, seed + 100 + i) for i in (1, 2)}
     poses = training[0].sample(20.0).q
-    if drives is not None:  # those of joints that are held have nothing to turn
+    if drives is not None:  # drives of held joints are removed
         drives = [drive for drive in drives if drive.actuator in {actuator.name for actuator in robot.actuators}]
     machine = standard_machine(robot, poses, drives=drives, controller=controller, bandwidth=bandwidth)
     law = f"a controller '{controller}' of {bandwidth:g} Hz"
@@ -85,7 +85,7 @@ def own_case(
     if described is not None:
         held = [joint.name for joint in described.joints if joint.kind != "fixed" and robot.joint(joint.name).kind == "fixed"]
         before = described.lock({name: np.zeros(len(described.joint(name).coordinates)) for name in held})
-        # Drives are known before too: without their rotors a catalogue would look worse than it is.
+        # Drives are known in advance: without their rotors the catalogue would have additional errors.
         options["catalogue"] = before if drives is None else standard_machine(before, poses, drives=drives).model
     return ProofCase(with_noise(machine, training[0]), training, motions, options=options)
 

@@ -1,4 +1,4 @@
-"""Figures of a proof in closed loop, drawn with matplotlib's object API."""
+"""Figures of a closed-loop proof, drawn with matplotlib's object API."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _panels(count: int, title: str, share_y: bool = False, block: float = BLOCK)
 
 
 def _legend(figure: Figure, axes: Axes) -> None:
-    """Put the legend under the title: what was simulated in its first row, what a paper prints in the second."""
+    """Put the legend under the title: simulated results in its first row, published ones in the second."""
     handles, names = axes.get_legend_handles_labels()
     height = float(figure.get_size_inches()[1])
     for row, published in enumerate((False, True)):
@@ -70,7 +70,7 @@ def errors_over_time(proof: TrackingProof, motion: str) -> Figure:
             trial = proof.trial(controller, motion)
             errors = trial.errors("joint" if j < len(proof.actuators) else "tool")
             t, e = extremes(trial.t, 1e3 * errors[:, j if j < len(proof.actuators) else 0])
-            dashes = (1.0, 0.0) if controller in COLOURS else (4.0, 2.0)  # what lies below stays visible
+            dashes = (1.0, 0.0) if controller in COLOURS else (4.0, 2.0)  # curves below stay visible
             axes.plot(t, e, color=_colour(proof, controller), linewidth=1.0, dashes=dashes, label=controller)
         axes.set_ylabel(name, fontsize=8.5, color=INK)
     panels[-1].set_xlabel("time [s]", fontsize=9, color=INK)
@@ -79,7 +79,7 @@ def errors_over_time(proof: TrackingProof, motion: str) -> Figure:
 
 
 def error_bars(proof: TrackingProof, published: Published | None = None, where: str = "joint") -> Figure:
-    """Draw the largest errors of all controllers as bars, one panel per motion, a paper's as short lines over them."""
+    """Draw the largest errors of all controllers as bars, one panel per motion, published ones as short lines over them."""
     tool = where == "joint" and "tool" in proof.places
     names = [*(label(name, 18) for name in proof.actuators), *(["tool [mm]"] if tool else [])]
     milli = ", ".join(dict.fromkeys(f"m{unit}" for unit in proof.units))

@@ -1,4 +1,4 @@
-"""What a proof in closed loop found: errors and efforts of every controller on every motion, as numbers, table and figures."""
+"""Result of a closed-loop proof: errors and efforts of every controller on every motion, as numbers, table and figures."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 ALONE, CATALOGUE, IDENTIFIED = "feedback alone", "catalogue model", "identified model"
 STIFFNESS = "identified, shafts known"
 PLACES = ("joint", "encoder", "tool")
-VISIBLE = 0.05  # of the largest error, below which encoders see what joints do
-#: Published numbers: row label to one tuple of numbers per motion, as [Briot2015, Table 4].
+VISIBLE = 0.05  # share of the largest error below which encoder and joint errors agree
+#: Published numbers: row label to one tuple of numbers per motion, as in [Briot2015, Table 4].
 Published = Mapping[str, Sequence[Sequence[float]]]
 
 
@@ -34,15 +34,15 @@ def rms(x: Array) -> Array:
 class TrackingTrial:
     """One controller on one motion."""
 
-    controller: str  # Which model the controller has
+    controller: str  # Model of the controller
     motion: str  # Name of the motion
     t: Array = field(repr=False)  # Time [s]
     error: Array = field(repr=False)
     model: Array = field(repr=False)
-    feedback: Array = field(repr=False)  # The rest of the effort, which the feedback makes, u^c
-    saturated: float = 0.0  # Share of the time in which any drive was at a limit
+    feedback: Array = field(repr=False)  # Share of the feedback in the effort, u^c
+    saturated: float = 0.0  # Share of the time with any drive at a limit
     seen: Array | None = field(default=None, repr=False)
-    tool: Array | None = field(default=None, repr=False)  # Distance of the tool from where it should be [m]
+    tool: Array | None = field(default=None, repr=False)  # Distance of the tool from its commanded position [m]
 
     def errors(self, where: str = "joint") -> Array:
         """Return the errors at one place."""
@@ -72,25 +72,25 @@ class TrackingTrial:
 
 @dataclass(frozen=True, eq=False)
 class TrackingProof(Result):
-    """A model proved in closed loop."""
+    """Result of the proof of a model in closed loop."""
 
     robot: str  # Name of the robot
     actuators: tuple[str, ...]  # Actuators, k
     units: tuple[str, ...]  # Unit of each actuator coordinate, "rad" or "m"
     effort_unit: str  # Unit of the effort shares
     trials: tuple[TrackingTrial, ...]  # Every controller on every motion
-    fit: Fit = field(repr=False)  # The model, identified from the robot's own log
-    how: str = ""  # How a model enters the control law, in words
-    notes: tuple[str, ...] = ()  # What was assumed
+    fit: Fit = field(repr=False)  # The identified model
+    how: str = ""  # Description of the use of a model in the control law
+    notes: tuple[str, ...] = ()  # Assumptions
 
     @property
     def controllers(self) -> tuple[str, ...]:
-        """Controllers, in the order in which they were tried."""
+        """Controllers, in the order of the runs."""
         return tuple(dict.fromkeys(trial.controller for trial in self.trials))
 
     @property
     def motions(self) -> tuple[str, ...]:
-        """Motions, in the order in which they were run."""
+        """Motions, in the order of the runs."""
         return tuple(dict.fromkeys(trial.motion for trial in self.trials))
 
     def trial(self, controller: str, motion: str) -> TrackingTrial:
@@ -104,7 +104,7 @@ class TrackingProof(Result):
         )
 
     def reduction(self, controller: str = IDENTIFIED, of: str = "largest", where: str = "joint") -> Array:
-        """Return by how much a model lowers the errors of the feedback alone."""
+        """Return the relative reduction of the errors of feedback alone by a model."""
         if of not in ("largest", "rms"):
             raise DynidentError(f"of is {of!r}; it must be 'largest' or 'rms'")
         size = _largest if of == "largest" else rms
@@ -114,7 +114,7 @@ class TrackingProof(Result):
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Where errors are known and differ: "joint"; "encoder" where drives visibly give way; "tool" where there is one."""
+        """Places with known, different errors: "joint"; "encoder" if drives are compliant; "tool" if there is one."""
         gives = any(t.seen is not None and np.abs(t.seen - t.error).max() > VISIBLE * t.largest.max() for t in self.trials)
         known = {"joint": True, "encoder": gives, "tool": all(trial.tool is not None for trial in self.trials)}
         return tuple(place for place in PLACES if known[place])
@@ -131,7 +131,7 @@ class TrackingProof(Result):
         return self.effort_ratios()
 
     def numbers(self) -> dict[str, Any]:
-        """Return what the table shows as plain values. Errors, reductions [%] and efforts of every trial; no time series."""
+        """Return the content of the table as plain values: errors, reductions [%] and efforts of all trials; no time series."""
         trials = []
         for trial in self.trials:
             model, feedback = trial.shares
@@ -156,13 +156,13 @@ class TrackingProof(Result):
         return {**head, "identification": identified, "trials": trials, "effort_ratio": ratio, "notes": list(self.notes)}
 
     def table(self, published: Published | None = None, efforts: Published | None = None) -> str:
-        """Return errors and efforts as text, a paper's numbers beside them."""
+        """Return errors and efforts as text, with published numbers for comparison."""
         from dynident_lab.testbench.tracking_table import table  # noqa: PLC0415 - it needs this module
 
         return table(self, published, efforts)
 
     def conclusion(self) -> str:
-        """Return what the proof says: by how much models lower the error where the encoders are, and behind what gives way."""
+        """Return the conclusion: the reduction of the error by models, at the encoders and behind compliant drives."""
         gives = "encoder" in self.places
         lines = [f"conclusion: {self._compared(IDENTIFIED, 'encoder' if gives else 'joint')}"]
         lines += [
@@ -177,7 +177,7 @@ class TrackingProof(Result):
         return "\n".join(lines)
 
     def _compared(self, controller: str, place: str) -> str:
-        """Return by how much a model lowers the rms error at a place, over all motions and actuators."""
+        """Return the reduction of the RMS error at a place by a model, over all motions and actuators."""
 
         def size(name: str) -> Array:
             return np.array([rms(self.trial(name, motion).errors(place)) for motion in self.motions])
@@ -198,7 +198,7 @@ class TrackingProof(Result):
         )
 
     def _deflection(self) -> str:
-        """Return what the drives give with the identified model, beside what is left at the joints."""
+        """Return the deflection of the drives with the identified model, and the remaining error at the joints."""
         trials = [self.trial(IDENTIFIED, motion) for motion in self.motions]
         given = float(np.mean([rms(t.error - t.errors("encoder")) for t in trials]))
         left = float(np.mean([t.rms for t in trials]))
@@ -209,7 +209,7 @@ class TrackingProof(Result):
         )
 
     def summary(self) -> str:
-        """Return errors and efforts as text. One line per controller and motion."""
+        """Return errors and efforts as text, one line per controller and motion."""
         return self.table()
 
     def plot(self, motion: str | None = None) -> Figure:
@@ -223,7 +223,7 @@ class TrackingProof(Result):
         from dynident_lab.testbench.tracking_plots import effort_bars, error_bars  # noqa: PLC0415 - matplotlib is an extra
 
         over_time = {f"errors_{i + 1}": self.plot(motion) for i, motion in enumerate(self.motions)}
-        seen = "encoder" in self.places  # a paper's errors are those of its encoders
+        seen = "encoder" in self.places  # published errors are encoder errors
         bars = {"largest_errors": error_bars(self, None if seen else published)}
         if seen:
             bars["largest_errors_encoder"] = error_bars(self, published, "encoder")

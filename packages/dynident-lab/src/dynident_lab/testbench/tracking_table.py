@@ -1,4 +1,4 @@
-"""A proof in closed loop as text: errors and efforts of every controller, a paper's numbers beside them."""
+"""A closed-loop proof as text: errors and efforts of every controller, with published numbers for comparison."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def table(proof: TrackingProof, published: Published | None = None, efforts: Pub
     lines = [f"robot '{proof.robot}': {proof.how}", *(f"note: {note}" for note in proof.notes)]
     places = [place for place in proof.places if place != "tool"]
     for place in places:
-        # A paper's errors are what its encoders saw.
+        # Published errors are encoder errors.
         lines += [*([""] if place != places[0] else []), *_errors(proof, place, published if place == places[-1] else None)]
     for name in proof.controllers:
         if name not in (ALONE, CATALOGUE):
@@ -27,7 +27,7 @@ def table(proof: TrackingProof, published: Published | None = None, efforts: Pub
 
 
 def _errors(proof: TrackingProof, place: str, published: Published | None) -> list[str]:
-    """Return the lines of the errors at one place; the tool's stand in a column behind those of the joints."""
+    """Return the lines of the errors at one place; with a column of the tool after those of the joints."""
     milli = ", ".join(dict.fromkeys(f"m{unit}" for unit in proof.units))
     tool = place == "joint" and "tool" in proof.places
     columns = [place, "tool"] if tool else [place]
@@ -63,5 +63,5 @@ def _printed(numbers: Published | None, motion: int, form: str) -> list[str]:
 
 
 def _row(name: str, cells: list[str]) -> str:
-    fitting = [cell if len(cell) < 19 else f"…{cell[-17:]}" for cell in cells]  # the end of a long name tells joints apart
+    fitting = [cell if len(cell) < 19 else f"…{cell[-17:]}" for cell in cells]  # the end of a long name distinguishes joints
     return f"{name:<46}" + "".join(f"{cell:>19}" for cell in fitting)

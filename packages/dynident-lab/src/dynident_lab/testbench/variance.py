@@ -1,4 +1,4 @@
-"""Variance components: how much of a scatter comes from cycles, from tests, and from robots."""
+"""Variance components of a scatter: cycles, tests and robots."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Spread(Result):
     mean : float
         Mean of the robots' means.
     cycles, tests, robots : float
-        Standard deviation between cycles of a test, between tests of a robot, and between robots; NaN where there is
-        only one, zero where the scatter below explains everything.
+        Standard deviation between cycles of a test, between tests of a robot, and between robots; NaN for only one
+        test or robot, zero if the lower level explains the scatter.
     tests_p, robots_p : float
-        Probability of such differences if tests, or robots, did not differ; NaN where there is only one.
+        Probability of such differences without a difference of tests, or robots; NaN for only one.
     count : int
-        Values.
+        Number of values.
     """
 
     mean: float
@@ -70,7 +70,7 @@ def nested_spread(groups: Sequence[Sequence[ArrayLike]]) -> Spread:
             k2 = (inner - sum(float(np.sum(w**2)) for w in n) / total) / (a - 1)
             k3 = (total - float(np.sum(weight**2)) / total) / (a - 1)
             top, mix = across / (a - 1), k2 / k1
-            # What robots would show without differing, mixed from the levels below; its degrees of freedom by Satterthwaite.
+            # Mean square of robots without differences, mixed from the levels below; degrees of freedom by Satterthwaite.
             bottom = max(mix * ms + (1.0 - mix) * e, 1e-300)
             free = bottom**2 / max((mix * ms) ** 2 / (b - a) + ((1.0 - mix) * e) ** 2 / (total - b), 1e-300)
             robots = float(np.sqrt(max((top - bottom) / k3, 0.0)))

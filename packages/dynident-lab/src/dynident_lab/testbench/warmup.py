@@ -1,8 +1,8 @@
-"""Warm-up: how a friction, or any parameter, settles while the robot warms up, and after which time it has.
+"""Warm-up: settling of friction, or any parameter, while the robot warms up, and its duration.
 
     y(t) = y_settled + sum_i c_i exp(-t / tau_i)        i = 1..order, slow first
 
-At constant power this is exactly what thermal models of the first and second order give [Pagani2022, eqs. 110 and 122],
+At constant power this is exactly the solution of thermal models of the first and second order [Pagani2022, eqs. 110 and 122],
 and [Pagani2022, eq. 158] as a curve: the time constants are those of the closed loop of heat and friction.
 """
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 GRID = 24
-#: Samples of the parameters behind the uncertainty of a warm-up time.
+#: Samples of the parameters for the uncertainty of a warm-up time.
 DRAWS = 300
-#: Two time constants nearer than this ratio are one.
+#: Two time constants with a smaller ratio are not distinguished.
 APART = 2.0
 
 
@@ -36,15 +36,15 @@ class Warmup(Result):
     """A drift that settles."""
 
     order: int  # Number of exponentials, 0 for none
-    settled: float  # Value after a long time and its standard deviation
-    settled_std: float  # Value after a long time and its standard deviation
+    settled: float  # Value after a long time
+    settled_std: float  # Its standard deviation
     amplitudes: Array  # c_i, in the unit of the values
-    time_constants: Array  # tau_i, slow first, and their standard deviations [s]
-    time_constants_std: Array  # tau_i, slow first, and their standard deviations [s]
-    covariance: Array  # Of (settled, amplitudes, log time constants)
-    t: Array  # What was fitted
-    y: Array  # What was fitted
-    aicc: float  # Information criterion, corrected where the noise is estimated; the lowest of several orders is the best
+    time_constants: Array  # tau_i, slow first [s]
+    time_constants_std: Array  # Their standard deviations [s]
+    covariance: Array  # Covariance of (settled, amplitudes, log time constants)
+    t: Array  # Fitted times [s]
+    y: Array  # Fitted values
+    aicc: float  # Information criterion, corrected for estimated noise; the lowest of several orders is the best
     derived: ClassVar[tuple[str, ...]] = ("change", "change_std", "errors", "complete")
 
     def __call__(self, t: ArrayLike) -> Array:
@@ -54,7 +54,7 @@ class Warmup(Result):
 
     @property
     def change(self) -> float:
-        """Drift from the first measured time on, (first - settled) / settled; what was before it is not extrapolated."""
+        """Drift from the first measured time on, (first - settled) / settled; without extrapolation before it."""
         return float((self(self.t[0]) - self.settled) / self.settled)
 
     @property
@@ -67,13 +67,13 @@ class Warmup(Result):
 
     @property
     def errors(self) -> tuple[float, float, float]:
-        """Mean, largest and final error relative to the local value, as [Pagani2022, Table 6] states them."""
+        """Mean, largest and final error relative to the local value, in the form of [Pagani2022, Table 6]."""
         e = np.abs((self.y - self(self.t)) / self.y)
         return float(e.mean()), float(e.max()), float(e[-max(1, e.size // 10) :].mean())
 
     @property
     def complete(self) -> bool:
-        """Whether the test lasted long enough to see the settled value: twice the slow time constant."""
+        """Whether the test lasted long enough for the settled value: twice the slow time constant."""
         return self.order == 0 or bool(self.t[-1] >= 2.0 * self.time_constants[0])
 
     def warmup_time(self, tolerance: float = 0.02) -> float:
@@ -119,8 +119,8 @@ class Warmup(Result):
 def fit_warmup(t: ArrayLike, y: ArrayLike, orders: Sequence[int] = (0, 1, 2), std: ArrayLike | None = None) -> Warmup:
     """Fit settling drifts of several orders and return the one with the lowest information criterion.
 
-    Without the standard deviations `std` of the values the noise is estimated from what a drift leaves, and AICc prefers a
-    single exponential for few points. With them a drift that misses the values by more than their noise is recognised.
+    Without the standard deviations `std` of the values, the noise is estimated from the residuals, and AICc prefers a
+    single exponential for few points. With them, a drift with residuals above the noise is recognised.
     """
     times, values = np.asarray(t, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if times.ndim != 1 or times.shape != values.shape or not (np.isfinite(times).all() and np.isfinite(values).all()):
@@ -151,9 +151,9 @@ def _columns(t: Array, tau: Array) -> Array:
 
 
 def _fit(t: Array, y: Array, order: int, noise: float = 0.0) -> Warmup:
-    """Search the logarithm of the time constants, all else being linear; a grid first, for there are local minima.
+    """Search the logarithms of the time constants, which are the only nonlinear parameters; a grid first against local minima.
 
-    A known `noise` is the least variance of the values; what a drift misses beyond it widens the covariance.
+    A known `noise` is the least variance of the values; larger residuals widen the covariance.
     """
     from scipy.optimize import least_squares  # noqa: PLC0415 - slow to import
 
@@ -186,13 +186,13 @@ def _fit(t: Array, y: Array, order: int, noise: float = 0.0) -> Warmup:
     else:
         aicc = t.size * np.log(square / t.size) + 2.0 * k + (2.0 * k * (k + 1) / (t.size - k - 1) if t.size > k + 1 else np.inf)
     if order == 2 and tau[0] < APART * tau[1]:
-        aicc = np.inf  # one exponential in two pieces
+        aicc = np.inf  # two terms of the same exponential
     std = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     return Warmup(order, float(c[0]), float(std[0]), c[1:], tau, tau * std[1 + order :], covariance, t, y, float(aicc))
 
 
 def _settling(vectors: Array, order: int, tolerance: float) -> Array:
-    """Last time at which each drift is outside its tolerance; the largest time looked at is 20 time constants."""
+    """Last time at which each drift is outside its tolerance; the largest time examined is 20 time constants."""
     if order == 0:
         return np.zeros(len(vectors))
     settled, c, tau = vectors[:, 0], vectors[:, 1 : 1 + order], np.exp(np.clip(vectors[:, 1 + order :], -20.0, 20.0))

@@ -24,15 +24,15 @@ from dynident.trajectory.curves import Curve
 from dynident.trajectory.profiles import Strokes
 from dynident_lab.thermal.strokes import cycloid_section, friction_plateaus, warming
 
-ENOUGH = 0.35  # room on either side of a posture, as a share of the range, with which it is taken
-TRIED = 20  # postures
-POINTS = 2000  # of a box that are looked at
+ENOUGH = 0.35  # required range on either side of a posture, as a share of the whole range
+TRIED = 20  # largest number of postures tried
+POINTS = 2000  # number of points of a box that are checked
 SLICE = 0.04  # share of a joint's range that a box loses at a time
-CLEAR = 0.01  # share of every limit that the points of a box leave
+CLEAR = 0.01  # margin of the points of a box, as a share of every limit
 LEAST = 10.0  # shortest warming [s]
-SPARE = 6.0  # of a cycle, for the joins around the warming [s]
-PLATEAUS = (2.0, 1.5, 1.0, 0.75, 0.5, 0.4)  # lengths of friction plateaus that are tried so that the warming has its time [s]
-SHRINK = (1.0, 0.97, 0.94, 0.9, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.12)  # shares of ranges that are tried where limits interfere
+SPARE = 6.0  # spare time of a cycle, for the joins around the warming [s]
+PLATEAUS = (2.0, 1.5, 1.0, 0.75, 0.5, 0.4)  # candidate lengths of friction plateaus, to leave time for the warming [s]
+SHRINK = (1.0, 0.97, 0.94, 0.9, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.12)  # candidate shares of ranges if limits interfere
 UPRIGHT = 1e-5  # sin^2 of the angle between a joint's axis and gravity up to which it is upright
 POSTURES = 8  # random starts of the search for an upright axis
 STILL = 0.1  # at a posture between two stages [s]
@@ -40,12 +40,12 @@ WARMING = 0.8  # share of the ranges, section 2.4.1
 
 
 def reach(limits: MotionLimits, posture: ArrayLike) -> tuple[Array, Array]:
-    """Return how far each joint can go from a posture, alone and slowly, before any limit is broken."""
+    """Return the travel of each joint from a posture, alone and slowly, until a limit is violated."""
     rest = np.asarray(posture, dtype=np.float64)
     ends = np.array([limits.lower, limits.upper])
     found = np.tile(rest, (2, 1))
     for side, j in np.ndindex(ends.shape):
-        for furthest in (1.0, 0.5, 0.25, 0.1):  # a robot with loops may be unable to follow the whole way
+        for furthest in (1.0, 0.5, 0.25, 0.1):  # a robot with loops may be unable to follow over the whole range
             share = np.linspace(0.0, furthest, 21)
             q = np.tile(rest, (share.size, 1))
             q[:, j] += share * (ends[side, j] - rest[j])
@@ -61,7 +61,7 @@ def reach(limits: MotionLimits, posture: ArrayLike) -> tuple[Array, Array]:
 
 
 def posture_of(limits: MotionLimits, excitation: Curve) -> Array:
-    """Return the middle of the ranges when every joint has room around it, or the place where the tightest one has most."""
+    """Return the middle of the ranges if every joint can move around it, or the posture with the largest smallest travel."""
     middle = 0.5 * (limits.lower + limits.upper)
     motion = sample(excitation, CHECK_RATE).q
     anywhere = np.random.default_rng(0).uniform(limits.lower, limits.upper, (TRIED, middle.size))
@@ -77,17 +77,17 @@ def posture_of(limits: MotionLimits, excitation: Curve) -> Array:
 
 
 def _free_way(limits: MotionLimits, start: Array, end: Array) -> bool:
-    """Return whether a straight line in joint space stays clear of all limits."""
+    """Return whether a straight line in joint space keeps all limits."""
     q = start + np.linspace(0.0, 1.0, 41)[:, None] * (end - start)
     zero = np.zeros_like(q)
     return bool(np.all(all_excess(limits.all, State(q, zero, zero, zero)) <= -CLEAR))
 
 
 def upright_postures(mechanism: Mechanism, limits: MotionLimits, rest: Array) -> Array:
-    """Return one posture (n, n) per joint, in which its axis is upright where the joints before it allow that.
+    """Return one posture (n, n) per joint, with its axis upright if the joints before it allow that.
 
     Gravity then has no moment about the joint, so that its friction is the same in both directions [Pagani2022, section 2.4].
-    Among such postures the one that leaves the joint most room is taken; where there is none, `rest`.
+    Among such postures, the one with the largest range of the joint is taken; without any, `rest`.
     """
     from scipy.optimize import minimize  # noqa: PLC0415 - slow to import
 
@@ -121,7 +121,7 @@ def upright_postures(mechanism: Mechanism, limits: MotionLimits, rest: Array) ->
 
 
 def free_box(limits: MotionLimits, lower: ArrayLike, upper: ArrayLike, least: ArrayLike) -> tuple[Array, Array] | None:
-    """Return the part of a box, `least` wide or more, in which all joints may move at once; None where there is none."""
+    """Return the part of a box, `least` wide or more, in which all joints may move at once; None without one."""
     low, high, least = (np.array(x, dtype=np.float64) for x in (lower, upper, least))
     step = SLICE * (high - low)
     generator = np.random.default_rng(0)
@@ -134,7 +134,7 @@ def free_box(limits: MotionLimits, lower: ArrayLike, upper: ArrayLike, least: Ar
             return None
         if not bad.any():
             return low, high
-        while bad.any():  # slices go where most of their points break a limit: joints that break none keep their range
+        while bad.any():  # cut the slices with most limit violations: joints without violations keep their range
             best: tuple[float, int, NDArray[np.bool_], bool] | None = None
             for j in np.flatnonzero(high - low - step >= least):
                 for slab, below in ((q[:, j] < low[j] + step[j], True), (q[:, j] > high[j] - step[j], False)):
@@ -185,7 +185,7 @@ def complete_test(
 ) -> Plan:
     """Return the complete test of [Pagani2022, section 2.4]: excitation, full speed, friction, warming; 24 cycles of 5 min.
 
-    With the `mechanism` friction is measured about upright axes, where joints can be turned so.
+    With the `mechanism`, friction is measured about upright axes, as far as joints allow.
     """
     require(limits, MotionLimits, "limits")
     motion_curve(excitation, "excitation")
@@ -193,7 +193,7 @@ def complete_test(
     keep = 1.0 - max(limits.margin, 0.01)
     rest = posture_of(limits, excitation) if posture is None else per_coordinate(posture, len(limits.coordinates), "posture")
     speed, push = rates_of(limits)
-    rates = (speed, keep * push)  # constant speeds are the largest ones themselves
+    rates = (speed, keep * push)  # constant speeds equal the largest speeds
     postures = np.tile(rest, (rest.size, 1)) if mechanism is None else upright_postures(mechanism, limits, rest)
     bounds = np.array([[ends[j] for ends in reach(limits, q)] for j, q in enumerate(postures)]).T
 
@@ -212,8 +212,8 @@ def complete_test(
         stages = [stage for pair in zip(stages, over, strict=False) for stage in pair] + stages[-1:]
     for longest in PLATEAUS:
         try:
-            friction = plateaus(longest, SHRINK[0])  # checked below, once its length is known
-        except DynidentError:  # too short for the speed: those that keep all limits, or the reason
+            friction = plateaus(longest, SHRINK[0])  # checked below, when its length is known
+        except DynidentError:  # too short for the speed: try shares that keep all limits, or raise the reason
             friction = _fitting(partial(plateaus, longest), limits, "friction plateaus")
         used = joined_plan(robot, limits, [*stages, Stage("friction", "friction", friction)], rate, rest).curve.duration
         left = min(warming_time, period - used - SPARE) if period else warming_time
@@ -226,7 +226,7 @@ def complete_test(
         )
     warm = Stage("warming", "warming", _warming(limits, rest, rates, keep, left), record=False)
     over = joined_plan(robot, limits, [*measured, warm], rate, rest).curve.duration - period
-    if period and over > 0.0:  # slow joints need more for the joins around the warming
+    if period and over > 0.0:  # slow joints need more time for the joins around the warming
         warm = replace(warm, curve=_warming(limits, rest, rates, keep, max(left - over, LEAST)))
     return plan_within(robot, limits, [*measured, warm], rate, cycles, period, rest, notes)
 
@@ -246,20 +246,20 @@ def complete_plan(found: Design, validation: Curve | None = None, repetitions: i
     Returns
     -------
     Plan
-        Its notes have the numbers of the design and, as ``complete``, what each joint reaches (`complete_shares`).
+        Its notes have the numbers of the design and, as ``complete``, the coverage of each joint (`complete_shares`).
     """
     limits = found.problem.limits
     robot = "robot" if found.mechanism is None else found.mechanism.name
     make = partial(complete_test, robot, limits, found.trajectory, found.rate, validation, repetitions=repetitions)
     try:
         plan = make(mechanism=found.mechanism)
-    except DynidentError:  # no way between upright postures keeps the limits
+    except DynidentError:  # no motion between upright postures keeps the limits
         plan = make()
     return replace(plan, notes={**found.numbers(short=True), "complete": complete_shares(plan, limits)})
 
 
 def complete_shares(plan: Plan, limits: MotionLimits) -> dict[str, dict[str, float]]:
-    """Return how far a complete test goes: shares of the largest speeds and of the ranges, and lengths of plateaus."""
+    """Return the coverage of a complete test: shares of the largest speeds and of the ranges, and lengths of plateaus."""
     stages = {stage.name: stage.curve for stage in plan.stages}
     friction, warm, full = (stages.get(name) for name in ("friction", "warming", "full_speed"))
     if not isinstance(friction, Strokes) or warm is None or full is None:
@@ -280,16 +280,16 @@ def complete_shares(plan: Plan, limits: MotionLimits) -> dict[str, dict[str, flo
 
 
 def _inside(low: Array, high: Array, share: float) -> tuple[Array, Array]:
-    """Return a share of a box about its middle."""
+    """Return a box scaled about its middle."""
     middle, half = 0.5 * (low + high), 0.5 * share * (high - low)
     return middle - half, middle + half
 
 
 def _full_speed(limits: MotionLimits, rest: Array, rates: tuple[Array, Array], keep: float) -> Strokes:
-    """Return cycloids at full speed: all joints at once where there is room for that, else one after the other."""
+    """Return cycloids at full speed: all joints at once if possible, otherwise one after the other."""
     speed, push = rates
     jerk = keep * limits.jerk
-    least = np.maximum(0.5 * np.pi * speed**2 / push, np.pi * np.sqrt(0.5 * speed**3 / jerk))  # ways on which speed is reached
+    least = np.maximum(0.5 * np.pi * speed**2 / push, np.pi * np.sqrt(0.5 * speed**3 / jerk))  # distances that reach the speed
     box = free_box(limits, *_inside(limits.lower, limits.upper, keep), least)
     if box is not None:
         curve = cycloid_section(*box, speed, push, jerk)
@@ -306,11 +306,11 @@ def _full_speed(limits: MotionLimits, rest: Array, rates: tuple[Array, Array], k
 
 
 def _warming(limits: MotionLimits, rest: Array, rates: tuple[Array, Array], keep: float, duration: float) -> Strokes:
-    """Return the warming motion over 80 % of the ranges, or what other limits leave of them."""
+    """Return the warming motion over 80 % of the ranges, or the part of them within other limits."""
     speed, push = rates
     jerk = keep * limits.jerk
     wanted = _inside(limits.lower, limits.upper, WARMING)
-    least = speed * np.maximum(1.5 * speed / push, np.sqrt(6.0 * speed / jerk))  # ways on which the speed is reached
+    least = speed * np.maximum(1.5 * speed / push, np.sqrt(6.0 * speed / jerk))  # distances that reach the speed
     box = free_box(limits, *wanted, np.minimum(least, wanted[1] - wanted[0]))
     if box is None:
         box = _inside(*reach(limits, rest), WARMING)

@@ -1,9 +1,9 @@
-"""Joints that warm up while they run: friction power of one stretch heats a model, which scales the friction of the next.
+"""Joints that warm up during a run: friction power of one interval heats a model, which scales the friction of the next.
 
     W = mean friction power of the stretch / ratio        y+ = advance(y, W, dt)        ratio+ = alpha (T - T0) + beta
 
-A law that looks at the temperature itself (`TemperatureDependent`) takes its own factor instead of the ratio. Temperatures
-change within minutes, so stretches of a second are as good as steps of a millisecond.
+A law that depends on temperature itself (`TemperatureDependent`) uses its own factor instead of the ratio. Temperatures
+change within minutes, so intervals of a second are as accurate as steps of a millisecond.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Heating:
-    """A thermal model and what heats it beside friction."""
+    """A thermal model and its heat sources in addition to friction."""
 
     model: ThermalModel  #: `FirstOrder`, `SecondOrder` or another model of finite order
     copper: float = 0.0  #: Share of the motor's copper losses that heats the friction surfaces, 0 to 1
@@ -47,7 +47,7 @@ class Heating:
         object.__setattr__(self, "copper", share)
 
     def heating(self) -> Heating:
-        """Return itself: what `VirtualRobot` asks of a thermal model."""
+        """Return itself, as `VirtualRobot` requires of a thermal model."""
         return self
 
     @staticmethod
@@ -57,7 +57,7 @@ class Heating:
 
 
 class Heat:
-    """Temperatures of all joints and drives of a robot during a run, and what they do to the friction."""
+    """Temperatures of all joints and drives of a robot during a run, and the resulting friction ratios."""
 
     def __init__(self, robot: VirtualRobot) -> None:
         mechanism, self.ambient = robot.mechanism, robot.ambient
@@ -79,7 +79,7 @@ class Heat:
 
     @property
     def temperature(self) -> Array:
-        """Temperature behind every actuator, (k,): of its own model, or of its joint's; ambient without either."""
+        """Temperature behind every actuator, (k,): from its own model, or its joint's; ambient without either."""
         known = {name: self._temperature(name) for name in self.heating}
         return np.array([known.get(name, self.ambient) for name in self._shown])
 
@@ -97,12 +97,12 @@ class Heat:
         return cooled
 
     def memory(self) -> dict[str, Any]:
-        """Return temperatures and the losses of the present stretch as plain data."""
+        """Return temperatures and the losses of the present interval as plain data."""
         state = {name: values.tolist() for name, values in self.state.items()}
         return {"state": state, "sums": [total.tolist() for total in self._sums], "rows": self._rows}
 
     def remember(self, memory: Mapping[str, Any]) -> None:
-        """Go on from what `memory` returned."""
+        """Continue from a state returned by `memory`."""
         state, sums = stored(memory, "state", dict[str, Array], "heat"), stored(memory, "sums", list[Array], "heat")
         if {name: x.shape for name, x in state.items()} != {name: x.shape for name, x in self.state.items()}:
             raise SimulationError(f"the state of the machine has temperatures of {', '.join(state)}; start the run again")
@@ -114,18 +114,18 @@ class Heat:
         return float(self.heating[name].model.temperature(self.state[name], np.array(self.ambient)))
 
     def ratio(self, name: str) -> float:
-        """Return friction over that of the law, at the present temperature of a joint or actuator."""
+        """Return the ratio of friction to its law, at the present temperature of a joint or actuator."""
         return max(COLDEST, float(self.heating[name].model.ratio(self._temperature(name))))
 
     def heats(self, owner: Owner) -> str | None:
-        """Return the joint or actuator whose temperature an owner of friction has."""
+        """Return the joint or actuator that gives an owner of friction its temperature."""
         if owner.motor < 0 and owner.joint < 0:
             return None
         name = self._motors[owner.motor] if owner.motor >= 0 else self._tree[owner.joint]
         return name if name in self.heating else None
 
     def sources(self, name: str) -> tuple[int, int, int, float]:
-        """Return what heats a thermal model: tree coordinate, drive and motor (-1 for none), and watts per square ampere."""
+        """Return the heat sources of a model: tree coordinate, drive and motor (-1 for none), and watts per square ampere."""
         motor = self._motor_of.get(name, -1)
         copper = self.heating[name].copper * float(self._resistance[motor]) if motor >= 0 else 0.0
         return self._joints.get(name, -1), self._drives.get(name, -1), motor, copper
@@ -140,14 +140,14 @@ class Heat:
         return ratio, temperature
 
     def add(self, joint_power: Array, drive_power: Array, current: Array) -> None:
-        """Note friction powers (N, n_tree), (N, k) [W] and currents (N, k) [A] of some more samples of this stretch."""
+        """Add friction powers (N, n_tree), (N, k) [W] and currents (N, k) [A] of further samples of this interval."""
         rows = (joint_power, drive_power, current**2)
-        # One after the other: the sum is the same to the last bit, however a run is cut.
+        # Sequential summation: the sum is bit-identical for any division of a run.
         self._sums = [np.cumsum(np.vstack([total, part]), axis=0)[-1] for total, part in zip(self._sums, rows, strict=True)]
         self._rows += joint_power.shape[0]
 
     def advance(self, dt: float) -> None:
-        """Let the mean powers of a stretch of dt [s] heat the robot."""
+        """Heat the robot with the mean powers of an interval of dt [s]."""
         joint, drive, square = (total / max(self._rows, 1) for total in self._sums)
         for name, heating in self.heating.items():
             own, turning, motor, copper = self.sources(name)

@@ -1,9 +1,9 @@
-"""Thermal models: linear systems that friction power heats and whose temperature weakens the friction.
+"""Thermal models: linear systems heated by friction power, with a temperature that reduces the friction.
 
     dy/dt = A(W) y + b(W)        T = read . y + base        f = f_cold [alpha (T - T0) + beta]
 
-W is the COLD friction power, that of the law at the reference temperature T0 [Pagani2022, eq. 105]; the power that really
-heats is ``W [alpha (T - T0) + beta]``, so A depends on W. For a power held over each step the solution
+W is the COLD friction power, that of the law at the reference temperature T0 [Pagani2022, eq. 105]; the actual heating
+power is ``W [alpha (T - T0) + beta]``, so A depends on W. For a power held constant over each step the solution
 ``y(t) = y_inf + exp(A t) (y(0) - y_inf)`` is exact [Pagani2022, eq. 122].
 
 Temperatures are in degree Celsius; only differences matter. Angles in rad, powers in W, times in s.
@@ -37,17 +37,17 @@ from dynident_lab.checks import finite
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SMALL = 1e-2  # below it (1 - exp(-x)) / x is a series, which loses no digits
+SMALL = 1e-2  # below it (1 - exp(-x)) / x is computed by a series, without cancellation
 
 
 @dataclass(frozen=True, eq=False)
 class Warming(Result):
-    """Temperatures and what they do to the friction."""
+    """Temperatures and the resulting friction."""
 
     t: Array  # Times [s]
     temperature: Array  # Temperature of the friction surfaces [degree Celsius]
-    ratio: Array  # Friction over that of the law at the reference temperature
-    power: Array  # Friction power that heats [W]: cold power times ratio
+    ratio: Array  # Ratio of friction to the law at the reference temperature
+    power: Array  # Heating friction power [W]: cold power times ratio
     state: Array  # State of the model; any row can start another simulation
 
     def plot(self) -> Figure:
@@ -65,15 +65,15 @@ class Warming(Result):
 
 
 class Weakening:
-    """Friction that a temperature scales: ``f = f_cold [alpha (T - T0) + beta]``."""
+    """Friction scaled by a temperature: ``f = f_cold [alpha (T - T0) + beta]``."""
 
     alpha: float
     beta: float
     reference: float
 
-    names: ClassVar[tuple[str, ...]]  # of its parameters
+    names: ClassVar[tuple[str, ...]]  # names of its parameters
     order: ClassVar[int] = 0  # number of states
-    constant_power: ClassVar[bool] = False  # whether only tests of constant power from a rested joint can be fitted
+    constant_power: ClassVar[bool] = False  # whether fits are limited to tests of constant power from a rested joint
 
     def simulate(
         self, t: ArrayLike, power: ArrayLike, start: ArrayLike | None = None, ambient: ArrayLike | None = None
@@ -82,19 +82,19 @@ class Weakening:
         raise NotImplementedError
 
     def response(self, t: Array, power: Array, start: Array | None = None, **inputs: Array) -> Array:
-        """Friction ratio over time, as fits of tests need it."""
+        """Friction ratio over time, for fits of tests."""
         raise NotImplementedError
 
     def slope(self, t: Array, power: Array, start: Array | None = None, **inputs: Array) -> Array:
-        """Exact derivatives of `response` with respect to the parameters, the start being held."""
+        """Exact derivatives of `response` with respect to the parameters, with a fixed start."""
         raise NotImplementedError
 
     def ratio(self, temperature: ArrayLike) -> Array:
-        """Friction over that at the reference temperature."""
+        """Ratio of friction to its value at the reference temperature."""
         return np.asarray(self.alpha * (np.asarray(temperature, dtype=np.float64) - self.reference) + self.beta)
 
     def _warming(self, t: Array, temperature: Array, power: Array, state: Array) -> Warming:
-        """Return what temperatures do to the friction, from the cold friction power."""
+        """Return the warming of the friction from temperatures and cold friction power."""
         ratio = self.ratio(temperature)
         return Warming(t, temperature, ratio, ratio * power, state)
 
@@ -111,16 +111,16 @@ class ThermalModel(Weakening, ABC):
 
     @staticmethod
     def read(y: Sequence[Any], ambient: Any) -> Any:
-        """Temperature of the friction surfaces, from the parts of the state: that of the first zone."""
+        """Temperature of the friction surfaces from the components of the state: the first zone by default."""
         return y[0]
 
     @classmethod
     def step(cls, p: Any, y: Sequence[Any], W: Any, dt: Any, ambient: Any, zone: Any, losses: Any) -> list[Any]:
-        """State after a step of held inputs: exact, for expressions, numbers or arrays."""
+        """State after a step with constant inputs: exact, for expressions, numbers or arrays."""
         return exact_step(*cls.equations(p, W, ambient, zone, losses), y, dt)
 
     def heating(self) -> Any:
-        """Return how friction alone heats this model, for ``VirtualRobot(thermal={joint: model})``."""
+        """Return heating by friction alone, for ``VirtualRobot(thermal={joint: model})``."""
         from dynident_lab.thermal.heat import Heating  # noqa: PLC0415 - it imports this module
 
         return Heating(self)
@@ -130,7 +130,7 @@ class ThermalModel(Weakening, ABC):
         return self.read([state[..., i] for i in range(self.order)], ambient)
 
     def _rest(self, ambient: float) -> Array:
-        """State of a joint that has rested for long, shape (n,): all zones as warm as the air."""
+        """State of a joint after a long rest, shape (n,): all zones at ambient temperature."""
         return np.full(self.order, ambient)
 
     @property
@@ -164,7 +164,7 @@ class ThermalModel(Weakening, ABC):
         return np.stack(np.broadcast_arrays(*found), axis=-1)
 
     def steady_ratio(self, power: ArrayLike, ambient: float | None = None) -> Array:
-        """Friction after a long time at a constant power, over that at the reference temperature."""
+        """Ratio of friction after a long time at a constant power to its value at the reference temperature."""
         air = np.asarray(self.reference if ambient is None else ambient, dtype=np.float64)
         return self.ratio(self.temperature(self.steady_state(power, float(air)), air))
 
@@ -177,7 +177,7 @@ class ThermalModel(Weakening, ABC):
         zone: ArrayLike | None = None,
         losses: ArrayLike = 0.0,
     ) -> Warming:
-        """Temperatures over time, exact for inputs that hold from each sample to the next."""
+        """Temperatures over time, exact for inputs that are constant from each sample to the next."""
         inputs = self._inputs(t, power, ambient, zone, losses)
         state, _ = self._sweep(inputs, start)
         return self._warming(inputs[0], np.asarray(self.temperature(state, inputs[2])), inputs[1], state)
@@ -199,7 +199,7 @@ class ThermalModel(Weakening, ABC):
         zone: ArrayLike | None = None,
         losses: ArrayLike = 0.0,
     ) -> Array:
-        """Exact derivatives of the friction ratio with respect to the parameters, the start being held."""
+        """Exact derivatives of the friction ratio with respect to the parameters, with a fixed start."""
         inputs = self._inputs(t, power, ambient, zone, losses)
         state, slopes = self._sweep(inputs, start, slopes=True)
         result = np.empty((inputs[0].size, len(self.names)))
@@ -219,11 +219,11 @@ class ThermalModel(Weakening, ABC):
         zone: float | None = None,
         losses: float = 0.0,
     ) -> Array:
-        """One step of `simulate`, for use at run time: no sensor is needed, only the friction power."""
+        """One step of `simulate`, for use at run time, from the friction power without a sensor."""
         return np.asarray(self.simulate([0.0, step_length(dt)], power, state, ambient, zone, losses).state[1])
 
     def scale_free(self) -> dict[str, float]:
-        """What torque data alone determine: conductances and capacities over |alpha|, and beta.
+        """Quantities that torque data alone determine: conductances and capacities over |alpha|, and beta.
 
         The scale of the temperature is free: ``x = alpha (T - T0)`` obeys the same equations with K / alpha and C / alpha.
         """
@@ -248,7 +248,7 @@ class ThermalModel(Weakening, ABC):
     def _sweep(
         self, inputs: tuple[Array, Array, Array, Array, Array], start: ArrayLike | None, slopes: bool = False
     ) -> tuple[Array, Array]:
-        """States (N, n) and, if asked for, their derivatives by the parameters (N, p, n); an input holds from its sample on."""
+        """States (N, n) and optionally their derivatives by the parameters (N, p, n); inputs are constant after each sample."""
         times, *held = inputs
         count = times.size
         table = np.column_stack([*(values[:-1] for values in held), np.diff(times)])
@@ -267,7 +267,7 @@ def _power(power: ArrayLike) -> Array:
 
 
 def _eigenvalues(A: list[list[Any]]) -> list[Any]:
-    """Slow and fast eigenvalue of a matrix whose off-diagonal entries have one sign; of order one the only one."""
+    """Slow and fast eigenvalue of a matrix whose off-diagonal entries have one sign; the only one for order one."""
     if len(A) == 1:
         return [A[0][0]]
     (a, b), (c, d) = A
@@ -284,12 +284,12 @@ def _settled(A: list[list[Any]], b: list[Any]) -> list[Any]:
 
 
 def exact_step(A: list[list[Any]], b: list[Any], y: Sequence[Any], dt: Any) -> list[Any]:
-    """State after a step of held A and b, ``y_inf + exp(A dt) (y - y_inf)``; for expressions, numbers or arrays."""
+    """State after a step with constant A and b, ``y_inf + exp(A dt) (y - y_inf)``; for expressions, numbers or arrays."""
     end, slow = _settled(A, b), _eigenvalues(A)[0]
     off, decay = [x - e for x, e in zip(y, end, strict=True)], exp(slow * dt)
     if len(A) == 1:
         return [end[0] + decay * off[0]]
-    # exp(A t) = e^(slow t) 1 + (A - slow 1) (e^(slow t) - e^(fast t)) / (slow - fast), written so that nothing overflows.
+    # exp(A t) = e^(slow t) 1 + (A - slow 1) (e^(slow t) - e^(fast t)) / (slow - fast), written without overflow.
     gap = (slow - _eigenvalues(A)[1]) * dt
     series = 1.0 - gap * (0.5 - gap * (1.0 / 6.0 - gap * (1.0 / 24.0 - gap * (1.0 / 120.0 - gap / 720.0))))
     safe = where(gap < SMALL, 1.0, gap)
@@ -318,7 +318,7 @@ def _sweep_code(kind: type[ThermalModel], slopes: bool) -> Any:
     return compile_routines([r], "thermal model")["warming"]
 
 
-# ---- models made of zones with one temperature each [Pagani2022, sections 4.2, 4.3 and 4.5] -------------------------------
+# ---- models of zones with one temperature each [Pagani2022, sections 4.2, 4.3 and 4.5] ----------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,7 +350,7 @@ class FirstOrder(ThermalModel):
 
 @dataclass(frozen=True, kw_only=True)
 class SecondOrder(ThermalModel):
-    """Two capacities: friction zone 1 heats its surroundings, zone 2, which heat the air [Pagani2022, eqs. 116-127].
+    """Two capacities: friction zone 1 heats the surrounding zone 2, which heats the air [Pagani2022, eqs. 116-127].
 
         C1 dT1/dt = W [alpha (T1 - T0) + beta] - K1 (T1 - T2)
         C2 dT2/dt = K1 (T1 - T2) - K2 (T2 - Te)
@@ -402,12 +402,12 @@ class SecondOrder(ThermalModel):
 
 @dataclass(frozen=True, kw_only=True)
 class AdvancedSecondOrder(ThermalModel):
-    """Two capacities, motor losses, and a third zone whose temperature T3 is measured [Pagani2022, eqs. 146-153].
+    """Two capacities, motor losses, and a third zone with measured temperature T3 [Pagani2022, eqs. 146-153].
 
         C1 dT1/dt = W [alpha (T1 - T0) + beta] + We - K12 (T1 - T2) - K13 (T1 - T3)
         C2 dT2/dt = K12 (T1 - T2) - K23 (T2 - T3) - K2e (T2 - Te)
 
-    The printed alpha in eqs. 147, 150 and 153 stands for ``W alpha``. Without a sensor T3 is taken as the ambient
+    The printed alpha in eqs. 147, 150 and 153 means ``W alpha``. Without a sensor T3 is the ambient
     temperature. ``K13 = K23 = We = 0`` is `SecondOrder`.
 
     Parameters
@@ -458,12 +458,12 @@ class AdvancedSecondOrder(ThermalModel):
         return A, [(heat + p.K13 * zone) / p.C1, (p.K23 * zone + p.K2e * ambient) / p.C2]
 
 
-# ---- friction laws that heat themselves ------------------------------------------------------------------------------------
+# ---- friction laws with self-heating ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class WarmFriction(Result):
-    """Friction of a joint that heats itself."""
+    """Friction of a joint with self-heating."""
 
     torque: Array  # Friction [N m or N]
     cold: Array  # Friction of the same motion at the reference temperature
@@ -487,7 +487,7 @@ class WarmFriction(Result):
 
 @dataclass(frozen=True, eq=False)
 class Thermal:
-    """A static law and the thermal model that scales it: ``f = f_cold(v, q, tau) [alpha (T - T0) + beta]``.
+    """A static law scaled by a thermal model: ``f = f_cold(v, q, tau) [alpha (T - T0) + beta]``.
 
     Friction curves at different temperatures are multiples of each other [Pagani2022, fig. 22 and eq. 102].
     """
@@ -496,10 +496,10 @@ class Thermal:
     model: Weakening  # Thermal model of the joint
 
     def heating(self) -> Any:
-        """Return how the friction heats its model, for ``VirtualRobot(thermal={joint: law})``."""
+        """Return the heating of the model by friction, for ``VirtualRobot(thermal={joint: law})``."""
         from dynident_lab.thermal.heat import Heating  # noqa: PLC0415 - it imports this module
 
-        return Heating(self.model)  # type: ignore[arg-type] # refuses models that are not of finite order
+        return Heating(self.model)  # type: ignore[arg-type] # refuses models of infinite order
 
     def __call__(self, state: State) -> Array:
         """Friction at known temperatures."""
@@ -510,7 +510,7 @@ class Thermal:
     def simulate(
         self, t: ArrayLike, state: State | ArrayLike, start: ArrayLike | None = None, ambient: ArrayLike | None = None
     ) -> WarmFriction:
-        """Friction and temperature along a motion that starts cold; the power ``f_cold v`` holds from sample to sample."""
+        """Friction and temperature along a motion that starts cold; the power ``f_cold v`` is constant between samples."""
         given = State.of(state)
         cold = self.friction(given)
         warming = self.model.simulate(t, cold * given.v, start, ambient)

@@ -1,6 +1,6 @@
-"""Heating and cooling of one joint: its test is run again and again, between warming or rests [Pagani2022, section 4.3.1].
+"""Heating and cooling of one joint: repeated tests with warming or rests in between [Pagani2022, section 4.3.1].
 
-W = D W_c        D = time in motion over the period of the to and fro moves
+W = D W_c        D = time in motion over the period of the back-and-forth moves
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dynident.trajectory.profiles import Strokes
 from dynident_lab.thermal.complete import reach
 from dynident_lab.thermal.strokes import friction_plateaus, warming
 
-LONGEST = 0.5  # plateau of a test [s]
-COLD = 12 * 3600.0  # for which the robot rests without power before a test, section 4.5.1 [s]
-ENERGISED = 2 * 3600.0  # for which its motors are on without motion before a power-on test [s]
+LONGEST = 0.5  # longest plateau of a test [s]
+COLD = 12 * 3600.0  # rest without power before a test, section 4.5.1 [s]
+ENERGISED = 2 * 3600.0  # time with motors on but without motion before a power-on test [s]
 SHARE = 0.8  # of the range for warming, section 2.4.1
 
 
@@ -48,16 +48,16 @@ def _test(limits: MotionLimits, j: int, rest: Array) -> Stage:
 
 
 def _to_and_fro(limits: MotionLimits, j: int, rest: Array, duty: float, interval: float) -> Strokes:
-    """Return one joint to and fro at full speed; it rests after each pair of strokes as the duty cycle wants."""
+    """Return back-and-forth strokes of one joint at full speed, with a rest after each pair according to the duty cycle."""
     low, high, speed, push, jerk = _room(limits, rest)
     once = warming(low[j : j + 1], high[j : j + 1], speed[j], push[j], interval, SHARE, jerk[j])
     (_, _, way, top, ramp), back = once.moves[:2]
     stroke = back[1]  # the second stroke begins when the first has ended
     pairs = math.ceil(duty * interval / (2.0 * stroke) - 1e-9)
-    shorter = duty * interval / (2.0 * pairs)  # strokes so long that the time in motion is the wanted one
+    shorter = duty * interval / (2.0 * pairs)  # stroke duration for the wanted time in motion
     if way - top * (stroke - shorter) >= top * ramp:
         way, stroke = way - top * (stroke - shorter), shorter
-    else:  # full speed counts more
+    else:  # full speed has priority
         pairs -= 1
     if pairs < 1:
         raise DynidentError(f"duty = {duty:g} leaves no motion in {interval:g} s; raise it, or lengthen the interval")
@@ -88,16 +88,16 @@ def heating_test(
     power: str = "off",
     posture: ArrayLike | None = None,
 ) -> Plan:
-    """Return the heating test of one joint: plateaus, then motion at full speed for two minutes, again and again.
+    """Return the heating test of one joint: repeated plateaus and motion at full speed for two minutes.
 
     Parameters
     ----------
     robot : str
-        Name.
+        Name of the robot.
     limits : MotionLimits
         All limits of the robot.
     joint : str
-        Joint that is heated.
+        Joint to heat.
     rate : float
         Samples per second [Hz].
     duty : float
@@ -105,16 +105,16 @@ def heating_test(
     interval : float
         Warming between two tests [s].
     cycles : int
-        How many tests.
+        Number of tests.
     power : {"off", "on"}
         "off" starts cold; "on" first lets the motors heat the joints without motion (section 4.5.1).
     posture : array_like (n,), optional
-        Where the other joints stand; the middle of the ranges when omitted.
+        Position of the other joints; the middle of the ranges when omitted.
 
     Returns
     -------
     Plan
-        Its notes say how the robot must be prepared.
+        The plan; its notes describe the preparation of the robot.
     """
     j = _joint(limits, joint)
     if not 0.0 < number("duty", duty) <= 1.0 or not number("interval", interval) >= 1.0:
@@ -139,7 +139,7 @@ def cooling_test(
     cycles: int = 24,
     posture: ArrayLike | None = None,
 ) -> Plan:
-    """Return the cooling test of one joint: plateaus every `interval` seconds, the robot standing still between; run it hot.
+    """Return the cooling test of one joint: plateaus every `interval` seconds at standstill in between; start it hot.
 
     The other joints stand in a `posture` (n,), the middle of their ranges when omitted.
     """

@@ -13,8 +13,8 @@ from dynident.errors import DynidentError
 from dynident.trajectory.curves import positive
 from dynident.trajectory.profiles import Move, Plateau, Strokes, stroke_profile
 
-READABLE = 0.4  # length of a plateau at which friction can be read [s]
-MOST_STROKES = 1_000_000  # pairs of one joint: years of warming
+READABLE = 0.4  # length of a plateau required for reading friction [s]
+MOST_STROKES = 1_000_000  # limit of pairs of one joint: years of warming
 SPEEDS = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Plateaus of [Pagani2022, section 2.4], as shares of the largest speed."""
 
@@ -48,9 +48,9 @@ def friction_plateaus(
 ) -> Strokes:
     """Return strokes of one joint after the other at several speeds, forward and backward [Pagani2022, section 2.4].
 
-    All plateaus of a joint last equally long, so slow strokes are short; where the range allows less than 0.4 s at the highest
-    speed, those at lower speeds last up to that, so that friction can be read there. Between strokes a joint moves along
-    cycloids, which nothing takes for plateaus. The other joints stand at `posture`.
+    All plateaus of a joint have the same length, so slow strokes are short; if the range allows less than 0.4 s at the highest
+    speed, plateaus at lower speeds last up to 0.4 s, so that friction can be read. Between strokes a joint moves along
+    cycloids, which have no plateaus. The other joints stand at `posture`.
 
     Parameters
     ----------
@@ -63,14 +63,14 @@ def friction_plateaus(
     shares : sequence of float
         Speeds as shares of the largest.
     longest : float
-        Longest plateau [s]; shorter where the range does not allow it at the highest speed.
+        Longest plateau [s]; shorter if the range requires it at the highest speed.
     posture : array_like (n,) or (n, n), optional
-        Where joints wait; they move around it as far as their range allows. The middle of the ranges when omitted. Row j of
-        (n, n) is the posture in which joint j is measured; between two of them all joints move at once.
+        Waiting position of the joints, around which they move as far as the range allows. Default: the middle of the ranges.
+        Row j of (n, n) is the posture for joint j; between two postures all joints move at once.
     jerk : array_like, (n,)
         Largest jerk.
     joints : sequence of int, optional
-        Which joints are measured, by number; all when omitted.
+        Numbers of the measured joints; all when omitted.
     """
     low, high, top, push = _ranges(lower, upper, speed, acceleration)
     hardest = np.broadcast_to(numbers(jerk, "jerk"), low.shape)
@@ -116,7 +116,7 @@ def friction_plateaus(
 
 
 def _all_at_once(moves: list[Move], now: float, ways: Array, rates: tuple[Array, Array, Array]) -> float:
-    """Append cycloids along a straight line in joint space, as long as the slowest joint needs; return when they end."""
+    """Append cycloids along a straight line in joint space, with the duration of the slowest joint; return their end time."""
     alone = [_between(int(j), now, ways[j], *(rate[j] for rate in rates)) for j in np.flatnonzero(np.abs(ways) > 1e-12)]
     longest = max(stroke_profile(*move[2:]).duration for move in alone)
     moves += [(j, now, way, peak * stroke_profile(way, peak, ramp).duration / longest, ramp) for j, _, way, peak, ramp in alone]
@@ -138,10 +138,10 @@ def cycloid_section(
     jerk: ArrayLike = np.inf,
     posture: ArrayLike | None = None,
 ) -> Strokes:
-    """Return cycloids to and fro over the whole range at full speed [Pagani2022, section 2.3.3].
+    """Return back-and-forth cycloids over the whole range at full speed [Pagani2022, section 2.3.3].
 
-    An optimised motion need not reach the largest speeds, and friction must not be extrapolated to them. A joint whose way is
-    shorter goes to and fro more often, until the longest one is back.
+    An optimised motion need not reach the largest speeds, and friction must not be extrapolated to them. A joint with a shorter
+    stroke repeats it until the longest one is back.
     """
     low, high, top, push = _ranges(lower, upper, speed, acceleration)
     hardest = np.broadcast_to(numbers(jerk, "jerk"), low.shape)
@@ -174,14 +174,14 @@ def warming(
     share: float = 0.8,
     jerk: ArrayLike = np.inf,
 ) -> Strokes:
-    """Return the warming motion [Pagani2022, section 2.4.1]: all joints to and fro at full speed over a share of their range.
+    """Return the warming motion [Pagani2022, section 2.4.1]: all joints at full speed back and forth over a share of the range.
 
     Parameters
     ----------
     lower, upper, speed, acceleration, jerk : array_like, (n,)
         Range of each joint [rad or m] and largest rates.
     duration, share
-        3 min and 0.8 in [Pagani2022]; every joint ends where it started.
+        Duration and share of the range, 3 min and 0.8 in [Pagani2022]; every joint ends at its start.
     """
     low, high, top, push = _ranges(lower, upper, speed, acceleration)
     positive("duration", duration)

@@ -1,1 +1,1 @@
-"""The browser workbench: six guided stages from a robot description to a verdict, each by the commands that it shows."""
+"""The browser workbench: six guided stages from a robot description to a verdict, each with its commands shown."""

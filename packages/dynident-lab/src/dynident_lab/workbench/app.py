@@ -39,15 +39,15 @@ from dynident_lab.workbench.security import FILE_PATH, Guard
 from dynident_lab.workbench.uploads import LARGEST
 
 PORT = 8770
-WATCH = 0.4  # time between two looks at the project [s]
+WATCH = 0.4  # interval of checks for changes of the project [s]
 STAGE_PAGES: dict[str, Callable[[Page], None]] = {}
-SHOWN = (".html", ".stl", ".glb", ".gltf")  # files that a page shows; others are downloads
+SHOWN = (".html", ".stl", ".glb", ".gltf")  # files shown by a page; others are downloads
 MARKS = {"ok": "\N{CHECK MARK}", "bad": "!", "failed": "!", "stale": "\N{ANTICLOCKWISE OPEN CIRCLE ARROW}", "running": "..."}
-OVERHEAD = 1_000_000  # bytes of an upload's form around its file
+OVERHEAD = 1_000_000  # bytes of the form data of an upload in addition to its file
 
 
 class Bench:
-    """What all pages of one server share.
+    """Shared state of all pages of one server.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ class Bench:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.writer: str | None = None  # id of the client that may change things
+        self.writer: str | None = None  # id of the client with write access
         self._robot: tuple[Any, Mechanism] | None = None
         self._tail: tuple[str, LiveTail] | None = None
 
     def robot(self) -> Mechanism:
-        """Return the robot of the project, read again when its files change."""
+        """Return the robot of the project, read again after changes of its files."""
         s, p = self.project.settings, self.project
         key = p.checksum(p.robot_words(), p.robot_files())
         if self._robot is None or self._robot[0] != key:
@@ -81,7 +81,7 @@ class Bench:
         return self._tail[1]
 
     def recording(self) -> Any:
-        """Return the job that moves a robot; None when none does."""
+        """Return the job that moves a robot; None without one."""
         job = self.project.jobs.latest("record")
         return job if job is not None and job.running else None
 
@@ -92,9 +92,9 @@ class Page:
     Parameters
     ----------
     bench : Bench
-        What it shows.
+        Shared state of the server.
     client : Client
-        Its connection.
+        Connection to the browser.
     """
 
     def __init__(self, bench: Bench, client: Client) -> None:
@@ -106,7 +106,7 @@ class Page:
         self.content: ui.element
         self.charts: ui.element
         self._wanted: tuple[Any, Callable[[], None]] | None = None
-        self._charted: Any = None  # key of the charts that are shown
+        self._charted: Any = None  # key of the shown charts
         self.viewer: ui.element
         self.stop: ui.button
         self.steps: dict[str, Step] = {}
@@ -114,12 +114,12 @@ class Page:
         self.bindings: list[Callable[[], None]] = []
         self._seen: Any = None
         self._changes: Any = None
-        self.drawn = 0  # how often the stage was drawn
+        self.drawn = 0  # number of times the stage was drawn
         self.ticks: list[Callable[[], None]] = []  # called while a stage is shown
 
     @property
     def writes(self) -> bool:
-        """Whether this page may change things."""
+        """Whether this page has write access."""
         return self.bench.writer == self.client.id
 
     def build(self) -> None:
@@ -141,17 +141,17 @@ class Page:
             self.content = ui.element("div")
             self.charts = ui.element("div").style("margin-top:1.1rem")
         with ui.element("div").style("position:absolute; left:-20px; width:10px; height:10px").props("aria-hidden=true"):
-            ui.echart({"series": []}).style("width:10px; height:10px")  # loads the library before a chart is needed
+            ui.echart({"series": []}).style("width:10px; height:10px")  # loads the library before the first chart
         self.draw()
         ui.timer(WATCH, self.watch)
 
     def _claim(self) -> None:
-        """Become the window that writes when there is none."""
+        """Take write access if no other window has it."""
         if self.bench.writer is None or self.bench.writer not in Client.instances:
             self.bench.writer = self.client.id
 
     def watch(self) -> None:
-        """Draw again what has changed: choices, jobs, files, and who writes."""
+        """Redraw after changes of choices, jobs, files, or write access."""
         self._claim()
         if self.writes:
             stage_robot.refresh(self.project)
@@ -168,7 +168,7 @@ class Page:
         return self.project.stamp(self.stage), self.writes, self.bench.recording() is None, opened
 
     def draw(self) -> None:
-        """Draw the stage again."""
+        """Redraw the stage."""
         self._seen = self._stamp()
         self.drawn += 1
         self.main.props(f"data-drawn={self.drawn}")
@@ -193,11 +193,11 @@ class Page:
         self.refresh()
 
     def below(self, key: Any, draw: Callable[[], None]) -> None:
-        """Draw charts below the stage, which stay while their `key` does: they are slow to build."""
+        """Draw charts below the stage; they are slow to build and kept while `key` is unchanged."""
         self._wanted = (self.stage, key, self.writes), draw
 
     def refresh(self) -> None:
-        """Show the states of all stages, and what depends on single fields."""
+        """Show the states of all stages, and elements that depend on single fields."""
         self._changes = (self.project.changes, self.project.stamp())
         self.viewer.set_visibility(not self.writes)
         self.stop.set_visibility(self.bench.recording() is not None)
@@ -219,12 +219,12 @@ class Page:
         self.draw()
 
     def take_over(self) -> None:
-        """Become the window that writes."""
+        """Take write access."""
         self.bench.writer = self.client.id
         self.draw()
 
     def attempt(self, action: Callable[[], Any]) -> None:
-        """Do something for the writer; what is wrong with its inputs is said in one sentence."""
+        """Run an action of the writer; errors in its inputs are shown in one sentence."""
         if not self.writes:
             self.say("this window is read-only; press 'Use this window' first")
             return
@@ -322,7 +322,7 @@ def make_server(project: Project, token: str, port: int) -> tuple[FastAPI, Bench
 
 
 def _file(project: Project, name: str, download: bool) -> Response:
-    """Return a file of the project for a page or as a download; hidden ones do not exist."""
+    """Return a file of the project for a page or as a download; hidden files are not found."""
     try:
         path = project.path(name)
     except (DynidentError, ValueError, OSError):
@@ -347,7 +347,7 @@ def serve(folder: Path, port: int, browser: bool, tell: Callable[[str], None]) -
     browser : bool
         Whether to open the page in the browser.
     tell : callable
-        Gets the address.
+        Receives the address.
     """
     folder.mkdir(parents=True, exist_ok=True)
     project = Project(folder)

@@ -14,9 +14,9 @@ from dynident.pages import printable
 from dynident.signals.filters import kept_samples
 from dynident_lab.workbench.layout import COLOURS
 
-MOST = 1500  # points of a curve that the browser gets at once
-INK = "#7c8791"  # readable on light and dark ground
-OFTEN = 0.05  # least time between two answers to zooming [s]
+MOST = 1500  # points of a curve sent to the browser at once
+INK = "#7c8791"  # readable on light and dark backgrounds
+OFTEN = 0.05  # shortest interval of answers to zooming [s]
 
 
 def options(names: Sequence[str], unit: str, zoom: bool = True) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def options(names: Sequence[str], unit: str, zoom: bool = True) -> dict[str, Any
 
 
 def points(t: Array, y: Array, low: float, high: float, most: int = MOST) -> list[list[float]]:
-    """Return a curve between two times, with the extremes of every stretch."""
+    """Return a curve between two times, with the extremes of every interval."""
     first, last = np.searchsorted(t, [low, high])
     first, last = max(0, int(first) - 1), min(t.size, int(last) + 1)
     part, times = y[first:last], t[first:last]
@@ -78,9 +78,9 @@ class LogChart:
     unit : str
         Title of the axis.
     windows : mapping of str to pair of float
-        Windows that are shown.
+        Windows to show.
     selected : callable, optional
-        Gets a window that was dragged.
+        Called with a window selected by dragging.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class LogChart:
                 self.selected((round(low, 3), round(high, 3)))
 
     def _zoomed(self, event: Any) -> None:
-        """Send the raw data of the range that is shown now."""
+        """Send the raw data of the present range."""
         state = (event.args.get("batch") or [event.args])[0]
         start, end = float(state.get("start") or 0.0), float(state.get("end") if state.get("end") is not None else 100.0)
         length = float(self.t[-1] - self.t[0])
@@ -131,7 +131,7 @@ class LogChart:
     def _answer(self) -> None:
         self._answered = time.monotonic()
         low, high = self._range
-        margin = 0.5 * (high - low)  # what a small shift brings into view
+        margin = 0.5 * (high - low)  # range that a small shift brings into view
         data = [{"data": points(self.t, self.y[:, i], low - margin, high + margin)} for i in range(self.y.shape[1])]
         self.chart.run_chart_method("setOption", {"series": data})
 

@@ -1,6 +1,6 @@
-"""Changes that a person makes to numbers of a robot: weighed masses, gears and gains in the sidecar, limits in limits.toml.
+"""Edits of a robot's numbers by the user: weighed masses, gears and gains in the sidecar, limits in limits.toml.
 
-Comments and order of the files stay; what is not touched is not rewritten.
+Comments and order of the files are kept; unchanged entries are not rewritten.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _sidecar(p: Project) -> Path:
 
 
 def set_mass(p: Project, body: str, mass: float | None) -> None:
-    """Write the weighed mass of a body [kg]; None forgets it."""
+    """Write the weighed mass of a body [kg]; None removes it."""
     if mass is not None and not mass > 0.0:
         raise DynidentError(f"mass of '{body}' is {mass:g} kg; give a weighed mass above zero")
     path = _sidecar(p)
@@ -93,7 +93,7 @@ def set_home(p: Project, robot: Mechanism, tree: Any) -> None:
 
 
 def set_limit(p: Project, joint: str, key: str, value: float | None) -> None:
-    """Write a limit of a joint into limits.toml; None leaves it to the description."""
+    """Write a limit of a joint into limits.toml; None restores that of the description."""
     if not p.settings.limits:
         p.settings.limits = "limits.toml"
     path = p.folder / p.settings.limits
@@ -117,7 +117,7 @@ def set_limit(p: Project, joint: str, key: str, value: float | None) -> None:
 
 
 def known_numbers(p: Project) -> tuple[dict[str, float], dict[str, dict[str, float]], dict[str, float]]:
-    """Return weighed masses by body, limits by joint and gains by motor, as the files hold them."""
+    """Return weighed masses by body, limits by joint and gains by motor from the files."""
     side = _document(p.folder / p.settings.sidecar).unwrap() if p.settings.sidecar else {}
     limits = _document(p.folder / p.settings.limits).unwrap() if p.settings.limits else {}
     masses = side.get("known", {}).get("masses", {})

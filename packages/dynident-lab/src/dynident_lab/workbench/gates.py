@@ -1,4 +1,4 @@
-"""What every stage has reached, and which stages are locked because an earlier result is missing, stale or bad."""
+"""State of every stage, and locking of stages whose inputs are missing, stale or bad."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from dynident_lab.campaigns.log import is_campaign
 from dynident_lab.workbench.jobs import Job
 from dynident_lab.workbench.project import LogUse, Project, result_of
 
-OUT = "OUT"  # stands for the folder of results in checksums
-NOT_OK = 3  # exit code of a result that is not good
+OUT = "OUT"  # replaces the folder of results in checksums
+NOT_OK = 3  # exit code of a bad result
 
 
 @dataclass(frozen=True)
 class Status:
-    """What a stage has reached.
+    """State of a stage.
 
     Parameters
     ----------
     state : str
         empty, running, ok, bad, stale, failed.
     text : str
-        A few words.
+        State in a few words.
     checksum : str
-        Hash of the inputs that the result belongs to, by which it can be waived.
+        Hash of the inputs of the result; a waiver refers to it.
     waived : bool
-        Whether a stale or bad result was accepted by name.
+        Whether a stale or bad result was explicitly accepted.
     """
 
     state: str
@@ -70,17 +70,17 @@ def inspect_words(p: Project, log: str) -> list[str]:
 
 
 def reading(p: Project, log: str) -> list[str]:
-    """Return how a log is read; a campaign says that itself."""
+    """Return the options for reading a log; a campaign needs none."""
     return [] if is_campaign(p.folder / log) else p.log_words()
 
 
 def used_logs(p: Project) -> list[LogUse]:
-    """Return the logs that are used."""
+    """Return the logs in use."""
     return [log for log in p.settings.logs if log.use != "unused" and (p.folder / log.path).exists()]
 
 
 def identify_commands(p: Project, output: str) -> list[list[str]]:
-    """Return the commands of the stage Identify: parts of logs are written first, then they are fitted."""
+    """Return the commands of the stage Identify: parts of logs are written first, then fitted."""
     parts: list[list[str]] = []
     training: list[str] = []
     validation: list[str] = []
@@ -101,7 +101,7 @@ def identify_commands(p: Project, output: str) -> list[list[str]]:
     words = ["identify", *p.robot_words()[:1], *training, *p.robot_words()[1:]]
     for path in validation:
         words += ["--validate", path]
-    # Parts are in SI units and say what they hold; campaigns do so, too.
+    # Parts are in SI units and describe their signals; so do campaigns.
     words += [] if cut or any(is_campaign(p.folder / log.path) for log in logs) else p.log_words()
     estimator, friction = p.choice("identify", "estimator", "map"), p.choice("identify", "friction", "")
     words += ["--estimator", estimator] if estimator != "map" else []
@@ -115,7 +115,7 @@ def identify_commands(p: Project, output: str) -> list[list[str]]:
 
 
 def identify_files(p: Project) -> list[str]:
-    """Return the files that the stage Identify reads."""
+    """Return the input files of the stage Identify."""
     return [*p.robot_files(), *(log.path for log in used_logs(p))]
 
 
@@ -166,7 +166,7 @@ def record_status(p: Project) -> Status:
 
 
 def check_digest(p: Project) -> str:
-    """Return the hash of what the stage Check looks at."""
+    """Return the hash of the inputs of the stage Check."""
     words = [word for log in used_logs(p) for word in inspect_words(p, log.path)]
     return p.checksum(words, [*p.robot_files(), *(log.path for log in used_logs(p))])
 
@@ -230,7 +230,7 @@ STATUS = {
 
 
 def chosen_run(p: Project) -> str:
-    """Return the run that is shown: the chosen one, else the newest."""
+    """Return the run to show: the chosen one, otherwise the newest."""
     runs = p.numbered("runs", "verdict.json")
     return p.settings.run if p.settings.run in runs else runs[-1] if runs else ""
 
@@ -253,7 +253,7 @@ def headline(verdict: dict[str, Any]) -> str:
 
 
 def lock_reason(p: Project, stage: str) -> str:
-    """Return why a stage is locked; nothing for an open one."""
+    """Return why a stage is locked; an empty string for an open one."""
     needs = {
         "excite": ("robot",),
         "record": ("robot",),
@@ -279,7 +279,7 @@ NAMES = {
 
 
 def problem(job: Job) -> str:
-    """Return the sentence with which a job failed."""
+    """Return the error message of a failed job."""
     if job.state == "lost":
         return "the job's process ended; run it again"
     if job.state == "cancelled":

@@ -18,7 +18,7 @@ from typing import Any
 from dynident.files import write_atomic
 from dynident_lab.workbench.worker import DONE, lock
 
-TAIL = 65_536  # bytes of a file that are looked at for the newest progress
+TAIL = 65_536  # bytes at the end of a file that are searched for the newest progress
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Job:
     Parameters
     ----------
     folder : path
-        Where its facts and outputs are.
+        Folder of its facts and outputs.
     facts : mapping
         Content of job.json.
     """
@@ -45,17 +45,17 @@ class Job:
 
     @property
     def stage(self) -> str:
-        """Stage that started it."""
+        """Stage that started the job."""
         return str(self.facts["stage"])
 
     @property
     def output(self) -> str:
-        """Folder or file that it writes, relative to the project; empty for none."""
+        """Folder or file that the job writes, relative to the project; empty for none."""
         return str(self.facts["output"])
 
     @property
     def done(self) -> dict[str, Any] | None:
-        """How it ended; None while it runs, and after a crash of the worker."""
+        """End of the job; None while it runs, and after a crash of the worker."""
         if self._done is None:
             with contextlib.suppress(OSError, ValueError):
                 self._done = dict(json.loads((self.folder / DONE).read_text(encoding="utf-8")))
@@ -95,7 +95,7 @@ class Job:
         return (self.folder / "pid").read_text(encoding="utf-8")
 
     def result(self, i: int = -1) -> Any:
-        """Return what a command printed as JSON, by default the last one; None when it is not complete JSON."""
+        """Return the JSON output of a command, by default the last one; None if it is not complete JSON."""
         names = range(len(self.facts["commands"]))
         try:
             return json.loads((self.folder / f"{names[i]}.out").read_text(encoding="utf-8"))
@@ -112,7 +112,7 @@ class Job:
         return {}
 
     def messages(self) -> list[str]:
-        """Return what its commands said on standard error, without progress."""
+        """Return the messages of its commands on standard error, without progress."""
         return [line for line in self._lines() if line and not line.startswith('{"progress"')]
 
     def _lines(self) -> list[str]:
@@ -125,12 +125,12 @@ class Job:
 
 
 def shown(words: Sequence[str]) -> str:
-    """Return a command as it is typed in a shell."""
+    """Return a command as typed in a shell."""
     return shlex.join(["dynident", *words])
 
 
 class Jobs:
-    """All jobs of a project, those of earlier servers included.
+    """All jobs of a project, including those of earlier servers.
 
     Parameters
     ----------
@@ -165,19 +165,19 @@ class Jobs:
         Parameters
         ----------
         stage : str
-            Stage that asks for it.
+            Stage that starts the job.
         commands : sequence of sequences of str
             Words of each command, without ``dynident``.
         output : str
-            What it writes, relative to the project.
+            Output of the job, relative to the project.
         checksum : str
             Hash of its inputs.
         accepted : sequence of int
-            Exit codes beside 0 that are a result.
+            Exit codes other than 0 that count as a result.
         attached : bool
-            Whether it ends with the server.
+            Whether the job ends with the server.
         facts : mapping, optional
-            What else to remember.
+            Further facts to store.
         """
         number = max((job.number for job in self.jobs), default=0) + 1
         place = self.folder / f"{number:04d}"
@@ -207,13 +207,13 @@ class Jobs:
         return job
 
     def latest(self, stage: str, state: str | None = None) -> Job | None:
-        """Return the newest job of a stage, or the newest with a state."""
+        """Return the newest job of a stage, or the newest in a given state."""
         return next((job for job in reversed(self.jobs) if job.stage == stage and state in (None, job.state)), None)
 
     def of_output(self, output: str) -> Job | None:
-        """Return the job that wrote a folder; None when a shell did."""
+        """Return the job that wrote a folder; None for a folder written from a shell."""
         return next((job for job in reversed(self.jobs) if job.output == output), None)
 
     def running(self) -> list[Job]:
-        """Return the jobs that run."""
+        """Return the running jobs."""
         return [job for job in self.jobs if job.running]

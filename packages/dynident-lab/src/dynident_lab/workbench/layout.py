@@ -1,4 +1,4 @@
-"""Parts that all stages share: commands, jobs with progress and cancel, banners, tables, and fields that remember."""
+"""Common parts of all stages: commands, jobs with progress and cancel, banners, tables, and fields with memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def text(content: str, kind: str = "wb-lead") -> ui.label:
 
 
 def banner(content: str, kind: str = "") -> ui.element:
-    """Show a sentence on a coloured ground; returns the element, into which buttons can be put."""
+    """Show a sentence on a coloured background; returns the element, to which buttons can be added."""
     with ui.element("div").classes(f"wb-banner {kind}").props("role=status") as box:
         ui.label(printable(content))
     return box
@@ -48,7 +48,7 @@ def card(title: str = "") -> Iterator[None]:
 
 @contextmanager
 def controls(page: Page) -> Iterator[None]:
-    """Yield a group of controls, which nobody but the writer can use."""
+    """Yield a group of controls, disabled without write access."""
     with ui.element("fieldset").classes("wb-controls") as group:
         if not page.writes:
             group.props("inert")
@@ -56,7 +56,7 @@ def controls(page: Page) -> Iterator[None]:
 
 
 def bound(page: Page, draw: Callable[[], None]) -> None:
-    """Draw something that depends on fields, and draw it again when one of them changes."""
+    """Draw an element that depends on fields, and redraw it when one of them changes."""
     with ui.element("div").classes("wb-bound") as place:
         draw()
 
@@ -69,7 +69,7 @@ def bound(page: Page, draw: Callable[[], None]) -> None:
 
 
 def fold(page: Page, title: str, opened: bool = False) -> ui.expansion:
-    """Show a part that can be folded away; it stays as it was when the page is drawn again."""
+    """Show a collapsible part; it keeps its state when the page is redrawn."""
     key = f"{page.stage} {title}"
     made = ui.expansion(printable(title), value=page.folds.get(key, opened)).classes("wb-fold").props("dense")
     made.on_value_change(lambda event: page.folds.update({key: bool(event.value)}))
@@ -77,7 +77,7 @@ def fold(page: Page, title: str, opened: bool = False) -> ui.expansion:
 
 
 def command(words: Sequence[str]) -> None:
-    """Show the command that does the same in a shell."""
+    """Show the equivalent command for a shell."""
     line = shown(words)
     with ui.element("div").classes("wb-command"):
         with ui.element("code"):
@@ -97,7 +97,7 @@ def button(label: str, action: Callable[..., Any], *, main: bool = False, name: 
 
 
 def number(label: str, value: float | None, change: Callable[[float | None], None], **options: Any) -> ui.number:
-    """Show a field for a number, which is given to `change` when it is complete."""
+    """Show a field for a number, which is passed to `change` when it is complete."""
     field = ui.number(label, value=value, **options).props("outlined dense")
 
     def changed() -> None:
@@ -109,7 +109,7 @@ def number(label: str, value: float | None, change: Callable[[float | None], Non
 
 
 def entry(label: str, value: str, change: Callable[[str], None], hint: str = "") -> ui.input:
-    """Show a field for text, which is given to `change` when it is complete."""
+    """Show a field for text, which is passed to `change` when it is complete."""
     field = ui.input(label, value=value).props("outlined dense")
     if hint:
         field.props(f'hint="{hint}"')
@@ -140,14 +140,14 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], label: str) -> 
 
 
 def frame(path: str, title: str) -> None:
-    """Show a page of the project, such as report.html, in a frame of its own origin."""
+    """Show a page of the project, such as report.html, in a frame with a separate origin."""
     ui.element("iframe").classes("wb-frame").props(
         f'src="/files/{path}" title="{title}" sandbox="allow-scripts allow-modals allow-downloads"'
     )
 
 
 def light(label: str, kind: str, tip: str = "") -> None:
-    """Show a short word on a coloured ground."""
+    """Show a short word on a coloured background."""
     made = ui.label(printable(label)).classes(f"wb-light {kind}")
     if tip:
         made.tooltip(printable(tip))
@@ -176,7 +176,7 @@ class JobBox:
 
     def _update(self) -> None:
         if self.job is None or not self.job.running:
-            return  # the page is drawn again
+            return  # the page is redrawn
         state = self.job.progress()
         self.label.text = printable(str(state.get("text") or self.waiting))
         total = float(state.get("of") or 0.0)

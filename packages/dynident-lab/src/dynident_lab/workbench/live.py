@@ -1,4 +1,4 @@
-"""The newest samples of a running campaign, read from the file that `record` writes them to."""
+"""The newest samples of a running campaign, read from the file written by `record`."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from dynident.mechanism import Mechanism
 from dynident_lab.campaigns.log import SIGNALS
 from dynident_lab.campaigns.segments import FRAME, LARGEST, MAGIC
 
-WINDOW = 10.0  # shown [s, clock of the controller]
+WINDOW = 10.0  # time shown [s, clock of the controller]
 POINTS = 240  # of a curve
 GRID = 4000  # samples of the predicted efforts of one cycle
 
 
 class LiveTail:
-    """Samples of the campaign in a folder, the last seconds of them.
+    """The last seconds of the samples of a campaign folder.
 
     Parameters
     ----------
     folder : path
-        Folder of the campaign; may not exist yet.
+        Folder of the campaign, which need not exist yet.
     robot : Mechanism, optional
         Model that predicts efforts.
     """
@@ -38,7 +38,7 @@ class LiveTail:
         self.folder, self.robot = folder, robot
         self.channels: list[str] = []
         self.count = 0  # samples so far
-        self.kind = ""  # of the segment: cycle, approach, rest
+        self.kind = ""  # kind of the segment: cycle, approach, rest
         self._file: Path | None = None
         self._at = 0
         self._columns: list[str] = []
@@ -47,7 +47,7 @@ class LiveTail:
         self._tried = False
 
     def update(self) -> bool:
-        """Read what is new; return whether there is something."""
+        """Read new samples; return whether there are any."""
         files = sorted(self.folder.glob("*.seg"))
         if not files:
             return False
@@ -59,7 +59,7 @@ class LiveTail:
         return False
 
     def _take(self, data: bytes) -> bool:
-        """Take whole frames of new bytes."""
+        """Process the complete frames in new bytes."""
         at, new = 0, False
         if self._at == 0:
             if not data.startswith(MAGIC):
@@ -86,7 +86,7 @@ class LiveTail:
         return new
 
     def _forget(self) -> None:
-        """Keep the rows of the window."""
+        """Remove rows outside the window."""
         if len(self._rows) > 1 and self._rows[0].shape[1] != self._rows[-1].shape[1]:
             self._rows = self._rows[-1:]
         while len(self._rows) > 2 and self._rows[-1][-1, 2] - self._rows[1][0, 2] > WINDOW:
@@ -98,7 +98,7 @@ class LiveTail:
             return [], {}
         table = np.concatenate(self._rows)
         step = max(1, len(table) // POINTS)
-        first = (self.count - len(table)) % step  # the same samples stay, whatever has gone
+        first = (self.count - len(table)) % step  # the choice of samples is independent of removed rows
         table = table[(step - first) % step :: step][-POINTS:]
         n = len(self.channels)
         signals = {name: table[:, 5 + i * n : 5 + (i + 1) * n] for i, name in enumerate(SIGNALS)}
@@ -110,7 +110,7 @@ class LiveTail:
         return times, {name: _rounded(values) for name, values in shown.items()}
 
     def _residual(self, motion: Array, effort: Array) -> Array | None:
-        """Return measured minus predicted efforts along the plan; None where no model predicts them."""
+        """Return measured minus predicted efforts along the plan; None without a prediction."""
         if not self._tried and (self.folder / "plan.json").exists():
             self._tried = True
             with contextlib.suppress(DynidentError, ValueError, KeyError):
@@ -122,7 +122,7 @@ class LiveTail:
 
 
 def _prediction(folder: Path, robot: Mechanism | None, channels: list[str]) -> tuple[Array, Array] | None:
-    """Return the efforts of one cycle that a model predicts, for controllers that report efforts of joints."""
+    """Return the predicted efforts of one cycle, for controllers that report efforts of joints."""
     about: dict[str, Any] = json.loads((folder / "campaign.json").read_text(encoding="utf-8"))
     if robot is None or about["controller"]["effort_kind"] not in ("joint_torque", "joint_force"):
         return None
@@ -136,7 +136,7 @@ def _prediction(folder: Path, robot: Mechanism | None, channels: list[str]) -> t
 
 
 def _rounded(values: Array) -> list[list[float]]:
-    """Return one short list of numbers per channel; what is not finite is missing."""
+    """Return one list of rounded numbers per channel; NaN becomes 0."""
     size = float(np.nanmax(np.abs(values), initial=0.0))
     digits = int(np.clip(4 - np.ceil(np.log10(size)) if size > 0.0 else 4, 0, 8))
     return np.nan_to_num(np.round(values.T, digits)).tolist()  # type: ignore[no-any-return]

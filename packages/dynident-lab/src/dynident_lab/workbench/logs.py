@@ -1,4 +1,4 @@
-"""Logs of a project: choosing and uploading them, how their columns are read, and their signals."""
+"""Logs of a project: selection and upload, interpretation of their columns, and their signals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ USES = {"training": "training", "validation": "validation", "unused": "not used"
 
 
 def upload(page: Page) -> None:
-    """Show where logs are dropped."""
+    """Show the drop area for logs."""
     p = page.project
 
     async def uploaded(event: Any) -> None:
@@ -47,7 +47,7 @@ def upload(page: Page) -> None:
 
 
 def keep(saved: list[Path], folder: Path, name: str, data: bytes, endings: Sequence[str]) -> None:
-    """Save an uploaded file and add what was written to a list."""
+    """Save an uploaded file and add the written files to a list."""
     saved += save_upload(folder, name, data, endings)
 
 
@@ -59,7 +59,7 @@ def add(p: Project, names: list[str]) -> None:
 
 
 def how_read(page: Page) -> None:
-    """Show how the columns of all logs are read."""
+    """Show the interpretation of the columns of all logs."""
     p = page.project
     s = p.settings
 
@@ -81,7 +81,7 @@ def how_read(page: Page) -> None:
 
 
 def uses(page: Page) -> None:
-    """Show every log of the folder and what it is used for."""
+    """Show every log of the folder and its use."""
     p = page.project
     known = {log.path: log for log in p.settings.logs}
     names = list(dict.fromkeys([*(log.path for log in p.settings.logs if (p.folder / log.path).exists()), *p.logs()]))
@@ -105,7 +105,7 @@ def uses(page: Page) -> None:
 
 
 def columns(found: dict[str, Any]) -> None:
-    """Show how each column of a log was interpreted, as `inspect` says it."""
+    """Show the interpretation of each column of a log according to `inspect`."""
     log = found.get("log") or {}
     units, rows = log.get("units") or {}, []
     for role, names in (log.get("columns") or {}).items():
@@ -123,7 +123,7 @@ def columns(found: dict[str, Any]) -> None:
 
 
 def read(p: Project, name: str) -> di.Log:
-    """Return a log as the commands read it."""
+    """Return a log, read like in the commands."""
     if is_campaign(p.folder / name):
         return di.Log.read(p.folder / name)
     s = p.settings

@@ -1,13 +1,13 @@
-"""A project: a folder with the files that the commands read and write, and workbench.json with the choices of its user.
+"""A project: a folder with the files of the commands, and workbench.json with the choices of its user.
 
     robot.urdf robot.toml limits.toml        description, sidecar, limits of motion
-    logs/  plans/N/  campaigns/N/            what was uploaded, planned, recorded
+    logs/  plans/N/  campaigns/N/            uploaded, planned and recorded data
     runs/N/                                  results of identify, one folder each
     exports/N/                               files for other programs
-    .workbench/jobs/NNNN/                    commands that were run, their output and the hash of their inputs
+    .workbench/jobs/NNNN/                    executed commands, their output and the hash of their inputs
 
-A result is fresh while the hash of its inputs (the words of the command and the content of the files) is that of now. Results
-of a shell have no hash; they are fresh while they are newer than the files that they depend on.
+A result is fresh while the hash of its inputs (the words of the command and the content of the files) is unchanged. Results
+written from a shell have no hash; they are fresh while they are newer than their input files.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from dynident_lab.workbench.uploads import DESCRIPTIONS, LOGS
 
 SETTINGS, HIDDEN = "workbench.json", ".workbench"
 STAGES = ("robot", "excite", "record", "check", "identify", "validate")
-SHARE = 1 << 20  # bytes that are hashed at once
+SHARE = 1 << 20  # bytes hashed at once
 
 
 @dataclass
 class LogUse:
-    """How a log is used."""
+    """Use of a log."""
 
     path: str  # Relative to the project
     use: str = "training"  # training, validation or unused
@@ -56,12 +56,12 @@ class Settings:
     unit: str = ""
     plan: str = ""
     run: str = ""
-    waived: dict[str, str] = field(default_factory=dict)  # checksum of the stale or bad result that is accepted, by stage
+    waived: dict[str, str] = field(default_factory=dict)  # checksum of the accepted stale or bad result, by stage
     choices: dict[str, dict[str, Any]] = field(default_factory=dict)  # other choices by stage
 
 
 class BusyError(DynidentError):
-    """Another server has opened the project."""
+    """Another server has the project open."""
 
 
 class Project:
@@ -70,7 +70,7 @@ class Project:
     Parameters
     ----------
     folder : path
-        Made when it does not exist.
+        Folder of the project, created if missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -80,12 +80,12 @@ class Project:
         self._lock = self._exclusive()
         self.settings = self._read()
         self.jobs = Jobs(self.hidden / "jobs", self.folder)
-        self.version = 0  # counts changes after which pages are drawn again
-        self.changes = 0  # counts all changes, those of single fields too
+        self.version = 0  # counts changes that redraw pages
+        self.changes = 0  # counts all changes, including those of single fields
         self._hashes: dict[str, tuple[tuple[int, int], str]] = {}
 
     def _exclusive(self) -> int:
-        """Return a handle that keeps a second server out; the system frees it after a kill."""
+        """Return a handle that excludes a second server; the system frees it after a kill."""
         handle = os.open(self.hidden / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             import fcntl  # noqa: PLC0415 - not on every system
@@ -114,7 +114,7 @@ class Project:
         raise DynidentError(f"'{path}' is not a workbench file; delete it to start with default settings")
 
     def save(self, field: bool = False) -> None:
-        """Write the choices and count the change; that of a single `field` leaves the page as it is, but for commands."""
+        """Write the choices and count the change; the change of a single `field` redraws only the commands."""
         write_atomic(self.folder / SETTINGS, json.dumps(asdict(self.settings), indent=1, default=str))
         self.version += not field
         self.changes += 1
@@ -124,7 +124,7 @@ class Project:
         return self.settings.choices.get(stage, {}).get(name, default)
 
     def choose(self, stage: str, name: str, value: Any, field: bool = False) -> None:
-        """Remember a choice of a stage, for `field` see `save`."""
+        """Store a choice of a stage; `field` as in `save`."""
         self.settings.choices.setdefault(stage, {})[name] = value
         self.save(field)
 
@@ -137,11 +137,11 @@ class Project:
         return path
 
     def relative(self, path: Path) -> str:
-        """Return a path as the commands show it."""
+        """Return a path in the form of the commands."""
         return path.resolve().relative_to(self.folder).as_posix()
 
     def descriptions(self) -> list[str]:
-        """Return files that can be a robot description."""
+        """Return files that may be robot descriptions."""
         names = []
         for path in sorted([*self.folder.iterdir(), *self.folder.glob("robot/**/*"), *self.folder.glob("*/*")]):
             top = path.relative_to(self.folder).parts[0]
@@ -152,7 +152,7 @@ class Project:
         return list(dict.fromkeys(names))
 
     def sidecars(self) -> list[str]:
-        """Return files that can be a sidecar."""
+        """Return files that may be sidecars."""
         found = [*self.folder.glob("*.toml"), *self.folder.glob("robot/**/*.toml"), *self.folder.glob("*/*.toml")]
         names = [self.relative(path) for path in sorted(found) if path.name not in ("limits.toml", "pyproject.toml")]
         return [name for name in dict.fromkeys(names) if name.split("/")[0] not in _OWN and not name.startswith(".")]
@@ -165,13 +165,13 @@ class Project:
         return [self.relative(path) for path in (*files, *folders)]
 
     def numbered(self, kind: str, file: str) -> list[str]:
-        """Return folders such as runs/1 that hold a file and are complete, in the order of their numbers."""
+        """Return complete folders such as runs/1 that contain a file, in the order of their numbers."""
         written = {job.output for job in self.jobs.running()}
         found = [path.parent for path in self.folder.glob(f"{kind}/*/{file}") if self.relative(path.parent) not in written]
         return [self.relative(path) for path in sorted(found, key=_natural)]
 
     def new_folder(self, kind: str) -> str:
-        """Return the name of a new folder such as runs/3: nothing is ever overwritten."""
+        """Return the name of a new folder such as runs/3, so that existing ones are never overwritten."""
         place = self.folder / kind
         used = [int(path.name) for path in place.iterdir() if path.name.isdigit()] if place.is_dir() else []
         used += [int(job.output.split("/")[1]) for job in self.jobs.jobs if job.output.startswith(f"{kind}/")]
@@ -185,7 +185,7 @@ class Project:
         return [s.robot, *(["--sidecar", s.sidecar] if s.sidecar else [])]
 
     def log_words(self) -> list[str]:
-        """Return how logs are read, as options of a command; campaigns describe their signals themselves."""
+        """Return the options for reading logs; campaigns describe their signals themselves."""
         s = self.settings
         words = ["--effort", s.effort] if s.effort else []
         words += ["--joints", s.joints] if s.joints else []
@@ -204,7 +204,7 @@ class Project:
         return total.hexdigest()
 
     def _hash(self, path: Path) -> str:
-        """Return the hash of a file or of all files of a folder; known ones are not read again."""
+        """Return the hash of a file or of all files of a folder; unchanged files are not read again."""
         if path.is_dir():
             inside = [p for p in sorted(path.rglob("*")) if p.is_file() and p.suffix != ".seg"]
             return hashlib.sha256("".join(self._hash(p) for p in inside).encode()).hexdigest()
@@ -237,18 +237,18 @@ class Project:
         return False
 
     def waive(self, stage: str, checksum: str) -> None:
-        """Accept the result of a stage although it is stale or bad."""
+        """Accept a stale or bad result of a stage."""
         self.settings.waived[stage] = checksum
         self.save()
 
     def waived(self, stage: str, checksum: str) -> bool:
-        """Return whether this result was accepted by name."""
+        """Return whether this result was explicitly accepted."""
         return bool(checksum) and self.settings.waived.get(stage) == checksum
 
     def stamp(self, stage: str = "") -> tuple[Any, ...]:
-        """Return what changes when a stage must be drawn again: choices, its jobs, files that a shell may have written.
+        """Return a stamp that changes when a stage must be redrawn: choices, its jobs, files possibly written from a shell.
 
-        Without a stage it is what changes the states of all of them.
+        Without a stage it covers the states of all stages.
         """
         jobs = [(job.number, job.state) for job in self.jobs.jobs[-20:] if not stage or job.stage in JOBS_OF[stage]]
         names: list[str] = []
@@ -259,7 +259,7 @@ class Project:
         return (self.version, *jobs, *names, *judged)
 
 
-#: Jobs that a stage shows.
+#: Jobs shown by a stage.
 JOBS_OF = {
     "robot": ("robot", "example"),
     "excite": ("excite",),
@@ -286,5 +286,5 @@ def _windows(each: dict[str, Any]) -> dict[str, Any]:
 
 
 def result_of(job: Job | None) -> Any:
-    """Return the JSON of a job that came to a result."""
+    """Return the JSON result of a job; None without one."""
     return None if job is None or job.state != "ok" else job.result()

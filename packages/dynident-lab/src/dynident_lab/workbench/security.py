@@ -1,8 +1,8 @@
-"""Who may talk to the workbench: a token, host and origin of every request, and what a page may load.
+"""Access control of the workbench: a token, host and origin of every request, and the content policy of pages.
 
 The server listens on the loopback interface only. Its address with the token is printed once; the first request exchanges the
-token for a cookie, and every other request, websockets included, needs that cookie. Another site that the same browser shows
-cannot use it (SameSite), nor can a name that resolves to this computer (Host), nor a page of another origin (Origin).
+token for a cookie, and every other request, websockets included, needs that cookie. Requests of another site in the same
+browser lack the cookie (SameSite), names that resolve to this computer are refused (Host), and other origins, too (Origin).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ POLICY = (
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' {socket}; worker-src 'self' blob:; "
     "frame-src 'self'; object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'"
 )
-# Files of the project are data of others: a page among them gets an origin of its own and may load nothing.
+# Files of the project are external data: a page among them gets a separate origin and may load nothing.
 FILES = (
     "sandbox allow-scripts allow-modals allow-downloads; default-src 'none'; img-src data:; style-src 'unsafe-inline'; {script}"
 )
@@ -27,16 +27,16 @@ FILE_PATH = "/files/"
 
 
 class Guard:
-    """ASGI middleware that lets requests with the token or its cookie pass, and adds the policy to every answer.
+    """ASGI middleware that accepts requests with the token or its cookie, and adds the policy to every answer.
 
     Parameters
     ----------
     app : callable
-        ASGI application behind it.
+        Protected ASGI application.
     token : str
         Secret of this run of the server.
     name : str
-        Name of the cookie; servers on other ports of this computer have other names.
+        Name of the cookie, different for servers on other ports of this computer.
     largest : int
         Largest body of a request [bytes].
     """
@@ -80,7 +80,7 @@ class Guard:
 
 
 def refused(headers: dict[str, str]) -> str:
-    """Return why host or origin of a request are refused; nothing for an allowed one."""
+    """Return why a request is refused because of host or origin; an empty string for an allowed one."""
     host = headers.get("host", "")
     try:
         name = urlsplit(f"//{host}").hostname
@@ -121,7 +121,7 @@ def _cookie(headers: dict[str, str], name: str) -> str:
 
 
 def _limited(receive: Any, largest: int) -> Any:
-    """Return a receiver that ends a body which is longer than it claimed."""
+    """Return a receiver that ends a body longer than permitted."""
     count = 0
 
     async def limited() -> Any:
@@ -137,7 +137,7 @@ def _limited(receive: Any, largest: int) -> Any:
 
 
 async def _redirect(send: Any, path: str, cookie: str) -> None:
-    """Answer with the same page, without the token in its address and with the cookie."""
+    """Redirect to the same page with the cookie and without the token in the address."""
     where = path if path.startswith("/") and not path.startswith("//") else "/"
     headers = [(b"location", where.encode("latin-1", "replace")), (b"set-cookie", cookie.encode("latin-1"))]
     await send({"type": "http.response.start", "status": 303, "headers": [*headers, (b"cache-control", b"no-store")]})

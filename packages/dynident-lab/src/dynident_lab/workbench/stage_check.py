@@ -1,4 +1,4 @@
-"""Stage Check: what `inspect` finds in the logs, joint by joint, and the windows to fit and to validate on."""
+"""Stage Check: the findings of `inspect` in the logs, joint by joint, and the windows of fit and validation."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def check(p: Project) -> None:
 
 
 def _verdict(page: Page) -> None:
-    """Show what was found, and let the result be waived by name."""
+    """Show the findings, and let the user accept the result explicitly."""
     p = page.project
     status, job = check_status(p), p.jobs.latest("check")
     if status.state in ("empty", "running"):
@@ -126,7 +126,7 @@ def _per_joint(found: dict[str, Any]) -> None:
 
 
 def _windows(page: Page, chosen: list[LogUse]) -> None:
-    """Show a log with its windows; dragging, or the fields, change them."""
+    """Show a log with its windows, which dragging or the fields change."""
     with card("Windows"):
         _window_fields(page, chosen)
 
@@ -152,7 +152,7 @@ def _window_fields(page: Page, chosen: list[LogUse]) -> None:
             lambda value: page.attempt(lambda: p.choose("check", "signal", value)),
         ).style("flex:1 1 7rem")
         mode = ui.toggle(["zoom", "training", "validation"], value="zoom").props("no-caps unelevated toggle-color=primary")
-        mode.props('aria-label="What dragging does"')
+        mode.props('aria-label="Action of dragging"')
 
     bounds: list[float] = []
 
@@ -163,7 +163,7 @@ def _window_fields(page: Page, chosen: list[LogUse]) -> None:
         if getattr(log, use) != window:
             setattr(log, use, window)
             if use == "validation" and window is not None and log.training is None and log.use == "training" and bounds:
-                before, after = (bounds[0], window[0]), (window[1], bounds[1])  # the longer rest is fitted
+                before, after = (bounds[0], window[0]), (window[1], bounds[1])  # the longer remainder is fitted
                 log.training = before if before[1] - before[0] >= after[1] - after[0] else after
             page.attempt(p.save)
 
@@ -196,7 +196,7 @@ def _window_fields(page: Page, chosen: list[LogUse]) -> None:
 
 
 def _typed(log: LogUse, use: str, k: int, value: Any, select: Any) -> None:
-    """Take one end of a window that was typed; the other end is that of the log."""
+    """Set one end of a window from a typed value; without a window, the other end is that of the log."""
     if value in (None, ""):
         select(use, None)
         return

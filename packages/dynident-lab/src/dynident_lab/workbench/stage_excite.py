@@ -29,7 +29,7 @@ from dynident_lab.workbench.project import Project
 if TYPE_CHECKING:
     from dynident_lab.workbench.app import Page
 
-GOOD, FAIR = 0.1, 0.5  # relative standard deviation of a parameter that is known well, and at all
+GOOD, FAIR = 0.1, 0.5  # limits of the relative standard deviation of a parameter: good, fair
 
 
 def build(page: Page) -> None:
@@ -108,7 +108,7 @@ def _choices(page: Page) -> None:
 
 
 def _stale(page: Page) -> None:
-    """Say that the plan in use belongs to other inputs."""
+    """Warn that the plan in use belongs to other inputs."""
     p = page.project
     status = excite_status(p)
     if status.state == "stale":
@@ -129,7 +129,7 @@ def lights(names: list[str], relative: list[float | None]) -> None:
 
 
 def _kind(relative: float | None) -> str:
-    """Return the colour of a relative deviation; none without a described value."""
+    """Return the colour of a relative deviation; empty without a described value."""
     if relative is None or relative >= BEYOND:
         return ""
     return "ok" if relative <= GOOD else "mid" if relative <= FAIR else "bad"
@@ -144,7 +144,7 @@ def _searching(place: ui.element, state: dict[str, Any]) -> None:
 
 
 def _result(page: Page) -> None:
-    """Show what the plan in use will reach."""
+    """Show the expected precision of the plan in use."""
     p = page.project
     plan = p.settings.plan
     job = p.jobs.of_output(plan) if plan else None

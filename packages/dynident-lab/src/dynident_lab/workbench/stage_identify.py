@@ -90,7 +90,7 @@ def identify(p: Project) -> None:
 
 
 def _choices(page: Page) -> None:
-    """Show the three choices; the rest is folded away."""
+    """Show the three choices; further ones are collapsed."""
     p = page.project
 
     def choose(name: str, value: Any) -> None:
@@ -98,7 +98,7 @@ def _choices(page: Page) -> None:
             page.attempt(lambda: p.choose("identify", name, value or "", field=True))
 
     with controls(page):
-        choice("1  What counts", ESTIMATORS, p.choice("identify", "estimator", "map"), lambda value: choose("estimator", value))
+        choice("1  Estimator", ESTIMATORS, p.choice("identify", "estimator", "map"), lambda value: choose("estimator", value))
         choice("2  Friction", FRICTION, p.choice("identify", "friction", ""), lambda value: choose("friction", value))
         entry(
             "3  Total mass of the moving bodies, if known [kg]",
@@ -168,7 +168,7 @@ def _result(page: Page) -> None:
 
 
 def _runs(page: Page) -> None:
-    """Show all runs, those of a shell too, and compare two of them."""
+    """Show all runs, including those from a shell, and compare two of them."""
     p = page.project
     runs = p.numbered("runs", "verdict.json")
     if not runs:

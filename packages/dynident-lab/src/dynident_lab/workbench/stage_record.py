@@ -1,7 +1,7 @@
-"""Stage Record: a campaign on a controller or on a virtual robot, with live curves and STOP; or logs that are uploaded.
+"""Stage Record: a campaign on a controller or on a virtual robot, with live curves and STOP; or uploaded logs.
 
-The robot is moved by `dynident record` in a process of its own, which watches limits, following error and efforts without any
-page. That process stops the robot when it is told to (STOP writes the file that ``record --tell abort`` writes), and when this
+`dynident record` moves the robot in a separate process, which watches limits, following error and efforts without any
+page. That process stops the robot on request (STOP writes the same file as ``record --tell abort``), and when this
 server dies: see `worker`.
 """
 
@@ -37,9 +37,9 @@ from dynident_lab.workbench.project import Project
 if TYPE_CHECKING:
     from dynident_lab.workbench.app import Bench, Page
 
-SLOW = 0.1  # speed of the first run
-PERIOD = 0.04  # time between two pictures of the live curves [s]
-PATIENCE = 5.0  # for a recording that was told to stop, before it is interrupted [s]
+SLOW = 0.1  # share of the speed in the first run
+PERIOD = 0.04  # update interval of the live curves [s]
+PATIENCE = 5.0  # time for a recording to stop before it is interrupted [s]
 CURVES = {
     "position": "position [rad, m]",
     "effort": "effort",
@@ -97,7 +97,7 @@ def record_words(p: Project, output: str, speed: float) -> list[str]:
 
 
 def start_virtual(p: Project) -> None:
-    """Start the virtual robot, in place of one that runs."""
+    """Start the virtual robot, replacing a running one."""
     for job in p.jobs.running():
         if job.stage == "record":
             raise DynidentError("a recording is running; stop it first")
@@ -123,20 +123,20 @@ def record(p: Project, speed: float, confirmed: bool) -> None:
 
 
 def stop(bench: Bench) -> None:
-    """Stop the robot: tell the recording to abort, and interrupt it when it does not obey."""
+    """Stop the robot: request an abort of the recording, and interrupt it if it does not react."""
     job = bench.recording()
     if job is None:
         return
     folder = bench.project.folder / job.output
     if (folder / "campaign.json").exists():
         (folder / "abort").touch()
-        threading.Timer(PATIENCE, job.cancel).start()  # whatever becomes of the page
+        threading.Timer(PATIENCE, job.cancel).start()  # even if the page is closed
     else:
         job.cancel()
 
 
 def end(bench: Bench) -> None:
-    """End what belongs to this server: recordings, which stop their robot, and virtual robots."""
+    """End the jobs of this server: recordings, which stop their robot, and virtual robots."""
     jobs = [job for job in bench.project.jobs.running() if job.facts["attached"]]
     for job in jobs:
         job.cancel()
@@ -146,7 +146,7 @@ def end(bench: Bench) -> None:
 
 
 def collect(p: Project) -> None:
-    """Use recordings at full speed that are complete as logs."""
+    """Use complete recordings at full speed as logs."""
     known = {log.path for log in p.settings.logs}
     for job in p.jobs.jobs:
         if job.stage == "record" and job.output not in known and job.facts["speed"] == 1.0 and job.state == "ok":
@@ -249,13 +249,13 @@ def _runs(page: Page, kind: str) -> None:
 
 
 def _understood(page: Page) -> None:
-    """Show how columns of the uploaded logs are interpreted."""
+    """Show the interpretation of the columns of uploaded logs."""
     p = page.project
     used = [log.path for log in used_logs(p) if log.path not in p.numbered("campaigns", "campaign.json")]
     if not used:
         return
     words = [list(inspect_words(p, name)) for name in used]
-    for each in words:  # the robot is asked in the stage Check
+    for each in words:  # the stage Check uses the robot
         at = each.index("--robot")
         del each[at : at + 2 + (2 if p.settings.sidecar else 0)]
     checksum = p.checksum([word for each in words for word in each], used)
@@ -263,7 +263,7 @@ def _understood(page: Page) -> None:
     if (job is None or job.facts["checksum"] != checksum) and p.settings.effort and page.writes:
         job = p.jobs.start("read", words, checksum=checksum, accepted=[3])
     if not p.settings.effort:
-        banner("State what the effort columns are; the file does not contain it.", "mid")
+        banner("State the kind of the effort columns; the file does not contain it.", "mid")
         return
     JobBox(page, job, "reading the log")
     if job is None or job.state != "ok":
@@ -318,7 +318,7 @@ def _live_charts(page: Page, job: Job) -> None:
 
 
 def _live_options(tail: LiveTail, unit: str) -> dict[str, Any]:
-    """Return a chart of the last seconds: the samples share one time axis, which is sent once."""
+    """Return a chart of the last seconds: the curves share one time axis, which is sent once."""
     made = options(tail.channels, unit, zoom=False)
     made["xAxis"] |= {"type": "category", "data": [], "name": "", "axisLabel": {"show": False}}
     return made

@@ -1,4 +1,4 @@
-"""Stage Robot: description and sidecar, the robot in three dimensions, numbers that can be edited, identifiable parameters."""
+"""Stage Robot: description and sidecar, the robot in three dimensions, editable numbers, identifiable parameters."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def build(page: Page) -> None:
             with ui.element("div").classes("wb-stack"):
                 with card(str(data["name"])):
                     _view(page)
-                with card("What torques can identify"):
+                with card("Identifiable parameters"):
                     _parameters(data)
 
 
@@ -66,14 +66,14 @@ def describe(p: Project) -> None:
 
 
 def refresh(p: Project) -> None:
-    """Describe the robot when its files are not those that were described."""
+    """Describe the robot again after changes of its files."""
     busy = any(job.stage in ("robot", "example") for job in p.jobs.running())
     if robot_status(p).state == "stale" and not busy:
         describe(p)
 
 
 def _source(page: Page) -> None:
-    """Show where the robot comes from."""
+    """Show the source of the robot."""
     p = page.project
 
     async def uploaded(event: Any) -> None:
@@ -110,7 +110,7 @@ def _source(page: Page) -> None:
 
 
 def take(p: Project, saved: list[Path]) -> None:
-    """Use uploaded files: the first description, and a sidecar that came with it."""
+    """Use uploaded files: the first description, and a sidecar uploaded with it."""
     names = [p.relative(path) for path in saved]
     robots = [name for name in names if name.lower().endswith(DESCRIPTIONS) and not name.endswith("workbench.json")]
     sides = [name for name in names if name.endswith(".toml")]

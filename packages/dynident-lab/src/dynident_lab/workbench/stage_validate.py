@@ -1,4 +1,4 @@
-"""Stage Validate and export: the verdict first, the report, and every export with the error of reading it back."""
+"""Stage Validate and export: the verdict first, the report, and every export with its read-back error."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def export_words(p: Project, run: str, target: str, output: str) -> list[str]:
 
 
 def _exports(page: Page, run: str) -> None:
-    """Show buttons for every target and what was exported, with its read-back error."""
+    """Show buttons for every target and finished exports with their read-back error."""
     p = page.project
 
     def export(target: str) -> None:
@@ -126,7 +126,7 @@ def _exported(p: Project, job: Job) -> None:
 
 
 def read_back(data: dict[str, Any]) -> str:
-    """Return what reading an export back has shown."""
+    """Return the result of reading an export back."""
     found = next(
         (data[key] for key in ("difference", "error", "largest", "deviation") if isinstance(data.get(key), float)), None
     )

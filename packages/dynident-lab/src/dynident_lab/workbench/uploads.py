@@ -1,4 +1,4 @@
-"""Files that a person drops onto the page: plain names only, bounded sizes, archives that cannot explode."""
+"""Uploaded files: plain names only, bounded sizes, limited archives."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LOGS = (".csv", ".gz", ".txt", ".npz", ".mat", ".parquet", ".h5", ".hdf5", ".mca
 
 
 class UploadError(DynidentError):
-    """A file that is not accepted; nothing was changed."""
+    """A refused file; nothing was changed."""
 
 
 def safe_name(name: str) -> str:
@@ -48,7 +48,7 @@ def safe_name(name: str) -> str:
 
 
 def save_upload(folder: Path, name: str, data: bytes, endings: Sequence[str]) -> list[Path]:
-    """Write an uploaded file, or the files of an uploaded archive, into a folder; return what was written.
+    """Write an uploaded file, or the files of an uploaded archive, into a folder; return the written files.
 
     A file with the same name and other content is kept: the new one gets a number.
     """
@@ -75,7 +75,7 @@ def _check_ending(name: str, endings: Sequence[str]) -> None:
 
 
 def _unpack(folder: Path, name: str, data: bytes, endings: Sequence[str]) -> list[Path]:
-    """Unpack an archive into a new folder of its name, counting what really comes out of it."""
+    """Unpack an archive into a new folder of its name, limiting the actual size of its content."""
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]
@@ -92,7 +92,7 @@ def _unpack(folder: Path, name: str, data: bytes, endings: Sequence[str]) -> lis
                 f"'{name}' contains '{visible(entry.filename)}', a path outside the archive; pack it without such paths"
             )
         if path.suffix.lower() not in endings:
-            continue  # documents and pictures of a package
+            continue  # documents and pictures of a package are skipped
         try:
             with archive.open(entry) as file:
                 content = file.read(min(left, LARGEST) + 1)

@@ -1,4 +1,4 @@
-"""The robot in three dimensions: its meshes where these are STL or glTF files of the project, else capsules of its inertias.
+"""The robot in three dimensions: meshes from STL or glTF files of the project, otherwise capsules from its inertias.
 
 Sliders move the robot's coordinates; loops are closed by dynident itself, starting from the present configuration.
 """
@@ -27,13 +27,13 @@ from dynident.pages import printable
 from dynident_lab.workbench.layout import COLOURS
 
 MESHES = (".stl", ".glb", ".gltf")
-WAY = 0.02  # largest step of a coordinate while loops are followed [rad, m]
-JOINT = 0.012  # radius of the mark of a joint, where a robot has no shapes [m]
+WAY = 0.02  # largest step of a coordinate while following loops [rad, m]
+JOINT = 0.012  # radius of the joint marks of a robot without shapes [m]
 
 
 @dataclass(frozen=True)
 class Mesh:
-    """A picture of a link."""
+    """The visual shape of a link."""
 
     link: str
     file: str  # Relative to the project
@@ -42,7 +42,7 @@ class Mesh:
 
 
 class Pose:
-    """Positions of all bodies of a robot that moves by its coordinates.
+    """Positions of all bodies of a robot, moved by its coordinates.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Pose:
         self.q = np.array(start, dtype=np.float64)
 
     def move(self, q: Array) -> None:
-        """Go to other coordinates; where loops cannot follow, stay and say why."""
+        """Move to other coordinates; if loops cannot follow, keep the position and raise an error."""
         if self.tree is None:
             self.q = np.array(q, dtype=np.float64)
             return
@@ -74,7 +74,7 @@ class Pose:
 
 
 def limits_of(robot: Mechanism) -> tuple[Array, Array]:
-    """Return the range of every coordinate; one turn or one metre where the description has none."""
+    """Return the range of every coordinate; one turn or one metre without described limits."""
     lower, upper = np.full(robot.dof, -np.pi), np.full(robot.dof, np.pi)
     for joint in robot.joints:
         if len(joint.coordinates) != 1 or joint.coordinates[0] not in robot.coordinate_names:
@@ -87,7 +87,7 @@ def limits_of(robot: Mechanism) -> tuple[Array, Array]:
 
 
 def meshes_of(folder: Path, description: Path) -> list[Mesh]:
-    """Return the meshes of a URDF file that are in the project; others are left out, as files elsewhere are never read."""
+    """Return the meshes of a URDF file that are in the project; others are omitted, because files elsewhere are never read."""
     if description.suffix.lower() != ".urdf" or not description.is_file():
         return []
     found = []
@@ -115,7 +115,7 @@ def _mesh_file(folder: Path, beside: Path, name: str) -> str | None:
     plain = name.partition("://")[2] if "://" in name else name
     if not plain.lower().endswith(MESHES):
         return None
-    shorter = plain.split("/", 1)[-1]  # without the name of the package
+    shorter = plain.split("/", 1)[-1]  # path without the name of the package
     for place in (beside / plain, beside / shorter, beside.parent / plain, beside.parent / shorter):
         with contextlib.suppress(OSError, ValueError):
             path = place.resolve()
@@ -132,7 +132,7 @@ class RobotView:
     robot : Mechanism
         Robot.
     meshes : list of Mesh
-        Pictures of its links.
+        Shapes of its links.
     """
 
     def __init__(self, robot: Mechanism, meshes: list[Mesh]) -> None:
@@ -174,7 +174,7 @@ class RobotView:
         self._links(size)
 
     def _links(self, size: float) -> None:
-        """Draw lines from each joint to the next ones of the same body: robots without inertias are seen, too."""
+        """Draw lines from each joint to the next ones of the same body: so that robots without inertias are visible, too."""
         for joint in self.robot.joints:
             length = float(np.linalg.norm(joint.placement.translation))
             if joint.parent in self.groups and length > 1e-6:
@@ -193,7 +193,7 @@ class RobotView:
             self.scene.sphere(float(capsule.radius)).material(colour, 0.85).move(*map(float, point))
 
     def controls(self, changed: Callable[[str], None]) -> None:
-        """Show one slider per coordinate; `changed` gets a sentence where the loops cannot follow."""
+        """Show one slider per coordinate; `changed` receives an error message if the loops cannot follow."""
         lower, upper = limits_of(self.robot)
         for i, name in enumerate(self.robot.coordinate_names):
             low, high = min(lower[i], self.pose.q[i]), max(upper[i], self.pose.q[i])
@@ -226,7 +226,7 @@ class RobotView:
 
 
 def _rod(scene: Any, start: Array, end: Array, radius: float, colour: str, opacity: float) -> None:
-    """Draw a cylinder between two points; three.js draws it along y."""
+    """Draw a cylinder between two points; three.js cylinders are along y."""
     along = end - start
     length = float(np.linalg.norm(along))
     if length < 1e-9:

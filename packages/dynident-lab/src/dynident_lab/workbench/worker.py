@@ -1,9 +1,9 @@
-"""The worker process of one job: runs its commands one after the other and writes down how they ended.
+"""The worker process of one job: runs its commands one after the other and records their exit codes.
 
 ``python -m dynident_lab.workbench.worker FOLDER`` reads job.json of the folder. It holds a lock while it works, so that a
-server that was killed and started again knows which jobs still run. An attached job (a motion of a robot, a virtual robot) ends
-with the server: its standard input is a pipe from there; the end of that pipe interrupts the command, which stops the robot.
-The command has such a pipe from the worker (``... worker --attached WORDS``), so that it ends if the worker alone is killed.
+server restarted after a kill knows the running jobs. An attached job (a motion of a robot, a virtual robot) ends
+with the server: its standard input is a pipe from the server, whose end interrupts the command, which stops the robot.
+The command has a similar pipe from the worker (``... worker --attached WORDS``), so that it ends if only the worker is killed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 8.0  # after which an interrupted command is killed [s]
+PATIENCE = 8.0  # time before an interrupted command is killed [s]
 DONE, LOCK, CANCEL = "done.json", "lock", "cancel"
 
 
@@ -47,7 +47,7 @@ def main(folder: Path) -> int:
 
 
 def lock(folder: Path) -> int | None:
-    """Return a handle that shows that the job runs; None where another process holds it."""
+    """Return a handle that marks the job as running; None if another process holds it."""
     handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         import fcntl  # noqa: PLC0415 - not on every system
@@ -62,7 +62,7 @@ def lock(folder: Path) -> int | None:
 
 
 def _run(folder: Path, i: int, words: list[str], job: dict[str, Any], interrupted: threading.Event) -> int:
-    """Run one command; interrupt it when asked to, and kill it when it does not obey."""
+    """Run one command; interrupt it on request, and kill it if it does not react."""
     environment = {**os.environ, "DYNIDENT_PROGRESS": "json", "PYTHONUNBUFFERED": "1"}
     program = ["dynident_lab.workbench.worker", "--attached"] if job["attached"] else ["dynident"]
     with (folder / f"{i}.out").open("wb") as out, (folder / f"{i}.err").open("wb") as err:
@@ -82,7 +82,7 @@ def _run(folder: Path, i: int, words: list[str], job: dict[str, Any], interrupte
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Interrupt a command as Ctrl-C does, then kill it and its children."""
+    """Interrupt a command like Ctrl-C, then kill it and its children."""
     for number, patience in ((signal.SIGINT, PATIENCE), (signal.SIGKILL, PATIENCE)):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
@@ -92,14 +92,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _watch_input(interrupted: threading.Event) -> None:
-    """Wait for the end of standard input: the server is gone."""
-    while os.read(0, 1):  # sys.stdin would keep its lock, without which Python cannot end
+    """Wait for the end of standard input, which means that the server has ended."""
+    while os.read(0, 1):  # sys.stdin would hold its lock, which Python needs to exit
         pass
     interrupted.set()
 
 
 def attached() -> None:
-    """Run one command until the worker is gone; then interrupt it and its children, and kill what does not obey."""
+    """Run one command until the worker has ended; then interrupt it and its children, and kill those that do not react."""
     gone = threading.Event()
 
     def end() -> None:

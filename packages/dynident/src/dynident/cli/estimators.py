@@ -136,7 +136,7 @@ class KnownOptions:
     without: tuple[str, ...] = ()
     """Body without mass and inertia of its own, too light or counted with another; several times."""
     population: Path | None = None
-    """population_TYPE.json of a fleet: what robots of the type have in common."""
+    """population_TYPE.json of a fleet: the prior from robots of the same type."""
 
     def knowledge(self, sidecar: Path | None) -> di.Knowledge | None:
         """Return the knowledge of the sidecar and the options, the options last; None if there is none."""

@@ -326,7 +326,7 @@ class Drive:
 
     @property
     def states(self) -> int:
-        """Number of masses with an own coordinate: all but the last of an elastic chain, zero for a rigid drive."""
+        """Number of masses with their own coordinate: all but the last of an elastic chain, zero for a rigid drive."""
         return len(self.transmission.stiffness)
 
     @property

@@ -3,7 +3,7 @@
 .. code-block:: toml
 
     [[drive]]
-    actuator = ["joint1", "joint2"]          # a name or several; absent: all without an own table
+    actuator = ["joint1", "joint2"]          # a name or several; absent: all without their own table
     motor = { torque_constant = 0.11, inertia = 5e-5, current_limit = 12.0, speed_limit = 400.0 }
     gear = { ratio = 101.0, efficiency = 0.9 }       # or stiffness = [...], inertias = [...], damping = [...], backlash
     encoder = { counts = 8192, side = "motor" }      # or resolution [rad, m]; noise, velocity, filter

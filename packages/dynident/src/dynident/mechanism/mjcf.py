@@ -771,7 +771,7 @@ def read_actuators(tree: MjcfTree, mechanism: Mechanism, source: str) -> list[Ac
         offset = gear * sum(c * float(constant[row_of[other]]) for other, c in ratios.items())
         key = tuple(sorted(coupling))
         if not coupling or (len(key) == 1 and key in driven):
-            problem = f"drives what '{driven[key]}' drives" if coupling else "moves nothing"
+            problem = f"drives the same coordinate as '{driven[key]}'" if coupling else "moves nothing"
             warn_description(f"{source}: {where} {problem}; it is ignored")
             continue
         driven[key] = name

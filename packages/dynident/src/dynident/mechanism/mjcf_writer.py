@@ -52,8 +52,8 @@ def write_mjcf(
         Standard parameters with the names of ``mechanism.parameters``; every body needs a positive mass.
     path : path-like
         File to write, which may be `source` itself.
-    Further folders with included files.
-        Folders outside the robot's own that its includes may be in.
+    search : sequence of path-like
+        Further folders with included files.
     """
     with naming_file(source):
         with warnings.catch_warnings():

@@ -61,7 +61,7 @@ def write_urdf(
             old = read_urdf(source, search=search, arguments=arguments)
         if Path(source).suffix.lower() == ".xacro":
             if Path(path).suffix.lower() == ".xacro":
-                raise DescriptionError(f"'{path}' would be a .xacro, but what is written is its expansion; name a .urdf")
+                raise DescriptionError(f"'{path}' is a .xacro, but only its expansion can be written; name a .urdf")
             expansion = load_urdf(source, search, arguments)
             indent(expansion)
             patch = XmlPatch(tostring(expansion, encoding="utf-8", xml_declaration=True) + b"\n", "robot")

@@ -4,7 +4,7 @@ The threshold for a stated rate of false alarms is z standard deviations:
 
     rate = sum_i 2 nu_i exp(-z^2 / 2),    nu = K / (2 pi sqrt(2))           [Rice1945]
 
-nu is the upcrossing rate of zero of white noise behind Butterworth's filter of third order and bandwidth K: the second moment
+nu is the zero-upcrossing rate of white noise behind Butterworth's filter of third order and bandwidth K: the second moment
 of its spectrum 1 / (1 + (w / K)^6) is K^2 / 2 of the zeroth. Sampling only makes crossings rarer.
 
 The model comprises parameters, the directions in which they are uncertain, and the error of its terms:

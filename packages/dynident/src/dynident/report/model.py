@@ -100,7 +100,7 @@ def parameters(fit: Fit) -> Html:
             "two standard deviations), description (orange), truth if known (green).",
             class_="note",
         ),
-        plot("parameters", "Base parameters with two-sigma error bars beside the description"),
+        plot("parameters", "Base parameters with two-sigma error bars, and the description"),
         details(
             f"Table of all {len(rows)} base parameters",
             table(heads, rows, numeric=(1, 2, 3, 6), wide=(7,), short=(0, 4)),

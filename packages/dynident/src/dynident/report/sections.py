@@ -93,7 +93,7 @@ def provenance(fit: Fit, scores: Sequence[Score]) -> Html:
         ("Python", platform.python_version()),
         ("Date", date()),
     ]
-    return section("provenance", "Provenance", logs, table(("What", "Which"), facts))
+    return section("provenance", "Provenance", logs, table(("Item", "Value"), facts))
 
 
 def checksums(sha256: object) -> str:
