@@ -515,7 +515,7 @@ def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
 
     found = products.matrices(sum(_over_tiles(samples, sums), products.sums(1)))
     weights = np.concatenate([own.ravel() / size**2 for own, size in zip(found, noise, strict=True)])
-    M = np.bincount(rows.equations.blocks, weights, b * b).reshape(b, b)
+    M = np.asarray(np.bincount(rows.equations.blocks, weights, b * b), dtype=np.float64).reshape(b, b)
     if prior is not None:
         M += prior.T @ prior
     if not np.all(np.isfinite(M)):

@@ -133,7 +133,20 @@ class Mechanism(Result):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | None = None) -> Mechanism:
-        """Read a file written by `save`, or any other description, by its ending; a `sidecar` (.toml) completes it."""
+        """Read a robot that `save` wrote, or any other description.
+
+        Parameters
+        ----------
+        path : path-like
+            File whose ending says its format: URDF, xacro, MJCF, SDF, JSON, or one that a plug-in reads.
+        sidecar : path-like, optional
+            TOML file with everything that the description cannot hold.
+
+        Returns
+        -------
+        Mechanism
+            The robot.
+        """
         from dynident.mechanism.files import read_robot  # noqa: PLC0415 - it imports Mechanism
 
         beside = Path(path).with_suffix(".toml")

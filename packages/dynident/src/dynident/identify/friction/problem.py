@@ -605,8 +605,8 @@ class Assembly:
             spans = list(recording.decimator.tiles(len(recording.motion), ROWS))
             starts: Sequence[Array | None] = [None] * len(spans)
             if self.robot.loops:  # the branch is followed once through all samples; then every tile stands alone
-                first = [inside.start for inside, _ in spans]
-                starts = self.once(("starts", number), partial(closure_starts, self.robot, recording.motion.q, first))
+                firsts = [inside.start for inside, _ in spans]
+                starts = self.once(("starts", number), partial(closure_starts, self.robot, recording.motion.q, firsts))
             signals = self.rows.signals(recording.temperature, recording.load, recording.motion) or {}
             for (inside, outside), start in zip(spans, starts, strict=True):
                 own_signals = {name: values[inside] for name, values in signals.items()}
