@@ -51,9 +51,6 @@ class PerJoint(LeastSquares):
         Relative size below which a column counts as not excited by the data.
     """
 
-    recovery: str = "prior"
-    tolerance: float = 1e-8
-
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         b = regression.base.rank
         starts = np.concatenate([[0], np.cumsum([group.R.shape[0] for group in regression.groups])])
