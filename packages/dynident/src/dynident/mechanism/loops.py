@@ -12,7 +12,7 @@ closed configurations is the number of independent ones, hence the degrees of fr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -297,11 +297,29 @@ def assemble(closure: Callable[[Array], tuple[Array, Array]], start: Array) -> t
     return q, phi, J
 
 
+_found: dict[Hashable, Closure] = {}  # by geometry: robots with other numbers share it
+KEPT = 64
+
+
 def find_closure(mechanism: Mechanism, independent: Sequence[str]) -> Closure:
-    """Close the loops near home, determine the degrees of freedom and choose the equations to solve."""
-    tree = mechanism.tree
+    """Close the loops near home, determine the degrees of freedom and choose the equations to solve, once per geometry."""
     arrays, names = loop_arrays(mechanism)
-    guess = np.array([float(mechanism.home.get(name, 0.0)) for name in tree.coordinates])
+    guess = np.array([float(mechanism.home.get(name, 0.0)) for name in mechanism.tree.coordinates])
+    driven = tuple(tuple(actuator.coupling) for actuator in mechanism.actuators)
+    parts = tuple((part.shape, part.tobytes()) for part in (*mechanism.tree.arrays, *arrays, guess))
+    key = parts, names, mechanism.tree.coordinates, tuple(independent), driven
+    if key not in _found:
+        if len(_found) >= KEPT:
+            _found.clear()
+        _found[key] = _closure(mechanism, independent, arrays, names, guess)
+    return _found[key]
+
+
+def _closure(
+    mechanism: Mechanism, independent: Sequence[str], arrays: LoopArrays, names: tuple[str, ...], guess: Array
+) -> Closure:
+    """Return the closure of equations that are solved near a guess."""
+    tree = mechanism.tree
     equations = closure_function(tree, arrays)
     home, phi, J = assemble(equations, guess)
     error = np.max(np.abs(phi), initial=0.0)
