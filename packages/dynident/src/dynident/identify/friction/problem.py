@@ -605,8 +605,8 @@ class Assembly:
             spans = list(recording.decimator.tiles(len(recording.motion), ROWS))
             starts: Sequence[Array | None] = [None] * len(spans)
             if self.robot.loops:  # the branch is followed once through all samples; then every tile stands alone
-                first = [inside.start for inside, _ in spans]
-                starts = self.once(("starts", number), partial(closure_starts, self.robot, recording.motion.q, first))
+                begins = [inside.start for inside, _ in spans]
+                starts = self.once(("starts", number), partial(closure_starts, self.robot, recording.motion.q, begins))
             signals = self.rows.signals(recording.temperature, recording.load, recording.motion) or {}
             for (inside, outside), start in zip(spans, starts, strict=True):
                 own_signals = {name: values[inside] for name, values in signals.items()}
@@ -674,12 +674,9 @@ class _Tile:
 
     def _rows(self) -> Array:
         def made() -> Array:
-            return self._filtered(self.of.code.whole(self.motion, self.effort, self.start, self.first))
+            return self.decimator.apply_rows(self.of.code.whole(self.motion, self.effort, self.start, self.first))
 
         return self.of.once(("rows", self.key), made) if self.keep else made()
-
-    def _filtered(self, flat: Array) -> Array:
-        return flat if self.decimator.factor == 1 else self.decimator.apply_rows(flat)
 
     def __call__(self, eta: Array, step: int, groups: Sequence[int]) -> list[Array]:
         if not self.keep:
@@ -704,7 +701,9 @@ class _Tile:
                 numbers = np.concatenate([friction.values[: law.linear], eta[of.shapes[k]]])
                 made = law({**arrays, **own}, numbers, samples)
                 if not whole:
-                    made = self._filtered(made.reshape(-1, samples)).reshape(len(law.seen), law.height, -1)[:, :, ::step]
+                    made = self.decimator.apply_rows(made.reshape(-1, samples)).reshape(len(law.seen), law.height, -1)[
+                        :, :, ::step
+                    ]
                 bends.append((law, made))
         fixed = self._rows()[:, ::step]
         blocks = []
