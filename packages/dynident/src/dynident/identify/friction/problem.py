@@ -701,7 +701,8 @@ class _Tile:
                 numbers = np.concatenate([friction.values[: law.linear], eta[of.shapes[k]]])
                 made = law({**arrays, **own}, numbers, samples)
                 if not whole:
-                    made = self.decimator.apply_rows(made.reshape(-1, samples))[:, ::step].reshape(len(law.seen), law.height, -1)
+                    flat = self.decimator.apply_rows(made.reshape(-1, samples))[:, ::step]
+                    made = flat.reshape(len(law.seen), law.height, -1)
                 bends.append((law, made))
         fixed = self._rows()[:, ::step]
         blocks = []
