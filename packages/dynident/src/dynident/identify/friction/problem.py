@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.errors import IdentificationError, SignalWarning, warn
-from dynident.friction.law import Friction, FrictionLaw, State
+from dynident.friction.law import CHANNELS, Friction, FrictionLaw, Point
 from dynident.graph.compiled import Compiled
+from dynident.graph.expression import Function, Graph, derivative
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.regression.factor import (
     RowGroup,
@@ -502,6 +503,18 @@ class Shares:
         return out
 
 
+@lru_cache(maxsize=64)
+def columns_of(law: FrictionLaw) -> Compiled:
+    """Return the code of a law's columns and their derivatives by its shape parameters, for v, q, load and temperature."""
+    graph = Graph()
+    x, eta = graph.symbols("x", len(CHANNELS)), graph.symbols("eta", len(law.shape))
+    linear = {name: graph.symbol(name) for name in law.linear}
+    torque = law.expression(graph, Point(*x), {**linear, **dict(zip(law.shape, eta, strict=True))})
+    columns = [derivative(torque, node) for node in linear.values()]
+    entries = [*columns, *(derivative(column, node) for column in columns for node in eta)]
+    return Compiled(Function("friction_law", {"x": len(x)}, {"W": entries}, {"eta": len(eta)}, frozenset({"x", "W"})))
+
+
 @dataclass(frozen=True, eq=False)
 class Assembly:
     """The rows of a robot with friction laws: what is searched, and what stays.
@@ -690,10 +703,12 @@ class _Tile:
             own = [i for i in seen[k] if i in wanted]
             if not own:
                 continue
-            signals = {LAW_SIGNALS[name]: values[::skip, k] for name, values in self.signals.items()}
-            state, eta_k = State(shares[joints + k], shares[k], **signals), eta[of.shapes[k]]
-            bends = law.columns(state, eta_k, "shape").reshape(state.v.size, -1) if eta_k.size else np.zeros((state.v.size, 0))
-            columns = np.hstack([law.columns(state, eta_k), bends]).T
+            x = np.zeros((len(CHANNELS), shares.shape[1]))
+            x[:2] = shares[joints + k], shares[k]
+            for name, values in self.signals.items():
+                x[CHANNELS.index(LAW_SIGNALS[name])] = values[::skip, k]
+            columns = np.empty((len(law.linear) * (1 + len(law.shape)), x.shape[1]))
+            columns_of(law)(x.shape[1], {"x": x, "eta": eta[of.shapes[k]], "W": columns}, threads=False)
             for i in own:
                 share = shares[of.shares.first[k] + seen[k].index(i)]
                 found[i, k] = self.decimator.apply_rows(columns * share)[:, :: step // skip]
