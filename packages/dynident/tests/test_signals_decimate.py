@@ -67,3 +67,10 @@ def test_bad_input():
         Decimator(5, 100.0).apply(np.zeros(20))
     with pytest.raises(LogError, match="rows per tile"):
         list(Decimator(5, 100.0).tiles(100, 0))
+
+
+@pytest.mark.parametrize("factor", [1, 2, 7, 33])
+def test_short_rows_are_filtered_like_columns(factor):
+    d = Decimator(factor, 100.0)
+    x = np.random.default_rng(0).standard_normal((3, d.taps.size + 5 * factor + 3))
+    np.testing.assert_allclose(d.apply_rows(x), d.apply(x.T).T, atol=1e-14)

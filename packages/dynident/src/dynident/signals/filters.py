@@ -274,6 +274,8 @@ class Decimator:
 
     def apply_rows(self, x: Array) -> Array:
         """Filter and down-sample rows (m, n), samples last; as `apply` in one product, for a few short rows."""
+        if self.factor == 1:
+            return x
         parts, count = 2 * self.half, self.length(x.shape[1])
         blocks = np.ascontiguousarray(x[:, : (count - 1 + parts) * self.factor]).reshape(len(x), -1, self.factor)
         products = blocks @ self.taps[:-1].reshape(parts, self.factor).T

@@ -445,7 +445,7 @@ class _Joint:
             warnings.simplefilter("ignore", SignalWarning)  # what is wrong with the data is said by the fit
             problem, _ = assembly.problem()
         at = list(robot.friction).index(joint)
-        seen = [g for g, i in enumerate(assembly.used) if i in assembly.laws[at].seen]
+        seen = [g for g, i in enumerate(assembly.used) if i in assembly.shares.seen[at]]
         own = problem.only(seen)
         self.problem = replace(own, belief=data.belief.rows(assembly.base, own.names))
         self.bounds = shape_bounds([f.law for f in robot.friction.values()], assembly.speeds(), list(robot.friction))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.errors import IdentificationError, SignalWarning, warn
-from dynident.friction.law import Friction, FrictionLaw
+from dynident.friction.law import CHANNELS, Friction, FrictionLaw, Point
 from dynident.graph.compiled import Compiled
-from dynident.graph.expression import Node
+from dynident.graph.expression import Function, Graph, derivative
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.regression.factor import (
     RowGroup,
@@ -41,7 +41,7 @@ from dynident.identify.regression.factor import (
     triangle,
 )
 from dynident.identify.regression.regression import Regression
-from dynident.identify.regression.rows import CompiledRows, Rows, Signals, law_signals, projected
+from dynident.identify.regression.rows import LAW_SIGNALS, CompiledRows, Rows, Signals, projected
 from dynident.mechanics.closure import close_positions, closure_starts
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import Motion, cached, declared, entering, tree_motion
@@ -479,34 +479,40 @@ class Recording:
         return Regression(base, groups, projection=rows.projection), rests
 
 
-class LawRows:
-    """Columns of the friction law of one joint in all equations, and their derivatives by its shape parameters."""
+class Shares:
+    """Positions and velocities that friction laws look at, and what every equation holds of their torques."""
 
-    def __init__(self, rows: Rows) -> None:
-        robot = rows.mechanism  # it has this law alone
-        x = Equations(robot)
-        self.signals = law_signals(robot)
-        x.channels = {name: x.graph.symbols(name, 1) for name in self.signals}
-        ((_, d, columns, bends),) = x.law_columns
-        (friction,) = robot.friction.values()
-        self.linear = len(friction.law.linear)
-        self.pairs: list[Pair] = list(bends)
-        entries = [*columns[: self.linear], *bends.values()]
-        made = [x.project([entry if i == d else x.graph.zero for i in range(len(x.tree_q))]) for entry in entries]
+    def __init__(self, rows: Rows, coordinates: Sequence[str]) -> None:
+        robot, x = rows.mechanism, Equations(rows.mechanism)
+        places = [robot.tree.coordinates.index(name) for name in coordinates]
+        made = [x.project([x.graph.one if i == d else x.graph.zero for i in range(len(x.tree_q))]) for d in places]
         table = [[column[i] for column in made] for i in range(robot.dof)]
         if robot.loops:
             table = projected(x, rows, table)[0]
-        # Equations in which the law is seen at all: its own joint's, or with a projection all of them.
-        self.seen = [i for i, line in enumerate(table) if not all(node.is_const(0.0) for node in line)]
-        self.height = len(entries)
-        wanted: list[Node] = [node for i in self.seen for node in table[i]]
-        self._function = Compiled(declared(robot, "law_rows", {"W": wanted}, frozenset({"W"}), dict.fromkeys(self.signals, 1)))
+        # Equations in which each law is seen at all: its own joint's, or with a projection all of them.
+        self.seen = [[i for i in range(robot.dof) if not table[i][k].is_const(0.0)] for k in range(len(places))]
+        self.first = np.cumsum([2 * len(places), *map(len, self.seen)])
+        wanted = [table[i][k] for k, own in enumerate(self.seen) for i in own]
+        entries = {"W": [*(x.tree_q[d] for d in places), *(x.tree_v[d] for d in places), *wanted]}
+        self._function = Compiled(declared(robot, "shares", entries, frozenset({"W"})))
 
-    def __call__(self, arrays: dict[str, Array], numbers: Array, samples: int) -> Array:
-        """Return the columns and derivatives, (equations in which it is seen, height, N)."""
-        out = np.empty((len(self.seen) * self.height, samples))
-        self._function(samples, {**arrays, "law": numbers, "W": out}, threads=False)
-        return out.reshape(len(self.seen), self.height, samples)
+    def __call__(self, arrays: dict[str, Array], samples: int) -> Array:
+        """Return positions, velocities and shares of all laws, (rows, N)."""
+        out = np.empty((int(self.first[-1]), samples))
+        self._function(samples, {**arrays, "W": out}, threads=False)
+        return out
+
+
+@lru_cache(maxsize=64)
+def columns_of(law: FrictionLaw) -> Compiled:
+    """Return the code of a law's columns and their derivatives by its shape parameters, for v, q, load and temperature."""
+    graph = Graph()
+    x, eta = graph.symbols("x", len(CHANNELS)), graph.symbols("eta", len(law.shape))
+    linear = {name: graph.symbol(name) for name in law.linear}
+    torque = law.expression(graph, Point(*x), {**linear, **dict(zip(law.shape, eta, strict=True))})
+    columns = [derivative(torque, node) for node in linear.values()]
+    entries = [*columns, *(derivative(column, node) for column in columns for node in eta)]
+    return Compiled(Function("friction_law", {"x": len(x)}, {"W": entries}, {"eta": len(eta)}, frozenset({"x", "W"})))
 
 
 @dataclass(frozen=True, eq=False)
@@ -547,15 +553,15 @@ class Assembly:
         """The compiled rows of bodies and terms."""
         return self.once("code", lambda: self.bare.compiled(self.base.columns))
 
-    @cached_property
-    def laws(self) -> list[LawRows]:
-        """The compiled columns of every law."""
-        return [self.once((name, friction.law), partial(self._law, name)) for name, friction in self.robot.friction.items()]
+    @property
+    def shares(self) -> Shares:
+        """What the equations hold of the laws' torques."""
+        return self.once("shares", lambda: Shares(self.bare, list(self.robot.friction)))
 
-    def _law(self, name: str) -> LawRows:
-        alone = self.bare.mechanism.altered(friction={name: self.robot.friction[name]})
-        key = "law_rows", self.rows.projection if self.robot.loops else ""
-        return cached(alone, key, lambda: LawRows(Rows(alone, self.rows.projection)))
+    @cached_property
+    def laws(self) -> list[FrictionLaw]:
+        """The laws, in the order of their joints."""
+        return [friction.law for friction in self.robot.friction.values()]
 
     @cached_property
     def firsts(self) -> list[int]:
@@ -589,10 +595,10 @@ class Assembly:
         seen, bends = [], []
         for i in self.used:
             own, pairs = [*code.seen[i].tolist()], []
-            for law, first, where in zip(self.laws, self.firsts, self.shapes, strict=True):
-                if i in law.seen:
-                    own += range(first, first + law.linear)
-                    pairs += [(first + k, where.start + s) for k, s in law.pairs]
+            for law, equations, first, where in zip(self.laws, self.shares.seen, self.firsts, self.shapes, strict=True):
+                if i in equations:
+                    own += range(first, first + len(law.linear))
+                    pairs += [(first + k, s) for k in range(len(law.linear)) for s in range(where.start, where.stop)]
             seen.append(np.array(own, dtype=np.int64))
             bends.append(pairs)
         tiles: list[Blocks] = []
@@ -605,8 +611,8 @@ class Assembly:
             spans = list(recording.decimator.tiles(len(recording.motion), ROWS))
             starts: Sequence[Array | None] = [None] * len(spans)
             if self.robot.loops:  # the branch is followed once through all samples; then every tile stands alone
-                firsts = [inside.start for inside, _ in spans]
-                starts = self.once(("starts", number), partial(closure_starts, self.robot, recording.motion.q, firsts))
+                begins = [inside.start for inside, _ in spans]
+                starts = self.once(("starts", number), partial(closure_starts, self.robot, recording.motion.q, begins))
             signals = self.rows.signals(recording.temperature, recording.load, recording.motion) or {}
             for (inside, outside), start in zip(spans, starts, strict=True):
                 own_signals = {name: values[inside] for name, values in signals.items()}
@@ -620,7 +626,7 @@ class Assembly:
             tuple(self.rows.names[i] for i in self.used),
             seen,
             bends,
-            self.base.rank + sum(law.linear for law in self.laws),
+            self.base.rank + sum(len(law.linear) for law in self.laws),
             int(self.shapes[-1].stop) if self.shapes else 0,
             tiles,
             [list(range(where.start, where.stop)) for where in self.shapes],
@@ -663,23 +669,21 @@ class _Tile:
         self._last: tuple[Hashable, list[Array]] = None, []
 
     @cached_property
-    def _arrays(self) -> dict[str, Array]:
-        """Inputs of the laws' code, with closed positions."""
-        return self.of.once(("inputs", self.key), self._inputs) if self.keep else self._inputs()
+    def _shares(self) -> Array:
+        """Positions, velocities and shares of the laws, with closed positions."""
 
-    def _inputs(self) -> dict[str, Array]:
-        robot = self.of.bare.mechanism
-        closed = close_positions(robot, self.motion.q, self.start, first=self.first) if robot.loops else None
-        return entering(robot, self.motion, closed)
+        def made() -> Array:
+            robot = self.of.bare.mechanism
+            closed = close_positions(robot, self.motion.q, self.start, first=self.first) if robot.loops else None
+            return self.of.shares(entering(robot, self.motion, closed), len(self.motion))
+
+        return self.of.once(("shares", self.key), made) if self.keep else made()
 
     def _rows(self) -> Array:
         def made() -> Array:
-            return self._filtered(self.of.code.whole(self.motion, self.effort, self.start, self.first))
+            return self.decimator.apply_rows(self.of.code.whole(self.motion, self.effort, self.start, self.first))
 
         return self.of.once(("rows", self.key), made) if self.keep else made()
-
-    def _filtered(self, flat: Array) -> Array:
-        return flat if self.decimator.factor == 1 else self.decimator.apply_rows(flat)
 
     def __call__(self, eta: Array, step: int, groups: Sequence[int]) -> list[Array]:
         if not self.keep:
@@ -690,30 +694,31 @@ class _Tile:
         return self._last[1]
 
     def _blocks(self, eta: Array, step: int, groups: Sequence[int]) -> list[Array]:
-        of, code = self.of, self.of.code
+        of, code, seen = self.of, self.of.code, self.of.shares.seen
         wanted = [of.used[g] for g in groups]
-        whole = self.decimator.factor == 1
-        arrays, signals, samples = self._arrays, self.signals, len(self.motion)
-        if whole and step > 1:  # without a filter only the rows that are wanted are computed
-            arrays = {name: np.ascontiguousarray(a[::step]) for name, a in arrays.items()}
-            signals, samples = {name: a[::step] for name, a in signals.items()}, -(-samples // step)
-        bends: list[tuple[LawRows, Array]] = []
-        for k, (law, friction) in enumerate(zip(of.laws, of.robot.friction.values(), strict=True)):
-            if set(law.seen) & set(wanted):
-                own = {name: np.ascontiguousarray(signals[name][:, k : k + 1]) for name in law.signals}
-                numbers = np.concatenate([friction.values[: law.linear], eta[of.shapes[k]]])
-                made = law({**arrays, **own}, numbers, samples)
-                if not whole:
-                    made = self._filtered(made.reshape(-1, samples)).reshape(len(law.seen), law.height, -1)[:, :, ::step]
-                bends.append((law, made))
+        skip = step if self.decimator.factor == 1 else 1  # without a filter only the rows that are wanted are computed
+        shares, joints = self._shares[:, ::skip], len(of.laws)
+        found: dict[tuple[int, int], Array] = {}  # columns and derivatives by equation and law
+        for k, law in enumerate(of.laws):
+            own = [i for i in seen[k] if i in wanted]
+            if not own:
+                continue
+            x = np.zeros((len(CHANNELS), shares.shape[1]))
+            x[:2] = shares[joints + k], shares[k]
+            for name, values in self.signals.items():
+                x[CHANNELS.index(LAW_SIGNALS[name])] = values[::skip, k]
+            columns = np.empty((len(law.linear) * (1 + len(law.shape)), x.shape[1]))
+            columns_of(law)(x.shape[1], {"x": x, "eta": eta[of.shapes[k]], "W": columns}, threads=False)
+            for i in own:
+                share = shares[of.shares.first[k] + seen[k].index(i)]
+                found[i, k] = self.decimator.apply_rows(columns * share)[:, :: step // skip]
         fixed = self._rows()[:, ::step]
         blocks = []
         for i in wanted:
             first, count = code.first[i], code.seen[i].size
-            own_laws = [(law, made[law.seen.index(i)]) for law, made in bends if i in law.seen]
-            columns = [made[: law.linear] for law, made in own_laws]
-            slopes = [made[law.linear :] for law, made in own_laws]
-            blocks.append(np.vstack([fixed[first : first + count], *columns, *slopes, fixed[first + count]]))
+            laws = [(len(of.laws[k].linear), found[i, k]) for k in range(joints) if (i, k) in found]
+            linear, slopes = [made[:m] for m, made in laws], [made[m:] for m, made in laws]
+            blocks.append(np.vstack([fixed[first : first + count], *linear, *slopes, fixed[first + count]]))
         return blocks
 
 
