@@ -20,9 +20,7 @@ from dynident_papers.robots import proof_case, rrr
 from dynident_papers.trajectories import write
 
 JOINTS = ("waist", "shoulder", "elbow")
-ASSUMED = (
-    "the paper prints no lengths, masses, gains or path: those of dynident_papers.robots.rrr.ASSUMPTIONS and letters of our own"
-)
+ASSUMED = "the paper prints no lengths, masses, gains or path: those of rrr.ASSUMPTIONS and letters of our own"
 
 
 def writing(rate: float = 500.0) -> tuple[TipMotion, di.Motion]:
