@@ -208,8 +208,8 @@ def complete_test(
     try:
         check_plan(joined_plan(robot, limits, stages, rate, rest), limits)
     except DynidentError:  # a straight way between them breaks a limit: go over the posture
-        over = [Stage(f"rest_{k}", "warming", Strokes(rest, [], STILL), record=False) for k in range(1, len(stages))]
-        stages = [stage for pair in zip(stages, over, strict=False) for stage in pair] + stages[-1:]
+        between = [Stage(f"rest_{k}", "warming", Strokes(rest, [], STILL), record=False) for k in range(1, len(stages))]
+        stages = [stage for pair in zip(stages, between, strict=False) for stage in pair] + stages[-1:]
     for longest in PLATEAUS:
         try:
             friction = plateaus(longest, SHRINK[0])  # checked below, once its length is known

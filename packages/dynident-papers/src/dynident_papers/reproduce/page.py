@@ -80,8 +80,10 @@ def _documents(results: Sequence[Reproduction]) -> pages.Html:
         others = [sum(len(found.of_kind(kind)) for found in mine) for kind in ("round trip", "virtual")]
         differ, unknown = sum(len(found.differing) for found in mine), sum(len(found.unexplained) for found in mine)
         rows.append((document, sum((judged, *others)), judged, agreeing, *others, differ, differ - unknown, unknown))
-    headers = ("document", "numbers", "derived", "derived and agree", "round trip", "virtual")
-    headers += ("differ", "explained by an experiment", "not explained")
+    headers = (
+        *("document", "numbers", "derived", "derived and agree", "round trip", "virtual"),
+        *("differ", "explained by an experiment", "not explained"),
+    )
     return pages.table(headers, rows, "published numbers by document", numeric=range(1, 9))
 
 
