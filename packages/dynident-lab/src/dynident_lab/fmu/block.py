@@ -3,7 +3,7 @@
 command = gain u,    x_c = h(q),    status = 1 (a limit cuts a current or voltage) + 2 (a coordinate or joint is outside its
 limits)                                                                          [Rodriguez2002, section 5, figures 9 and 10]
 
-The report has a status among the outputs and does not say what is in it: these two bits are ours.
+The report has a status among the outputs and does not define it: these two bits are ours.
 """
 
 from __future__ import annotations

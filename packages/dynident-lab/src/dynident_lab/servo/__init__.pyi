@@ -19,7 +19,6 @@ from .stepped_sines import actuators_alone as actuators_alone
 from .stepped_sines import bandwidth as bandwidth
 from .steps import StepMetrics as StepMetrics
 from .steps import path_deviation as path_deviation
-from .steps import plot_step as plot_step
 from .steps import radial_deviation as radial_deviation
 from .steps import step_metrics as step_metrics
 from .steps import time_lag as time_lag

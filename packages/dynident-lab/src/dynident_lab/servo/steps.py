@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,12 +10,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import SimulationError
-from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, WIDTH, extremes, finish, new_figure
 from dynident.results import Result
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 ROUNDING = 1e-9  # of the step: a settled response exceeds the command by rounding errors, which is no rise
 CHUNK = 400_000  # point-segment pairs at a time: about 20 MB
@@ -165,28 +159,3 @@ def time_lag(t: ArrayLike, command: ArrayLike, response: ArrayLike, longest: flo
     left, top, right = score[best - 1 : best + 2]
     bend = left - 2.0 * top + right
     return float((lags[best] + (0.5 * (left - right) / bend if bend < 0.0 else 0.0)) * step)
-
-
-def plot_step(
-    t: ArrayLike, response: ArrayLike, target: float = 1.0, metrics: StepMetrics | None = None, unit: str = "", at: float = 0.0
-) -> Figure:
-    """Draw a step response with its band, rise, peak and settling time."""
-    time, y = np.asarray(t, dtype=np.float64), np.asarray(response, dtype=np.float64)
-    m = metrics or step_metrics(time, y, target, at=at)
-    before = float(np.interp(at, time, y))
-    height = target - before
-    figure = new_figure(WIDTH, 3.6)
-    axes = figure.add_axes((0.075, 0.14, 0.91, 0.76))
-    band = m.band * height
-    axes.axhspan(target - band, target + band, color="#E8F1F8", linewidth=0.0, label=f"{100 * m.band:g} % band")
-    axes.plot([time[0], at, at, time[-1]], [before, before, target, target], color=INK, linewidth=0.9, label="command")
-    axes.plot(*extremes(time, y), color=BLUE, linewidth=1.3, label="response")
-    marks = (("rise", m.rise, GREEN), ("peak", m.peak_time, ORANGE), ("settled", m.settling, MUTED))
-    for name, when, colour in marks:
-        if np.isfinite(when) and (name != "peak" or m.overshoot > 0.0):
-            level = float(np.interp(at + when, time, y))
-            axes.plot([at + when], [level], "o", color=colour, markersize=6, label=f"{name} {when:.4g} s", zorder=4)
-    finish(axes, "time [s]", f"[{unit}]" if unit else "response", f"overshoot {100 * m.overshoot:.2f} %")
-    axes.legend(loc="lower right", frameon=False, fontsize=8.5)
-    axes.margins(x=0.0)
-    return figure

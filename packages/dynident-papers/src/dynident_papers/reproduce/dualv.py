@@ -29,28 +29,16 @@ from dynident_papers.workspace import largest_acceleration
 
 CASES = {"case 1": "independent", "case 2": ("motor_1", "motor_2", "motor_3")}
 NOISE, PRELOAD = 0.1, (5.0, -3.0, 2.0, 4.0)  # of the RMS torque; N m
-PUT_IN = (
-    "noise and a structure that bends: on a rigid machine without noise the numbers of case 1, which were put in, come back"
-)
-CASE_1 = (
-    "the machine has the numbers of case 1: without noise and bending case 2 finds those within 0.1 %, and not the printed ones"
-)
+PUT_IN = "noise and a structure that bends: a rigid machine without noise gives the numbers of case 1 that were put in"
+CASE_1 = "the machine has the numbers of case 1: without noise and bending case 2 finds those within 0.1 %"
 SPREAD = f"{UNEXPLAINED}: ours grow in proportion to the noise (10 % assumed), and no one noise gives all of the printed ones"
-RULE = (
-    "on the virtual machine the paper's rule alone drops inertias that are there, and biases the rest; an F-test stops it here"
-)
+RULE = "on this machine the paper's rule alone drops inertias that are there; here an F-test stops it"
 RAW = "torques are low-passed here before the fit: as recorded they are missed by 8 to 10 %"
-BENDS = (
-    f"{UNEXPLAINED}: our structure bends at 100 Hz and makes the load heavier; rigid, it is within 0.1 % of the 5.37 kg put in"
-)
-QUARTER = (
-    f"{UNEXPLAINED}: our model is nearly exact; errors would fall as printed if the feed-forward left out 30 % of the torque"
-)
+BENDS = f"{UNEXPLAINED}: bending at 100 Hz makes ours heavier; rigid, it is within 0.1 % of the 5.37 kg put in"
+QUARTER = f"{UNEXPLAINED}: errors would fall as printed if the feed-forward left out 30 % of the torque"
 SOFT = f"{UNEXPLAINED}: the gains are w^2 J with J = zz_1iR of Table 2; with J of all bodies ours are less than half as large"
 OURS = f"{UNEXPLAINED}: motions and noise are ours; without the 10 % of noise less than half of our numbers is left"
-ABOUT_LOGS = (
-    "logs are of the virtual machine, whose true values are those printed for case 1; the paper's logs are not published"
-)
+ABOUT_LOGS = "the paper's logs are not published: ours are of the virtual machine, with the values of case 1"
 ABOUT_MOTIONS = "trajectories are ours, as fast as the motors allow; the paper's are drawn only"
 
 
@@ -376,9 +364,7 @@ def dualv_acceleration() -> Reproduction:
     found = [
         largest_acceleration(robot, [127.0] * 4, (np.cos(x), np.sin(x), 0.0), np.zeros(3), "platform").in_g for x in angles
     ]
-    why = (
-        f"{UNEXPLAINED}: direction and posture of the 25 g are not printed; our motors can do more in every direction from home"
-    )
+    why = f"{UNEXPLAINED}: its direction is not printed; our motors can do more in every direction from home"
     rows = (
         Row("in the worst direction", min(found), 25.0, "g", why),
         Row("in the best direction", max(found), None, "g"),

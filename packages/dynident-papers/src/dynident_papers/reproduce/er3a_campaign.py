@@ -36,9 +36,7 @@ from dynident_papers.robots import er3a_c60
 
 CYCLES, ONSET = er3a_c60.CYCLES, 3600.0
 VIRTUAL = "virtual robot; the thesis' records are not published"
-SEEN_AT = (
-    "the fault is seen by the plateaus of the next cycle, which is of 5 min: with plateaus every 20 s it is found at 60 min"
-)
+SEEN_AT = "plateaus come once per cycle of 5 min: with plateaus every 20 s the fault is found at 60 min"
 FULL_DUTY = f"{UNEXPLAINED}: (130), of which the virtual joints are made, cannot give more than 62 %, at full duty"
 
 
@@ -277,7 +275,7 @@ def found_at(every: float) -> float:
             with_faults(healthy, faults, t).simulate(curve, log_cycle=0.004, seed=k + 10 * len(faults)).log
             for k, t in enumerate(times)
         ]
-        tests.append(friction_study(er3a_c60.mechanism(), logs, joints=["joint_1"], starts=times).joints[0].history)
+        tests.append(friction_study(er3a_c60.mechanism(), logs, joints=["joint_1"], starts=times.tolist()).joints[0].history)
     return FaultDetector(NoCompensation()).fit(tests[:1]).check(tests[1]).onset / 60.0
 
 

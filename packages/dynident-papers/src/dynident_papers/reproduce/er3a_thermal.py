@@ -22,12 +22,8 @@ DUTIES = (0.2, 0.4, 0.6, 1.0)
 LENGTHS = (40.0, 60.0, 80.0, 100.0, 140.0, 180.0, 240.0)  # min
 TWIN = "records are not published: made with (130) and noise of 0.3 %, without which the numbers of (130) come back"
 ONLY_NOISE = f"{UNEXPLAINED}: ours is the noise of 0.3 % that was assumed, without which no error is left"
-FIRST_TEST = (
-    "a fast part is left at the first test, 5 min after the stop: when it is run after 10 min, errors are nearer by half"
-)
-NOTE = (
-    "The measurements are not published: friction is made with the thesis' own model (130) and 0.3 % noise, and fitted again."
-)
+FIRST_TEST = "the first test, 5 min after the stop, sees a fast part: run after 10 min, errors are nearer by half"
+NOTE = "The measurements are not published: friction is made with (130) and 0.3 % noise, and fitted again."
 TABLE_6 = {
     "abs mean": ((0.39, 2.1), (0.06, 0.3)),
     "abs max": ((2.75, 10.1), (0.25, 1.1)),

@@ -13,9 +13,7 @@ from dynident_papers.robots import prs3
 
 BEAM = f"{UNEXPLAINED}: beams are stiffer than the paper's finite elements by one factor, 1.07, in all three"
 LINEAR = "large motion: the paper's analysis is linear, and our linear model is nearer by half"
-SOFTER = (
-    f"{UNEXPLAINED}: the printed force over travel falls by 2 % from step to step, which neither a linear model nor its z does"
-)
+SOFTER = f"{UNEXPLAINED}: the printed force over travel falls by 2 % per step, which no linear model does"
 NOMINAL = f"{UNEXPLAINED}: 6 M / (w t^2) of our linear model is 1.012 of the printed stress at every step"
 SIDES = f"{UNEXPLAINED}: the linear model ends on the other side of the printed force"
 BEAM_Z = f"{UNEXPLAINED}: springs and beams for finite elements; z over s is 0.999 where the paper has 0.998"

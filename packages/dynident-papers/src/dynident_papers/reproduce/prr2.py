@@ -185,9 +185,7 @@ def prr2_validation() -> Reproduction:
         for name, x, s, y in zip(prr2.BASE_LEADERS, fit.values, np.sqrt(np.diag(fit.covariance)), truth, strict=True)
     ]
     at = prr2.regressor(wanted.q, wanted.v, wanted.a)
-    known = dict(zip(("Fc1", "Fc2", "c1", "c2", "m1", "m2", "m6", "m3"), prr2.thesis_system()[1], strict=True))
-    columns = [prr2.PARAMETER_NAMES.index(name) for name in prr2.BASE_LEADERS]
-    reduced = at[:, :, columns] @ [known[name] for name in prr2.BASE_LEADERS]
+    reduced = printed_forces(at)
     means = at @ [prr2.TABLE_6_2[name][0] for name in prr2.PARAMETER_NAMES]
     apart = float(np.abs(reduced - means).max())
     rows.append(Row("base against mean parameters, largest", apart, 20, "N", "on our excitation; the thesis' is not printed"))
@@ -227,13 +225,18 @@ def same_ratio() -> bool:
     return bool(np.all(np.abs(ratios - 0.96) < 0.01) and peaks[1][0] > 1.2 * peaks[0][0] and round(190 / 156, 2) == 1.22)
 
 
+def printed_forces(Y: np.ndarray) -> np.ndarray:
+    """Return the forces of the printed base parameters (6.23) to (6.30)."""
+    known = dict(zip(("Fc1", "Fc2", "c1", "c2", "m1", "m2", "m6", "m3"), prr2.thesis_system()[1], strict=True))
+    columns = [prr2.PARAMETER_NAMES.index(name) for name in prr2.BASE_LEADERS]
+    return np.asarray(Y[:, :, columns] @ [known[name] for name in prr2.BASE_LEADERS])
+
+
 def printed_parameters(motion: di.Motion) -> bool:
     """Return whether the printed base parameters miss the machine's own by 15 to 30 N on a motion."""
     Y = prr2.regressor(motion.q, motion.v, motion.a)
-    columns = [prr2.PARAMETER_NAMES.index(name) for name in prr2.BASE_LEADERS]
-    known = dict(zip(("Fc1", "Fc2", "c1", "c2", "m1", "m2", "m6", "m3"), prr2.thesis_system()[1], strict=True))
     true = Y @ [prr2.THEORETICAL.get(n, prr2.TABLE_6_2[n][0]) for n in prr2.PARAMETER_NAMES]
-    off = low_passed(motion.t, Y[:, :, columns] @ [known[name] for name in prr2.BASE_LEADERS] - true)
+    off = low_passed(motion.t, printed_forces(Y) - true)
     worst = np.abs(off[off.shape[0] // 8 : -off.shape[0] // 8]).max(axis=0)
     return bool(np.all((worst > 15.0) & (worst < 30.0)))
 

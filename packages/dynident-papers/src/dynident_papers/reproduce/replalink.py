@@ -56,9 +56,7 @@ def replalink_table_6_3() -> Reproduction:
     start = np.linalg.cond(replalink.regressor(motion.q, motion.v, motion.a)[:, :, columns].reshape(-1, 9))
     found = design(robot, LIMITS, "cond", 60.0, FAMILY, base=base, starts=2, iterations=60)
     space = workspace_map(robot, "tool", size=81)
-    polygon = (
-        "the polygon of the joint space is not printed: within a third of the ranges about the start the optimum is above 45"
-    )
+    polygon = "its polygon is not printed: within a third of the ranges about the start the optimum is above 45"
     rows = (
         Row("motion of Table 6.3", float(start), None),
         Row("fastest on axis 1 in Table 6.3", float(np.abs(motion.v[:, 0]).max()), None, "rad/s", "2 % above its own limit"),

@@ -29,7 +29,7 @@ __all__ = [
     "ASSUMPTIONS", "EXAMPLE", "FLOPS", "JOINTS", "NOTES", "NUMERIC_STEPS", "PARAMETER_NAMES", "POSTURES", "RMS_FEEDBACK",
     "RMS_FEEDFORWARD", "Cost", "Geometry", "base_matrix", "base_parameters", "control_voltage", "forward_kinematics",
     "friction_voltage", "gravity_torque", "inverse_dynamics", "inverse_kinematics", "inverse_kinematics_program",
-    "jacobian_determinant", "machine", "mass_matrix", "mechanism", "operation_counts", "operation_table", "orientation",
+    "jacobian_determinant", "machine", "mass_matrix", "mechanism", "operation_counts", "orientation",
     "regressor", "voltage",
 ]  # fmt: skip
 

@@ -80,11 +80,3 @@ def operation_counts(geometry: Geometry = EXAMPLE, steps: float = NUMERIC_STEPS)
         "inverse dynamics": (dynamics, numeric_operations(robot).total),
     }
     return tuple(Cost(task, *ours, *FLOPS[task]) for task, ours in counts.items())
-
-
-def operation_table(geometry: Geometry = EXAMPLE) -> str:
-    """Return `operation_counts` as text, as [Kostic2002, section V] tabulates them."""
-    lines = [f"{'operations per point':<22}{'closed form':>13}{'numeric':>9}{'paper: closed form':>20}{'numeric':>9}"]
-    for cost in operation_counts(geometry):
-        lines.append(f"{cost.task:<22}{cost.closed:>13}{cost.numeric:>9}{cost.paper_closed:>20}{cost.paper_numeric:>9}")
-    return "\n".join(lines)
