@@ -28,6 +28,7 @@ from dynident.identify import (
     read_wrench,
     with_gain_uncertainty,
 )
+from dynident.identify.payload.compliance import _solved
 from dynident.mechanism import from_com
 from dynident.monitor import Monitor
 
@@ -551,3 +552,19 @@ def test_a_base_that_is_not_level_is_doubted():
         wrench = np.hstack([force, np.cross([0.0, 0.0, 0.1], force)]) + noise
         found = payload_from_wrench(robot, q, wrench, "link_3")
         assert any("is probably not level" in text for text in found.findings) == doubted
+
+
+def test_compliances_do_not_depend_on_the_units_of_their_columns() -> None:
+    rng = np.random.default_rng(5)
+    A = rng.normal(size=(200, 4))
+    y = A @ [1.0, -2.0, 0.5, 3.0] + 0.1 * rng.normal(size=200)
+    unit = np.array([1.0, 1e-9, 1e6, 1e-8])  # two base parameters, two compliances
+    rows = np.column_stack([A * unit, y])
+    x, std = _solved(rows.T @ rows, 2, [0, 1], 4.0)
+    expected, inverse = np.linalg.lstsq(A, y, rcond=None)[0], np.linalg.inv(A.T @ A)
+    np.testing.assert_allclose(x * unit, expected, rtol=1e-6)
+    np.testing.assert_allclose(std * unit, 2.0 * np.sqrt(np.diag(inverse)), rtol=1e-6)
+    alone, _ = _solved(rows.T @ rows, 2, [1], 4.0)
+    used = [0, 1, 3]
+    np.testing.assert_allclose(alone[used] * unit[used], np.linalg.lstsq(A[:, used], y, rcond=None)[0], rtol=1e-6)
+    assert alone[2] == 0.0

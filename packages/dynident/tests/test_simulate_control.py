@@ -239,6 +239,10 @@ def test_python_controllers_measure_and_hold() -> None:
     with pytest.warns(SimulationWarning, match="at its current limit"):
         cut = go(weak, 201, x)
     assert np.abs(cut.truth.current).max() == 5.0
+    low = machine(robot, plain(robot, voltage_limit=6.0, resistance=1.5), Gravity(), 5e-4)
+    with pytest.warns(SimulationWarning, match="at its voltage limit"):
+        cut = go(low, 201, x)
+    assert np.abs(cut.truth.current[0]).max() == 4.0  # 6 V at 1.5 ohm, at rest
     same(*in_pieces(virtual, di.Motion([0.0], x[None], 0 * x[None], 0 * x[None]), 0.1, 0.05, 0.05, log_cycle=5e-4))
 
 
