@@ -213,6 +213,17 @@ def test_poses_at_rest_show_mass_centre_bias_and_the_tilt_of_the_base() -> None:
     assert payload_from_wrench(robot, q, -y, "link_3").findings[0].startswith("its mass is -")
 
 
+def test_noisy_moments_do_not_spoil_the_mass() -> None:
+    """With the noise of forces alone, three of them per pose, the mass is known to sigma / (g sqrt(N))."""
+    robot, rng = wrist(), np.random.default_rng(4)
+    q = rng.uniform(-2.0, 2.0, (60, 3))
+    y = sensed(robot, di.Motion(np.arange(60.0), q, 0.0 * q, 0.0 * q), np.asarray(robot.gravity), from_com(MASS, COM, INERTIA))
+    noisy = y + rng.normal(size=y.shape) * np.repeat([0.05, 1.0], 3)
+    found = payload_from_wrench(robot, q, noisy, "link_3")
+    assert found.mass_std == pytest.approx(0.05 / (9.81 * np.sqrt(60.0)), rel=0.6)
+    assert abs(found.mass - MASS) < 4.0 * found.mass_std
+
+
 def test_a_motion_shows_the_inertia_too() -> None:
     robot, rng = wrist(), np.random.default_rng(1)
     t = np.arange(0.0, 3.0, 0.01)
