@@ -41,6 +41,7 @@ def test_export_for_a_program_says_how_well_it_agrees(here: Path, capsys: pytest
     done = json.loads(capsys.readouterr().out)
     assert done["difference"] < 1e-9
     assert sorted(path.name for path in (here / "out").iterdir()) == ["arm6.urdf", "load_arm6.py"]
+    assert cli.run(["export", "robot.urdf", "fit.json", "--for", "gazebo", "-o", "out"]) == 0  # once more into the folder
     assert di.Fit.load("fit.json").export("again", "gazebo", "robot.urdf").difference < 1e-9
 
 

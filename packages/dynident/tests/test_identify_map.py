@@ -16,7 +16,7 @@ from dynident.errors import DynidentWarning, IdentificationError
 from dynident.friction import TERMS
 from dynident.identify import MAP, WLS, Fit, Knowledge, Regression, base_parameters
 from dynident.identify.figures import Undetermined
-from dynident.identify.posterior.posterior import FRICTION, _pair, at_least_jackknife, jackknife
+from dynident.identify.posterior.posterior import FRICTION, _pair, _says_nothing, at_least_jackknife, jackknife
 from dynident.identify.prediction import _held, model_errors
 from dynident.mechanics import inverse_dynamics
 from dynident.mechanism import apply_sidecar
@@ -605,3 +605,12 @@ def test_a_value_that_is_known_without_a_deviation_is_known_to_a_tenth_of_a_per_
     assert _pair(2.5, "the mass", 0.0) == pytest.approx((2.5, 2.5e-4), rel=1e-12)
     assert _pair((2.5, 0.1), "the mass", 0.0) == (2.5, 0.1)
     assert _pair(0.0, "the mass", 1e-6) == (0.0, 1e-6)
+
+
+def test_bodies_that_are_far_too_light_for_the_efforts_are_no_description():
+    """`largest` are the parameters that would make all of a joint's torque; what moves no joint says nothing."""
+    largest = np.array([5.0, 2.0, 2.0, 2.0, *[1.0] * 6, *[0.0] * 10])
+    light, heavy = (np.array([1.0, m, m, m, *[1.0] * 6, *[1.0] * 10]) for m in (1e-4, 1e-3))
+    assert _says_nothing(light, largest)
+    assert not _says_nothing(heavy, largest)
+    assert not _says_nothing(light, np.zeros(20))

@@ -28,6 +28,7 @@ from dynident.identify import (
     read_wrench,
     with_gain_uncertainty,
 )
+from dynident.identify.payload.compliance import _solved
 from dynident.mechanism import from_com
 from dynident.monitor import Monitor
 
@@ -210,6 +211,17 @@ def test_poses_at_rest_show_mass_centre_bias_and_the_tilt_of_the_base() -> None:
     turned = payload_from_wrench(robot, q, -y, "link_3", sense="reaction", gravity=True)
     assert turned.mass == pytest.approx(found.mass, rel=1e-6)
     assert payload_from_wrench(robot, q, -y, "link_3").findings[0].startswith("its mass is -")
+
+
+def test_noisy_moments_do_not_spoil_the_mass() -> None:
+    """With the noise of forces alone, three of them per pose, the mass is known to sigma / (g sqrt(N))."""
+    robot, rng = wrist(), np.random.default_rng(4)
+    q = rng.uniform(-2.0, 2.0, (60, 3))
+    y = sensed(robot, di.Motion(np.arange(60.0), q, 0.0 * q, 0.0 * q), np.asarray(robot.gravity), from_com(MASS, COM, INERTIA))
+    noisy = y + rng.normal(size=y.shape) * np.repeat([0.05, 1.0], 3)
+    found = payload_from_wrench(robot, q, noisy, "link_3")
+    assert found.mass_std == pytest.approx(0.05 / (9.81 * np.sqrt(60.0)), rel=0.6)
+    assert abs(found.mass - MASS) < 4.0 * found.mass_std
 
 
 def test_a_motion_shows_the_inertia_too() -> None:
@@ -551,3 +563,19 @@ def test_a_base_that_is_not_level_is_doubted():
         wrench = np.hstack([force, np.cross([0.0, 0.0, 0.1], force)]) + noise
         found = payload_from_wrench(robot, q, wrench, "link_3")
         assert any("is probably not level" in text for text in found.findings) == doubted
+
+
+def test_compliances_do_not_depend_on_the_units_of_their_columns() -> None:
+    rng = np.random.default_rng(5)
+    A = rng.normal(size=(200, 4))
+    y = A @ [1.0, -2.0, 0.5, 3.0] + 0.1 * rng.normal(size=200)
+    unit = np.array([1.0, 1e-9, 1e6, 1e-8])  # two base parameters, two compliances
+    rows = np.column_stack([A * unit, y])
+    x, std = _solved(rows.T @ rows, 2, [0, 1], 4.0)
+    expected, inverse = np.linalg.lstsq(A, y, rcond=None)[0], np.linalg.inv(A.T @ A)
+    np.testing.assert_allclose(x * unit, expected, rtol=1e-6)
+    np.testing.assert_allclose(std * unit, 2.0 * np.sqrt(np.diag(inverse)), rtol=1e-6)
+    alone, _ = _solved(rows.T @ rows, 2, [1], 4.0)
+    used = [0, 1, 3]
+    np.testing.assert_allclose(alone[used] * unit[used], np.linalg.lstsq(A[:, used], y, rcond=None)[0], rtol=1e-6)
+    assert alone[2] == 0.0

@@ -21,7 +21,10 @@ from random_mechanisms import (
     random_motion,
     random_placement,
 )
+from scipy.spatial.transform import Rotation
 
+from dynident.graph import Graph
+from dynident.graph.expression import evaluate_nodes
 from dynident.mechanics import (
     Motion,
     coriolis_matrix,
@@ -36,6 +39,7 @@ from dynident.mechanics import (
     momentum_regressor,
     regressor,
 )
+from dynident.mechanics.newton_euler import position_rates
 from dynident.mechanism import Body, Coupling, Joint, Mechanism, from_com
 from dynident.mechanism.parameters import transform
 
@@ -245,3 +249,21 @@ def test_turning_base_and_gravity_together_changes_nothing(robot: Mechanism) -> 
     turned = replace(robot, joints=joints, gravity=turn.rotation @ robot.gravity)
     motion = random_motion(robot, SAMPLES)
     close(inverse_dynamics(turned, motion), inverse_dynamics(robot, motion), 1e-12)
+
+
+def test_rates_of_a_free_joint_are_those_of_its_pose():
+    """Linear velocity and angular velocity are in the moving frame: R(r + h dr) = R(r) exp(h [w]x) and dp/dt = R v."""
+    robot = Mechanism(
+        "boat", (Body("sea"), Body("boat", from_com(1.0, np.zeros(3), np.eye(3)))), (Joint("j", "free", "sea", "boat"),)
+    )
+    graph, rng = Graph(), np.random.default_rng(3)
+    rates = position_rates(robot, graph.symbols("q", 6), graph.symbols("v", 6))
+    for size in (1.0, 1e-6):
+        q, v = size * rng.normal(size=6), rng.normal(size=6)
+        values = {f"{name}[{i}]": x[i] for name, x in (("q", q), ("v", v)) for i in range(6)}
+        found = np.array([float(x) for x in evaluate_nodes(rates, values)])
+        turned = Rotation.from_rotvec(q[3:])
+        np.testing.assert_allclose(found[:3], turned.apply(v[:3]), atol=1e-12)
+        h = 1e-6
+        ahead, behind = (Rotation.from_rotvec(q[3:] + s * h * found[3:]) for s in (1.0, -1.0))
+        np.testing.assert_allclose((behind.inv() * ahead).as_rotvec() / (2.0 * h), v[3:], atol=1e-8)

@@ -78,6 +78,11 @@ def test_everything_is_read(robot):
     assert (motor.offset, motor.gain) == (-0.1, 0.05)
 
 
+def test_a_motor_without_a_ratio_turns_with_its_joints(robot):
+    (motor,) = read(robot, SIDECAR.replace("ratio = 100\n", "")).actuators
+    assert (motor.ratio, dict(motor.coupling)) == (1.0, {"q1": 1.0, "q2": 0.5})
+
+
 def test_actuators_without_a_word_about_them(robot):
     assert [a.name for a in read_urdf(robot).actuators] == ["m1", "q2", "q3"]
     follow = '[[coupling]]\njoint = "q3"\nof = { q1 = 1.0 }\n'

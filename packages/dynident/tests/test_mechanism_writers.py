@@ -244,3 +244,15 @@ def test_included_bodies_are_not_written(tmp_path):
     robot = read_mjcf(source)
     with pytest.raises(DescriptionError, match="included file"):
         write_mjcf(source, robot, robot.parameters.replace({"m_b": 1.0}), tmp_path / "new.xml")
+
+
+def test_numbers_go_into_the_custom_element_that_a_file_has(tmp_path):
+    source = tmp_path / "own.xml"
+    text = (ROBOTS / "rich.xml").read_text().replace("</mujoco>", '<custom><numeric name="mine" data="7"/></custom></mujoco>')
+    source.write_text(text)
+    robot = read_mjcf(source).with_terms(ASYMMETRIC)
+    phi = random_parameters(robot)
+    written = write_mjcf(source, robot, phi, tmp_path / "new.xml")
+    assert written.read_text().count("<custom>") == 1
+    assert 'name="mine" data="7"' in written.read_text()
+    assert torque_difference(robot, quietly(read_mjcf, written), phi) < 1e-10

@@ -16,7 +16,7 @@ from xacro_oracle import PACKAGES, oracle
 from dynident import Mechanism
 from dynident.errors import DescriptionError, DynidentError
 from dynident.mechanism.xacro.expand import expand
-from dynident.mechanism.xacro.expressions import MAX_NESTING
+from dynident.mechanism.xacro.expressions import MAX_NESTING, ExpressionError, _power
 
 HEAD = '<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">'
 PROPERTY = '<xacro:property name="{}" value="{}"/>'.format
@@ -246,6 +246,8 @@ def test_powers_of_too_many_bits_are_refused(tmp_path, power, refused):
             expand(path)
     else:
         expand(path)
+    with pytest.raises(ExpressionError, match="makes an integer of more than 256 bits"):
+        _power(3, 10**6)  # it is not computed first
 
 
 def test_tables_of_yaml_are_read_up_to_a_depth(tmp_path):

@@ -194,6 +194,7 @@ def test_log_does_not_import_scipy():
         ("position", "rev", 0.25, np.pi / 2.0),
         ("position", "mrad", 1000.0 * np.pi, np.pi),
         ("time", "min", 2.0, 120.0),
+        ("time", "s", 2.0, 2.0),
         ("time", "ns", 5e8, 0.5),
         ("time", "us", 2e6, 2.0),
         ("time", "ms", 1500.0, 1.5),

@@ -18,6 +18,7 @@ from dynident.mechanics import actuator_jacobian, inverse_dynamics
 from dynident.mechanics.functions import at_rest
 from dynident.simulate import Run, Sensors, VirtualRobot
 from dynident.simulate.closed_loop import _with_gain
+from dynident.simulate.run import machine_of
 
 
 def sine(robot: di.Mechanism, x: np.ndarray, period: float, count: int, size: float = 0.1, hertz: float = 1.0) -> di.Motion:
@@ -239,6 +240,13 @@ def test_python_controllers_measure_and_hold() -> None:
     with pytest.warns(SimulationWarning, match="at its current limit"):
         cut = go(weak, 201, x)
     assert np.abs(cut.truth.current).max() == 5.0
+    low = machine(robot, plain(robot, voltage_limit=6.0, resistance=1.5), Gravity(), 5e-4)
+    with pytest.warns(SimulationWarning, match="at its voltage limit"):
+        cut = go(low, 201, x)
+    assert np.abs(cut.truth.current[0]).max() == 4.0  # 6 V at 1.5 ohm, at rest
+    standing = machine_of(low, x)
+    assert standing.hold("current", [20.0, 3.0, -20.0]).tolist() == [True, False, True]
+    np.testing.assert_allclose(standing.of(standing.layout.state.sent), [4.0, 3.0, -4.0], rtol=1e-12)
     same(*in_pieces(virtual, di.Motion([0.0], x[None], 0 * x[None], 0 * x[None]), 0.1, 0.05, 0.05, log_cycle=5e-4))
 
 

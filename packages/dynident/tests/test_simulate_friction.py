@@ -90,6 +90,13 @@ def test_dynamic_laws_follow_their_own_simulation(law: object) -> None:
 
 
 @pytest.mark.parametrize("law", DYNAMIC, ids=lambda law: type(law).__name__)
+def test_dynamic_laws_follow_their_own_simulation_from_a_moving_start(law: object) -> None:
+    truth = go(machine(slide(2.0), law=OpenLoop(torque=[2.0]), step=2e-4, friction={"s": law}), 500, v=[0.3]).truth
+    assert truth.motion.v[0, 0] == 0.3
+    np.testing.assert_allclose(truth.joint_friction[:, 0], law.simulate(truth.t, truth.motion.v[:, 0]).force, atol=1e-9)
+
+
+@pytest.mark.parametrize("law", DYNAMIC, ids=lambda law: type(law).__name__)
 def test_bristles_hold_a_force_below_breakaway(law: object) -> None:
     _, v, _ = shaken(law, 2e-4, 0.3, duration=4.0)
     early, late = np.abs(v[:5000]).max(), np.abs(v[-5000:]).max()

@@ -86,6 +86,7 @@ def test_steady_states_are_exact_both_ways(stiffness: tuple[float, ...], speed: 
     np.testing.assert_allclose(run.truth.motion.v[-100:, 0], speed, rtol=1e-7)
     np.testing.assert_allclose(run.truth.motor_torque[-100:, 0], share * weight / RATIO, rtol=1e-6)
     np.testing.assert_allclose(run.truth.gear_loss[-1, 0], (share - 1.0) * weight, rtol=1e-5)
+    np.testing.assert_allclose(run.truth.torques[-1, 0], weight, rtol=1e-5)  # behind the gear
 
 
 def test_a_gear_at_rest_holds_what_lies_between() -> None:

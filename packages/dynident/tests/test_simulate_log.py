@@ -248,3 +248,10 @@ def test_temperatures_are_interpolated_up_to_the_end_of_a_run() -> None:
     expected = 20.0 + np.interp(truth.t, times, np.square(times))
     np.testing.assert_allclose(truth.temperature, np.tile(expected[:, None], 3), atol=1e-9)
     np.testing.assert_allclose(truth.zones["joint_1"][:, 0], expected, atol=1e-9)
+
+
+def test_a_run_goes_on_to_the_end_of_its_reference() -> None:
+    robot, motion = geared_arm(), excitation(3)
+    first = robot.simulate(motion, duration=motion.duration - 0.2)
+    later = robot.simulate(motion, start=first.end).truth.t
+    np.testing.assert_allclose(later[[0, -1]], [motion.duration - 0.2, motion.duration])

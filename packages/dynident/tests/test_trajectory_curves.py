@@ -23,7 +23,7 @@ from dynident.trajectory import (
     join,
     sample,
 )
-from dynident.trajectory.joins import Bridge, Joined, Lead, Room, bridge, leads, resting_place
+from dynident.trajectory.joins import Bridge, Joined, Lead, Room, Slowed, bridge, leads, resting_place
 from dynident.trajectory.profiles import Strokes
 
 RUNNING = Fourier(0.5, 3, rest=False)  # no rest at its ends
@@ -49,6 +49,7 @@ CURVES = {
     "lead out": Lead(trajectory(RUNNING), 2, True),
     "interpolated": Interpolated(sample(trajectory(Fourier(0.25, 5)), 50.0)),
 }
+CURVES["slowed"] = Slowed(CURVES["b-spline"], 0.4)
 CURVES["joined"] = join([CURVES["fourier"], CURVES["b-spline"], CURVES["strokes"]], 2.0, 9.0, rest=[0.3, -0.2])
 CURVES["cycle"] = cycle([(trajectory(RUNNING), 3), (CURVES["b-spline"], 1)], 9.0, [90.0, 90.0], [0.1, 0.0])
 RESTING = sorted(set(CURVES) - {"lead in", "lead out"})

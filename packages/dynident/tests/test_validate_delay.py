@@ -7,7 +7,11 @@ import pytest
 from identify_cases import PLANAR, arm, smooth, truth
 
 import dynident as di
+from dynident.identify import base_parameters
+from dynident.identify.regression.rows import Rows
+from dynident.signals import prepare
 from dynident.signals.quality import Finding
+from dynident.validate.diagnosis.delay import Windows
 
 LATE = 0.01  # [s]; from about 15 ms on it is a suspicion, see test_validate_inspection
 
@@ -62,3 +66,13 @@ def test_the_advice_mends_it(robot):
     assert not any(said(robot, log) for log in mended)
     assert errors[0] == pytest.approx(errors[2], rel=0.02)
     assert errors[1] > 1.1 * errors[0]
+
+
+@pytest.mark.parametrize(("frequency", "longest"), [(1.0, 0.5 / 3.0), (2.0, 0.25 / 3.0), (0.2, 0.2)])
+def test_delays_are_searched_up_to_half_a_period_of_the_band_and_a_fifth_of_a_second(robot, frequency, longest):
+    """The band is three times the RMS frequency of the motion, here a sine."""
+    t = np.arange(6000) / 200.0
+    position = 0.5 * np.sin(2.0 * np.pi * frequency * t[:, None] + np.arange(robot.dof))
+    log = di.Log(t, robot.coordinate_names, position, np.cos(position), effort_kind="joint_torque")
+    windows = Windows(Rows(robot), base_parameters(robot), prepare(log), ())
+    assert windows.reach == pytest.approx(longest, rel=0.02)
