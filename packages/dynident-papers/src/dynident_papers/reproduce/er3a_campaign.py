@@ -275,7 +275,7 @@ def found_at(every: float) -> float:
             with_faults(healthy, faults, t).simulate(curve, log_cycle=0.004, seed=k + 10 * len(faults)).log
             for k, t in enumerate(times)
         ]
-        tests.append(friction_study(er3a_c60.mechanism(), logs, joints=["joint_1"], starts=times.tolist()).joints[0].history)
+        tests.append(friction_study(er3a_c60.mechanism(), logs, joints=["joint_1"], starts=times).joints[0].history)
     return FaultDetector(NoCompensation()).fit(tests[:1]).check(tests[1]).onset / 60.0
 
 
