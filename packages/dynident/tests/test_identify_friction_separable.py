@@ -366,13 +366,3 @@ def test_a_short_problem_is_searched_with_all_its_rows():
     assert problem.thinned(400) is problem
     assert (problem.thinned(399).counts, problem.thinned(199).counts) == ((400, 399), (200, 199))
     assert (problem.thinned(199).step, problem.thinned(100).counts) == (2, (100, 99))
-
-
-def test_a_search_that_ends_at_its_bound_stays_inside() -> None:
-    """Pure viscous friction drives the slope of a tanh to its lower bound, from where the second search must start."""
-    for top in np.linspace(0.5, 3.0, 12):
-        v = np.linspace(-top, top, 400)
-        fit = fit_friction(None, Axis(v, v), Tanh())
-        low, high = Tanh().shape_range(top)[0]
-        assert low <= fit.eta[0] <= high
-        assert any("at the edge" in note for note in fit.notes)
