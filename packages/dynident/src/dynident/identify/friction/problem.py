@@ -266,7 +266,9 @@ class Evaluator:
     def search(self, u: Array, tolerance: float, passes: int) -> Array:
         """Search from u by damped Gauss-Newton steps within the bounds, until one promises less than the relative tolerance."""
         low, high = self.scale.bounds[self.free].T
-        u, reach = _placed(u, self.free, np.clip(u[self.free], low, high)), LONGEST * (high - low)
+        margin, reach = 1e-9 * (high - low), LONGEST * (high - low)
+        low, high = low + margin, high - margin  # the exponential of a bound may be outside by rounding
+        u = _placed(u, self.free, np.clip(u[self.free], low, high))
         found, damping, last = self.projection(u), DAMPING, self.passes + passes - 1
         while self.passes < last:
             w, J = u[self.free], (found.jacobian * self.scale.slope(u))[:, self.free]
