@@ -115,7 +115,7 @@ def over_samples(samples: int, work: Callable[[int, int], object], multiple: int
 def _blas(with_scipy: bool) -> Any:
     """Return the controller of NumPy's BLAS library, or of SciPy's own as well, which must be loaded first."""
     if with_scipy:
-        import scipy.linalg  # noqa: F401, PLC0415 - a third of the time of `describe`, which does not need it
+        import scipy.linalg  # noqa: F401, PLC0415 - takes a tenth of a second, as long as `describe` without it
     from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - costs import time
 
     return ThreadpoolController()
@@ -125,14 +125,15 @@ _limited = threading.local()
 
 
 @contextmanager
-def one_blas_thread(with_scipy: bool = True) -> Iterator[None]:
+def one_blas_thread(with_scipy: bool = False) -> Iterator[None]:
     """Keep BLAS on one thread in a block, SciPy's too where it is used: for a few hundred rows more threads are slower."""
-    if getattr(_limited, "here", False):  # setting the limit takes as long as a small factorisation
+    before, libraries = getattr(_limited, "libraries", 0), 2 if with_scipy else 1
+    if before >= libraries:  # setting the limit takes as long as a small factorisation
         yield
         return
     with _blas(with_scipy).limit(limits=1):
-        _limited.here = True
+        _limited.libraries = libraries
         try:
             yield
         finally:
-            _limited.here = False
+            _limited.libraries = before

@@ -368,7 +368,7 @@ def _regrouped(mechanism: Mechanism, Y: Array, groups: list[Group], tolerance: f
     scaled = np.where(visible, W / np.where(visible, size, 1.0), 0.0)
     K, kept = np.zeros((p, p)), list[int]()  # K in units of scaled columns; its rows of the columns kept are the regrouping
     shortest, longest = np.inf, 0.0
-    with one_blas_thread(with_scipy=False):
+    with one_blas_thread():
         for neighbours, own in groups:
             beside = [c for c in neighbours if visible[c]]
             mine = [c for c in own if visible[c]]

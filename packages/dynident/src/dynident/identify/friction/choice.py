@@ -272,7 +272,7 @@ class Belief:
 
     def __init__(self, evidence: Regression, known: Knowledge | None = None) -> None:
         self.evidence, self.prior = evidence, prior_of(evidence, known)
-        with one_blas_thread(), warnings.catch_warnings():
+        with one_blas_thread(with_scipy=True), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConditionWarning)  # the fit says it
             found = estimate(evidence, self.prior, WLS().fit(evidence).sigma_)
         self.spread = self.prior.unit * found.scale
@@ -340,7 +340,7 @@ def known_shape(law: Friction) -> Friction:
     return replace(law, known=law.known or law.law.shape)
 
 
-@one_blas_thread()
+@one_blas_thread(with_scipy=True)
 def choose_recorded(
     data: FrictionData,
     laws: Any,

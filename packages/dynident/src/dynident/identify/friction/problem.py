@@ -358,7 +358,7 @@ def _placed(u: Array, own: Sequence[int], values: Array) -> Array:
     return result
 
 
-@one_blas_thread()
+@one_blas_thread(with_scipy=True)
 def search(
     problem: Problem,
     bounds: Array,

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
@@ -93,7 +92,7 @@ def consistent(root: Array, target: Array, cone: Cone, x: Array) -> Array:
     if cone.inside(x):
         return _settled(x, cone)
     start = _inside(cone, x)
-    inverse = scipy.linalg.solve_triangular(root, np.eye(x.size))  # in y = root x the quadratic part has condition 1
+    inverse = np.linalg.inv(root)  # in y = root x the quadratic part has condition 1
     found = start
     inequalities = 4 * len(cone.columns) + cone.signed.size
     mu = max(1.0, 0.5 * float(np.sum((root @ start - target) ** 2)) / inequalities)

@@ -32,7 +32,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
@@ -374,9 +373,7 @@ class MapEstimate:
     def covariance(self) -> Array:
         """Return the covariance of phi, (p, p)."""
         free = np.flatnonzero(self.free)
-        inverse = self.prior.unit[free][:, None] * scipy.linalg.solve_triangular(
-            self.root[np.ix_(free, free)], np.eye(free.size)
-        )
+        inverse = self.prior.unit[free][:, None] * np.linalg.inv(self.root[np.ix_(free, free)])
         result = np.zeros((self.x.size, self.x.size))
         result[np.ix_(free, free)] = inverse @ inverse.T
         return result
@@ -497,15 +494,17 @@ def _left_out(
 
 
 def _solved(A: Array, right: Array) -> Array:
-    """Return A^-1 times a matrix of a symmetric A with unit diagonal, by Cholesky's factor unless A is nearly singular."""
-    factor, fault = scipy.linalg.lapack.dpotrf(A)
-    if fault or not scipy.linalg.lapack.dpocon(factor, np.abs(A).sum(axis=0).max())[0] > RANK:
-        return np.asarray(np.linalg.pinv(A, hermitian=True) @ right)
-    return np.asarray(scipy.linalg.lapack.dpotrs(factor, right)[0])
+    """Return A^-1 times a matrix of a symmetric A with unit diagonal, by the pseudo-inverse if A is nearly singular."""
+    try:
+        if np.diagonal(np.linalg.cholesky(A)).min() ** 2 > RANK:
+            return np.asarray(np.linalg.solve(A, right))
+    except np.linalg.LinAlgError:  # not positive definite
+        pass
+    return np.asarray(np.linalg.pinv(A, hermitian=True) @ right)
 
 
 ENOUGH_ROWS = FEWEST_BLOCKS * FEWEST_ROWS  # from which on stretches tell how dependent residuals are
-RANK = 1e-9  # eigenvalues of the scaled products below this part of the largest are round-off
+RANK = 1e-9  # of a unit diagonal: smaller pivots are round-off
 # Quantile of Student's distribution over that of Gauss at two deviations, by powers of 1/nu (Cornish and Fisher's expansion).
 STUDENT = (0.9218, 1.4297, 1.53125, 1.25, 1.0)
 

@@ -727,22 +727,25 @@ def solve(regression: Regression, sigma: Array, active: NDArray[np.bool_], toler
     if not candidates.size:
         raise IdentificationError("no parameter is excited by these data: nothing moves, or all efforts are unusable")
     scaled = W[:, candidates] / length[candidates]
-    Q, R, order = scipy.linalg.qr(scaled, mode="economic", pivoting=True)
-    diagonal = np.abs(np.diag(R))
-    rank = int(np.count_nonzero(diagonal > tolerance * diagonal[0]))
-    kept = order[:rank]
-    solved = candidates[kept]
+    Q, R = np.linalg.qr(scaled)
+    singular, rank, order = np.linalg.svd(R, compute_uv=False), candidates.size, np.arange(candidates.size)
+    if len(R) < rank or singular[-1] <= tolerance:  # all pivots of these unit columns are at least the smallest singular value
+        with one_blas_thread(with_scipy=True):
+            Q, R, order = scipy.linalg.qr(scaled, mode="economic", pivoting=True)
+        diagonal = np.abs(np.diag(R))
+        rank = int(np.count_nonzero(diagonal > tolerance * diagonal[0]))
+        singular = np.linalg.svd(R[:rank, :rank], compute_uv=False)
+    solved = candidates[order[:rank]]
     T = R[:rank, :rank]
     combinations = np.zeros((rank, b))
     combinations[np.arange(rank), solved] = 1.0
     hidden = candidates[order[rank:]]
-    contained = scipy.linalg.solve_triangular(T, R[:rank, rank:])
+    contained = np.linalg.solve(T, R[:rank, rank:])
     contained[np.abs(contained) < CONTAINED] = 0.0
     combinations[:, hidden] = contained * length[hidden] / length[solved][:, None]
-    x = scipy.linalg.solve_triangular(T, Q[:, :rank].T @ y)
+    x = np.linalg.solve(T, Q[:, :rank].T @ y)
     beta = np.zeros(b)
     beta[solved] = x / length[solved]
-    singular = np.linalg.svd(T, compute_uv=False)
     return Solution(beta, T, length[solved], solved, combinations, float(singular[0] / singular[-1]))
 
 
