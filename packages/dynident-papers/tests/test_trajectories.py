@@ -127,6 +127,7 @@ def test_texts_and_heights_that_cannot_be_written() -> None:
     for call, message in (
         (lambda: strokes("Hi!", 0.1), "text contains 'H'"),
         (lambda: strokes("  ", 0.1), "write at least one small letter"),
+        (lambda: strokes("a" * 501, 0.1), "text has 501 letters; write at most 500"),
         (lambda: strokes("a", 0.0), "height is 0.0"),
         (lambda: strokes("a", 0.1, right=(1, 0, 0), up=(1, 0, 1)), "two directions at right angles"),
     ):

@@ -277,10 +277,10 @@ class Task:
         # The last sample is at or just after the end, where the tip rests, so that a sampled motion ends at rest, too.
         t = np.arange(int(np.ceil(self.duration * rate * (1.0 - 1e-12))) + 1) / rate
         starts = np.concatenate([[0.0], np.cumsum([segment.profile.duration for segment in self.segments])])
-        which = np.clip(np.searchsorted(starts, t, side="right") - 1, 0, len(self.segments) - 1)
+        first = np.append(np.searchsorted(t, starts[:-1]), t.size)
         x, v, a, pen = np.empty((t.size, 3)), np.empty((t.size, 3)), np.empty((t.size, 3)), np.empty(t.size, dtype=np.bool_)
         for i, segment in enumerate(self.segments):
-            mine = which == i
+            mine = slice(first[i], first[i + 1])
             s, ds, dds = (y[:, None] for y in segment.profile(t[mine] - starts[i]))
             p, d, e = segment.path(s[:, 0])
             x[mine], v[mine], a[mine], pen[mine] = p, d * ds, e * ds**2 + d * dds, segment.pen

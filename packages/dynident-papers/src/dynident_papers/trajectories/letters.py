@@ -45,6 +45,7 @@ GLYPHS: dict[str, str] = {
 }
 GAP = 0.3  # between letters, in heights of an x
 BLANK = 0.8
+MOST = 500  # letters of one text
 
 
 def glyph(letter: str) -> list[Array]:
@@ -65,6 +66,8 @@ def strokes(
     """Return the strokes of a text on a plane, in the order in which they are drawn."""
     if not (np.isfinite(height) and height > 0.0):
         raise DynidentError(f"height is {height}; give the height of an x in metres")
+    if len(text) > MOST:
+        raise DynidentError(f"text has {len(text)} letters; write at most {MOST} at a time")
     e, f = (np.asarray(x, dtype=np.float64) / max(float(np.linalg.norm(x)), 1e-300) for x in (right, up))
     if e.shape != (3,) or f.shape != (3,) or abs(e @ f) > 1e-9 or not np.any(e) or not np.any(f):
         raise DynidentError(f"right is {np.shape(right)} {right!r} and up is {up!r}; give two directions at right angles")
