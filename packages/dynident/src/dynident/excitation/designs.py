@@ -49,7 +49,7 @@ CROSSING = 1.0  # time in which a joint without a known speed crosses its range 
 
 
 def rates_of(limits: MotionLimits) -> tuple[Array, Array]:
-    """Return speeds and accelerations for joins; where none is known, what crosses the range in a few seconds."""
+    """Return speeds and accelerations for joins; unknown ones are set to cross the range in a few seconds."""
     span = limits.upper - limits.lower
     speed = np.where(np.isfinite(limits.velocity), limits.velocity, span / CROSSING)
     return speed, np.where(np.isfinite(limits.acceleration), limits.acceleration, 4.0 * span / CROSSING**2)
@@ -115,7 +115,7 @@ def curve_excess(
 
 
 def rounding(name: str) -> float:
-    """Return by how much rounding may exceed a limit: differences make the jerk of a corner, and half of it, uncertain."""
+    """Return the tolerance of a limit for rounding; the jerk at a corner comes from differences and is less certain."""
     return 1e-2 if name.startswith("jerk of") else 1e-6
 
 
@@ -167,19 +167,19 @@ def validation_motion(
 
 
 SMOOTH = 0.01  # share of the largest speed over which signs of friction are smoothed
-LEAST = 8  # samples per period of the highest harmonic on which a criterion is taken
+LEAST = 8  # samples per period of the highest harmonic for a criterion
 
 
 @dataclass(frozen=True, eq=False)
 class Design(Result):
-    """A designed motion and what it will show."""
+    """A designed motion and its expected accuracy."""
 
     trajectory: Trajectory  #: The motion
     problem: Problem  #: Cost and limits
-    optimum: Optimum  #: What the optimiser found
+    optimum: Optimum  #: Result of the optimiser
     exact: RobotEquations  #: Rows with true signs of friction
     rate: float  #: Samples per second of the experiment [Hz]
-    noise: Array  #: (rows,), standard deviation of each equation that expected deviations are for
+    noise: Array  #: (rows,), standard deviation of each equation, assumed for the expected deviations
     mechanism: Mechanism | None = None  #: The robot
 
     def motion(self) -> Motion:
@@ -228,7 +228,7 @@ class Design(Result):
         return plan_within(robot, limits, stages, self.rate, **notes)
 
     def numbers(self, short: bool = False) -> dict[str, Any]:
-        """Return what a design is judged by: criteria before and after, margins, expected deviations."""
+        """Return the figures of a design: criteria before and after, margins, expected deviations."""
         margins = self.margins()
         worst = min(margins, key=lambda name: margins[name])
         out: dict[str, Any] = {
@@ -310,7 +310,7 @@ def design(
     family : Family, optional
         Trajectories to choose from; a Fourier series of five harmonics and 10 s from rest to rest when omitted.
     rate, samples
-        Samples per second of the experiment [Hz]; samples on which the criterion is taken.
+        Samples per second of the experiment [Hz]; number of samples for the criterion.
     scale : None, "column", "relative" or sequence of float
         Scaling of the regressor's columns for the criterion; "relative" uses the prior parameters, see `relative_sizes`.
     noise : array_like (rows,), optional
@@ -352,7 +352,7 @@ def design(
     use = [i for i, c in enumerate(base.columns) if int(c) in wanted]
     if goal and not use:
         raise DynidentError(f"none of the base parameters belongs to {', '.join(goal)}; add it with separate=True")
-    if goal and recorded is None:  # one run cannot tell a payload from its link: the rest of the robot counts as known
+    if goal and recorded is None:  # one run cannot separate a payload from its link: the rest of the robot counts as known
         base = replace(base, columns=base.columns[use], regrouping=base.regrouping[use], seen=base.seen[:, use])
         use = []
     finite = whole_limits.velocity[np.isfinite(whole_limits.velocity)]
@@ -376,13 +376,13 @@ def design(
         return Design(motion, problem, found, exact, rate, np.array(sizes), mechanism)
 
     def told(state: dict[str, Any]) -> None:
-        """Add the best design so far to what the search reports."""
+        """Add the best design so far to the report of the search."""
         assert progress is not None
         progress({**state, "design": made(Optimum(state["x"], state["cost"], state["x"], state["done"], state["seconds"]))})
 
     tell = None if progress is None else told
     found = optimise(problem, starts, time_budget, seed, workers, start, tell, iterations, client)
-    if start is not None:  # the search smooths the signs of friction; with true signs, too, it may not end worse than it began
+    if start is not None:  # the search smooths signs of friction; with true signs the result must not be worse than the start
         given, true = np.array(start, dtype=np.float64), replace(objective, equations=exact)
         if true.cost(given) < true.cost(found.x):
             found = replace(found, x=given, cost=objective.cost(given), start=given)
@@ -390,10 +390,10 @@ def design(
 
 
 def relative_sizes(base: BaseParameters, floor: float = 1e-3) -> Array:
-    """Return what deviations of base parameters are relative to: their prior values, or a share of the largest of that unit.
+    """Return the reference sizes of base parameters: their prior values, or a share of the largest value of the same unit.
 
-    With these sizes as the scale of criterion "a", the sum of the relative variances is minimised. A parameter far below the
-    others of its unit is not worth a precision of its own, hence the floor.
+    With these sizes as the scale of criterion "a", the sum of the relative variances is minimised. The floor avoids
+    excessive precision of parameters far below the others of their unit.
     """
     require(base, BaseParameters, "base")
     prior = base.mechanism.parameters
@@ -418,7 +418,7 @@ def check_motion(limits: MotionLimits, curve: Curve, rate: float = 200.0) -> dic
 
 
 SMALL = 8  # points, of tick labels
-FAR = 10.0  # times the largest value of a motion, above which a limit is told in words: drawn, it would flatten the curve
+FAR = 10.0  # times the largest value of a motion, above which a limit is given as text: drawn, it would flatten the curve
 RATES = ("position", "velocity", "acceleration")
 SECONDS = ("", "/s", "/s\N{SUPERSCRIPT TWO}")
 

@@ -36,16 +36,16 @@ from dynident.trajectory.joins import resting_place
 
 File = str | os.PathLike[str]
 
-VALIDATIONS = 8  # motions for validation that are tried
-PAYLOAD = "payload"  # name of the body that a payload is
-SPEED = 0.5  # share of the limits of speed and acceleration, where nobody says more
+VALIDATIONS = 8  # number of motions tried for validation
+PAYLOAD = "payload"  # name of the payload body
+SPEED = 0.5  # default share of the limits of speed and acceleration
 ASIDE = 0.05  # of the range of positions that stays free at both ends
-GRIPPER = re.compile(r"gripp|finger|jaw|knuckle|thumb", re.IGNORECASE)  # names of joints that hold things
-ABOVE = 0.05  # of random postures that must be above a floor that nobody asked for
-NOISE = 0.01  # of the largest torque: what is assumed where no log shows it
+GRIPPER = re.compile(r"gripp|finger|jaw|knuckle|thumb", re.IGNORECASE)  # names of gripper joints
+ABOVE = 0.05  # share of random postures that must be above a default floor
+NOISE = 0.01  # of the largest torque: assumed noise without a log
 KNOWN_TO, MOST_RUNS = 0.1, 10  # relative deviation of a known parameter, and the most repetitions that are recommended
 ROS_RATE = 100.0  # points per second of a trajectory message; the controller interpolates
-MOST_STAGES = 2  # of a plan whose table of the motion holds the training motion alone; of others it holds the whole cycle
+MOST_STAGES = 2  # of a plan whose motion table has only the training motion; other tables have the whole cycle
 TIGHTEST = 5  # limits shown in the table
 FILES = (
     "plan*.json",
@@ -60,10 +60,10 @@ FILES = (
 class Experiment(Result):
     """A designed motion with the plans that record it."""
 
-    design: Design  #: The motion and what it will show
+    design: Design  #: The motion and its expected accuracy
     plans: dict[str, Plan]  #: By the name of the file: ``plan``, or ``plan_without`` and ``plan_with`` for a payload
     source: str  #: Where the limits come from
-    notes: tuple[str, ...] = ()  #: Assumptions about limits that nobody gave
+    notes: tuple[str, ...] = ()  #: Assumptions about missing limits
 
     @property
     def improved(self) -> bool:
@@ -93,13 +93,13 @@ class Experiment(Result):
 
     @property
     def repetitions(self) -> int:
-        """Recommended number of runs: what makes all parameters known that ten runs would make known."""
+        """Recommended number of runs, which determines all parameters that ten runs would determine."""
         relative = self.relative_deviations() / KNOWN_TO
         worth = relative[relative <= MOST_RUNS**0.5]
         return int(np.ceil(np.max(worth, initial=1.0) ** 2))
 
     def sentence(self) -> str:
-        """Return what was optimised and what the plan will achieve."""
+        """Return the criterion and the expected result of the plan as a sentence."""
         data, relative, runs = self.design.numbers(short=True), self.relative_deviations(), self.repetitions
         name, total = data["criterion"], relative.size
         once, often = (int(np.sum(relative / n**0.5 <= KNOWN_TO)) for n in (1, runs))
@@ -113,7 +113,7 @@ class Experiment(Result):
         )
 
     def summary(self) -> str:
-        """Return what the plan achieves, the tightest limits and the plans as lines."""
+        """Return the expected result, the tightest limits and the plans as lines."""
         data = self.numbers()
         lines = [self.sentence()]
         tight = sorted(data["margins"].items(), key=lambda item: item[1])[:TIGHTEST]
@@ -182,7 +182,7 @@ def excite(
         Share of the limits of speed and acceleration to use, above 0 up to 1; half of them when omitted, all of those given as
         `MotionLimits`.
     floor : float, optional
-        Height below which no body goes [m]; that of the base, 0, when omitted, if the robot can stay above it.
+        Height that no body goes below [m]; height of the base, 0, when omitted, if the robot can stay above it.
     collision : bool
         Whether bodies are kept away from each other, as capsules; not with limits that are given as `MotionLimits`.
     grippers : bool
@@ -211,7 +211,7 @@ def excite(
     Returns
     -------
     Experiment
-        Motion, plans, and what was assumed; ``save(folder)`` writes them.
+        Motion, plans and assumptions; ``save(folder)`` writes them.
     """
     if not 1 <= repetitions <= REPETITIONS:
         raise DynidentError(f"repetitions={repetitions}; give at least one and at most {REPETITIONS}")
@@ -246,7 +246,7 @@ def excite(
         options |= _known(mechanism, recorded, options.get("base"), payload is not None)
 
     def told(state: dict[str, Any]) -> None:
-        """Add the expected relative deviations of the best design so far to what the search reports."""
+        """Add the expected relative deviations of the best design so far to the report of the search."""
         best: Design = state["design"]
         best = best if "noise" in options else replace(best, noise=_assumed_noise(best))
         assert progress is not None
@@ -295,7 +295,7 @@ def plan_of_experiment(name: str) -> Callable[..., Plan]:
 def motion_limits(
     mechanism: Mechanism, file: File | None = None, floor: float | None = None, collision: bool = False
 ) -> tuple[Mechanism, MotionLimits, tuple[str, ...]]:
-    """Return the robot without a free base, its limits, and what was assumed where nobody gave any."""
+    """Return the robot with its free base locked, its limits, and notes on assumed limits."""
     settings = {} if file is None else limits_settings(file)
     if floor is not None:
         settings["floor"] = floor
@@ -334,7 +334,7 @@ def motion_limits(
 
 
 def _above(mechanism: Mechanism, limits: MotionLimits, floor: Sequence[Floor]) -> bool:
-    """Return whether enough of random postures are above a floor; of a robot with loops its home."""
+    """Return whether enough random postures (with loops, the home position) are above a floor."""
     if mechanism.loops:
         q = mechanism.closure.home[list(mechanism.closure.independent)][None, :]
     else:

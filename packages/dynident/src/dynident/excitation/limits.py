@@ -45,7 +45,7 @@ class State(NamedTuple):
 
 
 class Limit(ABC):
-    """A limit of the motion; one of your own gives `names` and `excess`, and says on which of q, v, a, jerk it depends."""
+    """A limit of the motion; a custom one defines `names`, `excess` and `orders`, the derivatives of q that it depends on."""
 
     orders: ClassVar[tuple[int, ...]] = (0,)
 
@@ -62,7 +62,7 @@ class Limit(ABC):
 
     @abstractmethod
     def excess(self, state: State) -> Array:
-        """Return how far every sample is beyond the limit, relative to its size."""
+        """Return the excess of every sample over the limit, relative to the limit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +254,7 @@ def all_names(limits: Sequence[Limit]) -> tuple[str, ...]:
 
 
 def least_margins(names: Sequence[str], excess: Array) -> dict[str, float]:
-    """Return the smallest share of every limit that is left, by name, from the worst excess of all columns (k,)."""
+    """Return the smallest margin of every limit, as a share, by name, from the worst excess of all columns (k,)."""
     margins: dict[str, float] = {}
     for name, value in zip(names, excess, strict=True):
         margins[name] = min(margins.get(name, np.inf), -float(value))
@@ -299,7 +299,7 @@ def _ends(robot: Equations, capsule: Capsule) -> tuple[Vector, Vector]:
 
 
 def _axes(capsules: Sequence[Capsule]) -> tuple[tuple[object, ...], ...]:
-    """Return what code about capsules depends on: their links and axes."""
+    """Return the cache key of code for capsules: their links and axes."""
     return tuple((c.link, *c.start.tolist(), *c.end.tolist()) for c in capsules)
 
 

@@ -4,7 +4,7 @@
 ``joint_limits: {elbow_joint: {has_velocity_limits: true, max_velocity: 3.15}}``, likewise acceleration, jerk, effort,
 min_position, max_position.
 
-A link without a shape counts as the solid cylinder that has its mass m and principal moments I1 <= I2 <= I3 about its centre
+A link without a shape counts as the solid cylinder with the same mass m and principal moments I1 <= I2 <= I3 about the centre
 of mass, covered by a capsule along the axis of I1::
 
     I1 = m r^2 / 2,      I2 = m (r^2 / 4 + h^2 / 3)      ->  radius r, half length h
@@ -32,7 +32,7 @@ from dynident.mechanism.elements import Limits
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import principal
 
-#: Assumed limits of joints: turning [rad, rad/s], sliding [m, m/s]. 0.25 m/s is the usual reduced speed beside people.
+#: Assumed limits of joints: turning [rad, rad/s], sliding [m, m/s]. 0.25 m/s is the usual reduced speed near people.
 TURNING, SLIDING = {"reach": np.pi, "velocity": 1.0}, {"reach": 0.1, "velocity": 0.25}
 OFTEN = 0.3  # share of them from which on a contact is one of the shapes, not of the motion
 STUCK = 0.95  # of the effort limit: friction from which on a joint cannot move
@@ -43,20 +43,20 @@ THINNEST, THICKEST = 0.01, 0.25  # radius of a capsule [m]
 class Assumed:
     """Limits for a robot whose description leaves some out."""
 
-    mechanism: Mechanism  #: The robot; a free base is held where it stands
-    settings: Mapping[str, Any]  #: What `limits_of` takes: the settings given, completed
-    notes: tuple[str, ...]  #: What was assumed, in sentences
+    mechanism: Mechanism  #: The robot; a free base is locked
+    settings: Mapping[str, Any]  #: Settings for `limits_of`: the given ones, completed
+    notes: tuple[str, ...]  #: Assumptions, in sentences
 
 
 def assume_limits(mechanism: Mechanism, settings: Mapping[str, Any] | None = None) -> Assumed:
-    """Complete the limits of a robot by cautious ones, and say which.
+    """Complete the limits of a robot by cautious ones, with a note for each.
 
     Parameters
     ----------
     mechanism : Mechanism
         Robot.
     settings : mapping, optional
-        What a limits.toml holds; it is not overruled.
+        Content of a limits.toml; given settings are kept.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def assume_limits(mechanism: Mechanism, settings: Mapping[str, Any] | None = Non
             low, high = own.get("lower", joint.limits.lower), own.get("upper", joint.limits.upper)
             unit = "m" if usual is SLIDING else "rad"
             if not low < high and not {"lower", "upper"} & set(own):
-                low, high = -np.inf, np.inf  # 0 ... 0 in a description says that nobody wrote them
+                low, high = -np.inf, np.inf  # 0 ... 0 in a description means that the limits are missing
             if not (np.isfinite(low) and np.isfinite(high)):
                 centre = low + usual["reach"] if np.isfinite(low) else high - usual["reach"] if np.isfinite(high) else 0.0
                 added |= {"lower": centre - usual["reach"], "upper": centre + usual["reach"]}
@@ -106,7 +106,7 @@ def assume_limits(mechanism: Mechanism, settings: Mapping[str, Any] | None = Non
 
 
 def _stuck(mechanism: Mechanism) -> dict[str, float]:
-    """Return joints that cannot move by their own description, and where they are held."""
+    """Return joints whose friction in the description prevents motion, and the positions at which to lock them."""
     found = {}
     for joint in mechanism.joints:
         if len(joint.coordinates) == 1 and joint.terms.get("fc", 0.0) >= STUCK * joint.limits.effort > 0.0:
@@ -126,7 +126,7 @@ def capsules_of(mechanism: Mechanism) -> tuple[Capsule, ...]:
     Returns
     -------
     tuple of Capsule
-        Empty where the description knows no inertias.
+        Empty if the description has no inertias.
     """
     require(mechanism, Mechanism, "mechanism")
     found = []
@@ -148,7 +148,7 @@ def capsules_of(mechanism: Mechanism) -> tuple[Capsule, ...]:
 def collision_of(mechanism: Mechanism, lower: Array, upper: Array, clearance: float = 0.0) -> Collision | None:
     """Return the collisions of a robot's capsules that its motion decides.
 
-    Pairs of bodies that share a joint, and pairs that touch where the robot stands or at many positions, are left out.
+    Pairs of bodies that share a joint, and pairs that touch at zero or at many positions, are left out.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ def limits_of(mechanism: Mechanism, settings: Mapping[str, Any] | None = None) -
     mechanism : Mechanism
         Robot.
     settings : mapping, optional
-        What a limits.toml holds, see the module.
+        Content of a limits.toml, see the module.
     """
     require(mechanism, Mechanism, "mechanism")
     if settings is not None and not isinstance(settings, Mapping):
@@ -482,7 +482,7 @@ def read_limits(path: str | os.PathLike[str], mechanism: Mechanism) -> MotionLim
 
 
 def limits_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a limits.toml, or a joint_limits.yaml of MoveIt, holds, as `limits_of` takes it."""
+    """Return the content of a limits.toml, or a joint_limits.yaml of MoveIt, as settings for `limits_of`."""
     if Path(path).suffix.lower() in (".yaml", ".yml"):
         return moveit_limits(path)
     return read_toml(path, "limits")

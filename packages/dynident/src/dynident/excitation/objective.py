@@ -3,8 +3,8 @@
     R^T R = sum_i W_i^T W_i / noise_i^2 + prior,      cost(R),      d cost = sum_i <B_i, dW_i>,   B_i = W_i Gamma / noise_i^2
 
 With the singular values s and right vectors V of R (R^T R = M, lambda = s^2), every criterion is a cost f of the eigenvalues
-of the information matrix M, Gamma = 2 V diag(df/dlambda) V^T. Everything is taken from R, never from M, whose condition number
-is squared.
+of the information matrix M, Gamma = 2 V diag(df/dlambda) V^T. All quantities are computed from R, not from M, whose condition
+number is squared.
 
     name         reported value                            cost that is minimised
     cond         s_max / s_min                             log of it
@@ -25,8 +25,8 @@ Rows W along a motion, and the derivatives of any weighted sum of them:
     s = sum B W(q, v, a)        ds/dq, ds/dv, ds/da at every sample, whatever the number of trajectory parameters
 
 For a robot both are machine code of one set of expressions (`mechanics.equations`): the entries of W, and their reverse sweep,
-which takes the weights B as inputs. With loops the sweep gives the derivative by all tree positions x; since dx/dq = G, that by
-the independent ones is G^T of it. Signs of friction are smoothed to tanh(v / eps).
+which takes the weights B as inputs. With loops the sweep gives the derivative by all tree positions x; since dx/dq = G, the
+derivative by the independent ones is G^T times it. Signs of friction are smoothed to tanh(v / eps).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from dynident.trajectory.curves import Family
 
 MOST = 12_000_000  # numbers per array: two million samples of six axes
 CYCLES = 1_000_000
-LARGEST = 1e9  # rad, m and their rates: beyond it nothing is a robot, and polynomials overflow
+LARGEST = 1e9  # rad, m and their rates: larger than in any robot, and polynomials would overflow
 
 
 def text(value: Any, what: str) -> str:
@@ -74,13 +74,13 @@ def text(value: Any, what: str) -> str:
 
 
 def motion_curve(value: Any, what: str) -> None:
-    """Refuse what is not a motion of `dynident.trajectory`."""
+    """Raise an error unless a value is a motion of `dynident.trajectory`."""
     if isinstance(value, type) or not callable(value) or not all(hasattr(value, name) for name in ("duration", "dof")):
         raise DynidentError(f"{what} is {shown(value)}; give a motion of dynident.trajectory")
 
 
 def motion_family(value: Any, what: str) -> None:
-    """Refuse what is not a family of motions of `dynident.trajectory`."""
+    """Raise an error unless a value is a family of motions of `dynident.trajectory`."""
     if isinstance(value, type) or not all(hasattr(value, name) for name in ("basis", "duration", "highest", "size")):
         raise DynidentError(f"{what} is {shown(value)}; give a family of dynident.trajectory, such as Fourier(0.1, 5)")
 
@@ -140,7 +140,7 @@ class RobotEquations:
 
     @cached_property
     def exact(self) -> bool:
-        """True when derivatives are exact: always, except with columns of which only numbers are known."""
+        """True when derivatives are exact: always, except with columns known only numerically."""
         return not opaque_columns(self.mechanism)
 
     @cached_property
@@ -253,7 +253,7 @@ class RobotEquations:
 
 
 def inputs_of(mechanism: Mechanism, x: Array, v: Array, a: Array) -> dict[str, Array]:
-    """Return what the compiled functions of a robot take for positions (closed, with loops) and rates."""
+    """Return the inputs of a robot's compiled functions for positions (closed, with loops) and rates."""
     if opaque_columns(mechanism):
         return entering(mechanism, Motion(np.arange(float(len(x))), x, v, a))
     arrays = {name: np.ascontiguousarray(y) for name, y in (("q", x), ("v", v), ("a", a))}
@@ -398,7 +398,7 @@ class Criterion:
         return values, cost, slope.matrix()
 
     def differentiate(self, R: Array) -> tuple[dict[str, float], float, Slope]:
-        """Return what `evaluate` does, Gamma by its factors."""
+        """Return the result of `evaluate`, with Gamma as its factors."""
         found = [(name, weight, *self._one(name, R)) for name, weight in self.weights]
         slope = Slope(
             np.hstack([own.vectors for *_, own in found]),
@@ -496,7 +496,7 @@ _arrays = threading.local()
 
 
 def _memory(name: str, rows: int, samples: int) -> Array:
-    """Return an array that this thread uses again and again: fresh memory costs more time than what is computed in it."""
+    """Return a reusable array of this thread: allocation would cost more time than the computation."""
     array: Array | None = getattr(_arrays, name, None)
     if array is None or array.size < rows * samples:
         array = np.empty(rows * samples)
@@ -570,7 +570,7 @@ class Objective:
 
     equations: RobotEquations  # Rows of the regression
     family: Family  # Trajectories to choose from, q = Phi c
-    criterion: Criterion  # What to minimise
+    criterion: Criterion  # Cost to be minimised
     t: Array  # Times at which it is evaluated [s]
     noise: Any = None  # Standard deviation of each equation [N m or N]; all equal when omitted
     prior: Array | None = None  # Factor of recorded data in units of the noise, see `prior_factor`

@@ -44,7 +44,7 @@ HELD = 1e-9  # size of a parameter that must not change, over its usual one
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Cost, limits and the grid on which both are taken."""
+    """Cost, limits and their grid of times."""
 
     objective: Objective  # Cost with gradient
     limits: MotionLimits  # Limits and the margin to keep from them
@@ -105,7 +105,7 @@ class Problem:
         return self._over(x, dense) <= 0.0
 
     def margins(self, x: Array) -> dict[str, float]:
-        """Return the smallest margin of every limit on the dense grid: the share of it that is left, by name."""
+        """Return the smallest margin of every limit on the dense grid, as a share of the limit, by name."""
         return least_margins(self.names, self.excess(x, True))
 
     def still(self, posture: Array) -> Array:
@@ -212,7 +212,7 @@ def feasible_start(problem: Problem, generator: np.random.Generator, around: Arr
     for k in range(POSTURES):
         rest = problem.still(posture(problem, generator, k < CENTRED) if around is None else around)
         move = generator.normal(size=size.size) * size
-        if not problem.feasible(rest + 0.01 * move):  # friction may exceed at once what rest leaves
+        if not problem.feasible(rest + 0.01 * move):  # friction alone may exceed the margin at rest
             continue
         low, high = 0.0, 1.0
         for _ in range(8):
@@ -403,7 +403,7 @@ def update(B: Array, s: Array, y: Array) -> Array:
 
 @dataclass
 class Budget:
-    """What a search may spend: time until `deadline` of the monotonic clock [s], and `steps`, of which `spent` are taken."""
+    """Budget of a search: time until `deadline` of the monotonic clock [s], and `steps`; `spent` steps are used."""
 
     deadline: float = np.inf
     steps: float = np.inf
@@ -443,7 +443,7 @@ class Descent:
         return np.asarray(np.maximum(problem.excess(z * self.size) + self.margin, 0.0))
 
     def run(self, problem: Problem, objective: Objective, iterations: int, budget: Budget, tolerance: float = 1e-5) -> int:
-        """Descend until nothing is gained, iterations or budget are over."""
+        """Descend until convergence, or until iterations or budget are used up."""
         found = _evaluate(objective, self.x)
         if found is None:
             return 0
@@ -507,7 +507,7 @@ class Descent:
         return iterations
 
     def _look(self, problem: Problem, z: Array) -> None:
-        """Add the peaks of a motion to those that are watched; forget those not seen for a while."""
+        """Add the peaks of a motion to the watched ones; remove peaks not seen for `MEMORY` iterations."""
         try:
             found = peaks(problem, z * self.size)
         except DynidentError:
@@ -516,19 +516,19 @@ class Descent:
         self.picks |= dict.fromkeys(found, self.age)
 
     def _limits(self, problem: Problem) -> tuple[Array, Array]:
-        """Return what is left of the limits at the watched peaks (negative inside) and its slopes."""
+        """Return the excess over the limits at the watched peaks (negative inside) and its slopes."""
         picks = sorted(self.picks)
         c = at(problem, self.x, picks) + self.margin
         return c, slopes(problem, self.x, picks) * self.size
 
     def _step(self, B: Array, g: Array, A: Array, c: Array) -> tuple[Array, Array]:
-        """Return the step of the quadratic program and the multipliers; where limits are broken, as much as can be mended."""
+        """Return the step of the quadratic program and the multipliers; violated limits are reduced as far as possible."""
         n = g.size
         low, high = np.full(n, -self.trust), np.full(n, self.trust)
         broken = c > 0.0
         if not broken.any():
             return quadratic_program(B, g, A, -c, low, high)
-        # One more unknown t from 0 to 1: the share of what is broken that is left so, at a high price.
+        # One more unknown t from 0 to 1: the remaining share of the violations, at a high cost.
         wide = np.zeros((n + 1, n + 1))
         wide[:n, :n], wide[n, n] = B, 1e-6
         rows = np.column_stack([A, np.where(broken, -c, 0.0)])
@@ -555,12 +555,12 @@ Phase = tuple[float, float, int]
 
 
 class Level(NamedTuple):
-    """What runs do until a share of the time, or of the steps, is over."""
+    """Schedule of runs until a share of the time, or of the steps, is used up."""
 
     end: float  # share of the time, or of the steps, at which it ends
     share: float  # of the runs that climb it, the better ones; when the time is limited, at least as many as can run at once
     phases: tuple[Phase, ...]  # descents one after the other
-    kicks: int = 0  # how often the motion is disturbed and descends again by `AGAIN`; what is better is kept
+    kicks: int = 0  # number of disturbances, each followed by a descent with `AGAIN`; improvements are kept
 
 
 AGAIN: tuple[Phase, ...] = ((4.0, 40.0, 15), (8.0, 10.0, 20), (16.0, 3.0, 30))
@@ -592,7 +592,7 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """What an optimiser found."""
+    """Result of an optimiser."""
 
     x: Array  # Parameters, feasible on the dense grid
     cost: float  # Cost with the smoothed signs
@@ -680,7 +680,7 @@ def _all(
 ) -> list[Run]:
     """Let runs go on in up to `many` processes, or one after the other, and report each; none begins when the time is over.
 
-    Returns the runs in the same order; in the first level without those that did not begin.
+    Returns the runs in the same order; in the first level without runs that did not begin.
     """
     found: dict[int, Run] = {}
     waiting = enumerate(runs)
@@ -740,8 +740,8 @@ def optimise(
 ) -> Optimum:
     """Find a motion with little cost inside all limits.
 
-    Results are reproducible by seed when `iterations` limits the search, and otherwise as long as the time budget is not what
-    ends it.
+    Results are reproducible by seed when `iterations` limits the search, and otherwise unless the search ends by the time
+    budget.
     """
     whole("starts", starts, least=1, most=STARTS)
     number("time_budget", time_budget, above=0.0, unit="s")
@@ -751,8 +751,8 @@ def optimise(
     if given is not None:
         check_start(problem, given)
     whole("seed", seed, least=0, most=np.inf)
-    first = feasible_start(problem, np.random.default_rng(seed))  # fails here, with a sentence, when there is none
-    problem.objective(first)  # compiles what workers then inherit: that is not the search's time
+    first = feasible_start(problem, np.random.default_rng(seed))  # raises an error when there is none
+    problem.objective(first)  # compiles functions that workers inherit, before the time is measured
     slopes(problem, first, list(peaks(problem, first)))
     began = monotonic()
     best: list[Run] = []

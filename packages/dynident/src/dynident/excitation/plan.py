@@ -1,7 +1,7 @@
 """The plan of an experiment: every motion with its purpose, in one JSON file that a recorder can run and a log can name.
 
-Stages follow each other inside a cycle, joined smoothly; cycles repeat. Its identity is a hash of what the robot does, not of
-the notes or of when and where it was made. `stage_logs` and `average_log` lead from a recording back to the plan's stages.
+Stages follow each other inside a cycle, joined smoothly; cycles repeat. Its identity is a hash of the motions, not of the
+notes or of the time and place of the design. `stage_logs` and `average_log` lead from a recording back to the plan's stages.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 FORMAT = "dynident-plan-1"
 PURPOSES = ("training", "validation", "friction", "warming", "payload")
-STAGE = ("name", "purpose", "repetitions", "payload", "record")  # fields of a stage beside its curve
+STAGE = ("name", "purpose", "repetitions", "payload", "record")  # fields of a stage other than its curve
 TOGETHER = 1e-3  # time between repetitions that are one stretch [s]
 VECTORS = ("speed", "acceleration", "home")
 BOUNDS = ("lower", "upper", "jerk")
@@ -46,7 +46,7 @@ class Stage:
     """One motion of a plan."""
 
     name: str  #: Name
-    purpose: str  #: What the data are for, one of `PURPOSES`
+    purpose: str  #: Purpose of the data, one of `PURPOSES`
     curve: Curve  #: The motion
     repetitions: int = 1  #: How often it is run in a row; a periodic motion is then averaged over periods
     payload: str = ""  #: Name of the payload that must be mounted; empty for none
@@ -83,8 +83,8 @@ class Plan(Result):
 
     robot: str  #: Name of the robot
     coordinates: tuple[str, ...]  #: Names of the coordinates that the motions are of
-    stages: Sequence[Stage]  #: What to do in a cycle, in order
-    cycles: int  #: How often
+    stages: Sequence[Stage]  #: Stages of a cycle, in order
+    cycles: int  #: Number of cycles
     rate: float  #: Samples per second at which motions are sent and recorded [Hz]
     speed: Array  #: (n,), speed limits of the joins between stages
     acceleration: Array  #: (n,), acceleration limits of the joins
@@ -214,7 +214,7 @@ class Plan(Result):
         return figure
 
     def _motions(self) -> dict[str, Any]:
-        """What the robot does, as plain data."""
+        """Motions of the robot as plain data."""
         stages = [{key: getattr(s, key) for key in STAGE} | {"motion": s.curve.spec()} for s in self.stages]
         values = {label: getattr(self, label) for label in (*VECTORS, *BOUNDS)}
         vectors = {label: None if value is None else value.tolist() for label, value in values.items()}
@@ -232,7 +232,7 @@ class Plan(Result):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Plan:
-        """Read what `save` wrote."""
+        """Read a file written by `save`."""
         data = read_json(path, "a plan")
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise DynidentError(f"'{path}' is not a plan; make one with dynident excite")
@@ -271,7 +271,7 @@ def refer(log: Log, plan: Plan, cycle: int = 0) -> Log:
     log : Log
         Recording whose first sample is the start of a cycle; one that refers to another plan is refused.
     plan : Plan
-        What was run.
+        Executed plan.
     cycle : int
         Which cycle, from 0 on.
     """
@@ -316,7 +316,7 @@ def _whole_stretch(log: Log, begin: float, end: float) -> Log | None:
     slack = 0.5 * float(np.median(np.diff(log.t)))
     if end > log.t[-1] + 2.0 * slack or begin < log.t[0] - 2.0 * slack:
         return None
-    return log.between(begin - slack, end - slack)  # the last instant is the first one of what follows
+    return log.between(begin - slack, end - slack)  # the last instant is the first one of the next stretch
 
 
 def _check_plan(log: Log, plan: Plan) -> None:
@@ -336,7 +336,7 @@ def stage_logs(log: Log, plan: Plan, start: float | None = None) -> dict[str, li
     log : Log
         Recording of one cycle.
     plan : Plan
-        What was run; a log that refers to another plan is refused.
+        Executed plan; a log that refers to another plan raises an error.
     start : float, optional
         When the cycle started, in the log's clock [s]; its first sample when omitted.
 

@@ -1,4 +1,4 @@
-"""Elementary functions, vectors and matrices of three, and small linear systems, of expressions, numbers and arrays alike.
+"""Elementary functions, vectors and matrices of three, and small linear systems, for expressions, numbers and arrays.
 
 tanh(x) is a node of a graph if x is one, and numpy's tanh(x) otherwise. Linear systems are unrolled, without zeros.
 """
@@ -234,7 +234,7 @@ def factor_symmetric(M: Sequence[Sequence[Node]]) -> tuple[NodeRows, list[Node],
 
 
 def solve_factored(L: NodeRows, inverses: Sequence[Node], right: Sequence[Sequence[Node]]) -> NodeRows:
-    """Return M^-1 B from what `factor_symmetric` gave."""
+    """Return M^-1 B from the factors of `factor_symmetric`."""
     n, zero = len(inverses), inverses[0].graph.zero
     x = [list(row) for row in right]
     for j in range(n):

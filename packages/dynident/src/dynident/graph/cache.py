@@ -1,10 +1,10 @@
 """Machine code on disk, so that a robot is compiled once per machine and not once per process.
 
-A file holds a checksum of its key and its object, and the object; it is written beside its place and renamed, so that two
-processes, a killed run or a full disk leave whole files or none. Only regular files of this user are read. Whatever is wrong
-with the folder or a file, the code is compiled again. The folder stays below `LIMIT`: the files that were not used for longest
-go first. A process looks through the folder with its first object and then after every `LIMIT` / 64 bytes, so that its cost
-does not grow with what is already there.
+A file holds a checksum of its key and its object, and the object; it is written to a temporary file and renamed, so that two
+processes, a killed run or a full disk leave whole files or none. Only regular files of this user are read. After any error of
+the folder or a file, the code is compiled again. The folder stays below `LIMIT`: the least recently used files are removed
+first. A process scans the folder with its first object and then after every `LIMIT` / 64 bytes, so that the cost per object
+does not grow with the size of the folder.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def read(key: str) -> bytes | None:
 
 
 def write(key: str, body: bytes) -> None:
-    """Keep the object of a key; a folder that cannot be written to costs a compilation in the next process, nothing else."""
+    """Store the object of a key; if the folder is not writable, the next process compiles again."""
     folder = cache_folder()
     if folder is None:
         return
@@ -148,7 +148,7 @@ def _files(folder: Path) -> list[tuple[Path, int, float]]:
 
 
 def _trim(folder: Path) -> None:
-    """Remove the files that were not used for longest, until what may be written before the next look has room too."""
+    """Remove the least recently used files until there is room for all objects written before the next scan."""
     files = sorted(_files(folder), key=lambda file: file[2])
     total = sum(size for _, size, _ in files)
     for path, size, _ in files:

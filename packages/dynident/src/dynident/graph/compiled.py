@@ -65,8 +65,8 @@ class Compiled:
     def over(self, arrays: Mapping[str, Array]) -> Callable[[int, int], None]:
         """Return a call for the samples from a first to a last (not included) of a batch, in the calling thread.
 
-        Inputs are of the whole batch; outputs are for the longest piece and are written from their start. Where all arrays are
-        in memory is looked up once, so they must live as long as the call.
+        Inputs are of the whole batch; outputs are for the longest piece and are written from their start. Array addresses
+        are determined once, so the arrays must live as long as the call.
         """
         function, call, width, table = self.function, self.call, self.width, self.table(arrays)
         table[[name in function.outputs for name in self._arrays], 2] = 0
@@ -76,7 +76,7 @@ class Compiled:
             for names in (function.inputs, function.outputs)
         )
 
-        def piece(first: int, last: int, _table: object = table) -> None:  # which lives as long as the function
+        def piece(first: int, last: int, _table: object = table) -> None:  # keeps the table alive
             if last > given or last - first > made:
                 raise DynidentError(
                     f"'{function.name}' is asked for samples {first} to {last} of {given}, {made} at once at most"
@@ -103,7 +103,7 @@ class Compiled:
                 enough = array.shape[0] >= size and array.shape[-1] >= samples
             else:
                 enough = array.shape[0] >= samples and array.size >= size * array.shape[0]
-            if not enough:  # machine code would read or write beside it
+            if not enough:  # machine code would access memory outside the array
                 raise DynidentError(
                     f"array '{name}' of '{function.name}' has the shape {array.shape}; it needs {size} numbers per sample"
                     + f", {samples} samples" * bool(samples)
@@ -158,13 +158,13 @@ class Compiled:
 
 
 def _without_expressions(function: Function) -> Function:
-    """Return a function whose outputs tell only which entries are written: the graph may go once it is compiled."""
+    """Return a function whose outputs only mark the written entries, so that the graph can be freed after compilation."""
     written = Graph().zero
     outputs = {name: tuple(None if node is None else written for node in nodes) for name, nodes in function.outputs.items()}
     return replace(function, outputs=outputs)
 
 
-HIGH, WIDE = 4, 3  # rows that meet: twelve sums and what they need fit into sixteen registers
+HIGH, WIDE = 4, 3  # rows per block: twelve sums and their operands fit into sixteen registers
 
 
 class Products:
@@ -202,7 +202,7 @@ class Products:
     def adding(self, rows: Array, sums: Array) -> Callable[[int, int, int], None]:
         """Return a call that adds the products of the samples from a first to a last (not included) to one row of sums.
 
-        Each row's samples lie next to each other in rows (height, samples); where they are in memory is looked up once.
+        Each row's samples are contiguous in rows (height, samples); their addresses are determined once.
         """
         if rows.dtype != np.float64 or (rows.shape[1] > 1 and rows.strides[1] != 8):
             raise DynidentError("the rows of sums of products must be float64, their samples next to each other")

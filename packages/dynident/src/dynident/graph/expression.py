@@ -1,12 +1,12 @@
-"""Expressions as a graph in which nothing is stored twice, their derivatives, and functions made of them.
+"""Expressions as a graph without duplicates (hash-consing), their derivatives, and functions made of them.
 
-Every node is looked up before it is made (hash-consing): equal sub-expressions are the same object, so what is shared is found
-on the way and costs nothing. Only local rules are applied, each in constant time:
+Every node is looked up before it is created: equal sub-expressions are the same object, so common sub-expressions are found
+without a search. Only local rules are applied, each in constant time:
 
     constants fold, 0 and 1 disappear, x + x = 2 x, x - x = 0, (x + y) - x = y, signs move outward,
-    sums and products are ordered, sin(-x) = -sin x, cos(-x) = cos x, a choice between equal things is none.
+    sums and products are ordered, sin(-x) = -sin x, cos(-x) = cos x, a choice between equal nodes is this node.
 
-There is no search, so nothing can hang; a limit on nodes and time says so when something is too big. Derivatives are
+There is no search that could hang; limits on nodes and time raise an error for too large expressions. Derivatives are
 expressions of the same graph:
 
     forward    dy/dx . d     one sweep per direction d, all outputs y
@@ -207,7 +207,7 @@ class Graph:
         return [self.symbol(f"{name}[{i}]") for i in range(count)]
 
     def node(self, value: Node | float) -> Node:
-        """Return a node for what may be a plain number."""
+        """Return a node for a node or plain number."""
         return value if isinstance(value, Node) else self.const(value)
 
     def neg(self, x: Node) -> Node:
@@ -401,7 +401,7 @@ def total(terms: Iterable[Node]) -> Node:
 def reachable(outputs: Iterable[Node], done: set[int] | None = None) -> list[Node]:
     """Return every node that the outputs need, arguments before their users, each shortly before it is used.
 
-    What is in `done` is left out, and all that is returned counts as done afterwards.
+    Nodes in `done` are omitted, and all returned nodes are added to it.
     """
     if not isinstance(done, set | None):
         raise DynidentError(f"done is a {type(done).__name__}; give a set of the numbers of nodes, or None")

@@ -17,7 +17,7 @@ from dynident.graph import cache
 LARGE = 12_000  # lines of a module above which less is optimised
 HUGE = 60_000  # lines above which code is generated without optimisation: seconds saved, code about 2.5 times slower
 SLOW = 1.0  # [s] a compilation that takes longer is announced
-PER_LINE = 1e-4  # [s] what a line takes at most on a usual processor
+PER_LINE = 1e-4  # [s] longest compilation time per line on a usual processor
 
 log = logging.getLogger(__name__)
 _lock = threading.Lock()  # LLVM's context compiles for one thread at a time
@@ -54,7 +54,7 @@ def vector_width() -> int:
 class MachineCode:
     """Machine code of the functions of a module in LLVM's language; it lives as long as this object, or any of them.
 
-    `loops` says that it has loops and memory of its own: those gain from LLVM's passes, straight lines do not.
+    `loops`: the code has loops and local memory and gains from LLVM's passes; straight-line code does not.
     """
 
     def __init__(self, text: str, what: str = "functions", loops: bool = False) -> None:
@@ -91,7 +91,7 @@ class MachineCode:
             raise DynidentError(f"{what}: invalid LLVM IR ({' '.join(str(error).split())[:200]})") from error
         module.triple, module.data_layout = target()[0], str(machine.target_data)
         if passes:
-            # A higher level costs twice the time and gains nothing; in large modules nothing is gained by more than inlining.
+            # A higher level costs twice the time without faster code; large modules gain from inlining only.
             options = binding.create_pipeline_tuning_options(speed_level=1 if text.count("\n") <= LARGE else 0)
             options.loop_vectorization = options.slp_vectorization = False  # the printer has done that
             builder = binding.create_pass_builder(machine, options)

@@ -1,7 +1,7 @@
-"""What every operation of the graph means: on numbers, on NumPy arrays, and its partial derivatives.
+"""Operations of the graph: their values for numbers and NumPy arrays, and their partial derivatives.
 
-A new operation is one entry of `OPERATIONS` and one line in each printer. Truth values are the numbers 1 and 0. Beside the
-usual ones:
+A new operation is one entry of `OPERATIONS` and one line in each printer. Truth values are the numbers 1 and 0. Special
+operations:
 
     sinc(s)  = sin(x)/x  with s = x^2, as rotation vectors need it;   dsinc its derivative by s
     select(c, a, b) = a where c is not zero, else b
@@ -18,7 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from dynident.graph.expression import Node
 
-SMALL = 1e-2  # x^2 below which sinc and its derivative are taken from their series: the closed form of dsinc cancels there
+SMALL = 1e-2  # x^2 below which sinc and its derivative are computed from series: the closed form of dsinc cancels there
 SINC_SERIES = (1.0, -1.0 / 6.0, 1.0 / 120.0, -1.0 / 5040.0, 1.0 / 362880.0, -1.0 / 39916800.0)
 DSINC_SERIES = (*(k * c for k, c in enumerate(SINC_SERIES) if k), 9.635426302092969e-10)
 
@@ -50,7 +50,7 @@ class Operation:
     partials: Callable[[Node], tuple[Node, ...]]  # its partial derivatives, one expression per argument
 
     def fold(self, *x: float) -> float:
-        """Return the value on plain numbers, nan or inf where Python would raise, as machine code does."""
+        """Return the value for plain numbers, with nan or inf where Python would raise, as in machine code."""
         with np.errstate(all="ignore"):
             return float(self.numpy(*(np.float64(value) for value in x)))
 

@@ -1,4 +1,4 @@
-"""C99 of functions and routines: doubles only, no allocation, no recursion, nothing beside the C library's mathematics."""
+"""C99 of functions and routines: doubles only, no allocation, no recursion, no dependency except math.h."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def c_prototype(what: Function | Routine) -> str:
 
 
 def c_function(function: Function, prefix: str) -> str:
-    """Return the definition of a function for one sample, which may call what `c_helpers` of this prefix gives."""
+    """Return the definition of a function for one sample, which may call the `c_helpers` of this prefix."""
     places = [f"{array}[{i}]" for array, nodes in function.outputs.items() for i, x in enumerate(nodes) if x is not None]
     statements, results = schedule(function.entries, _dialect(prefix, str), local_name(function.arrays))
     lines = [f"    const double {s.name} = {s.text};" for s in statements]
@@ -181,7 +181,7 @@ class _RoutinePrinter:
 
     @contextmanager
     def _braces(self) -> Iterator[None]:
-        """Print a block; what is computed inside is not known afterwards."""
+        """Print a block; values computed inside are not available afterwards."""
         known = dict(self.writer.text)
         self._line("{")
         self.depth += 1

@@ -1,8 +1,8 @@
 """`Function` and `Routine` in LLVM's language: W samples at a time, or one.
 
 A function is a straight line of operations on ``<W x double>``. Rows of samples are gathered into vectors when they are read
-and turned back (a W x W transposition by shuffles) when they are written. A long line is cut into pieces that hand over what
-they share through memory, because the time of LLVM's register allocator grows faster than the length of a function. A routine
+and transposed back (W x W, by shuffles) when they are written. A long function is cut into pieces that pass shared values
+through memory, because the time of LLVM's register allocator grows faster than the length of a function. A routine
 puts blocks, loops and choices around these operations.
 """
 
@@ -299,13 +299,13 @@ class Emitter:
 
 
 def instructions(function: Function, width: int) -> list[Instruction]:
-    """Return what a function does, in order: every value shortly before its first use, every store as soon as it can be."""
+    """Return the instructions of a function: every value shortly before its first use, every store as early as possible."""
     groups = [
         Store(array, first, nodes)
         for array, entries in function.outputs.items()
         for first, nodes in _runs(entries, 1 if array in function.rows else width)
     ]
-    groups.sort(key=lambda store: max(node.index for node in store.values))  # then fewer values wait for their turn
+    groups.sort(key=lambda store: max(node.index for node in store.values))  # keeps fewer values alive
     wanted = [node for store in groups for node in store.values]
     turns = _turns(reachable(wanted), 1 if width > 1 else max(GROUP, vector_width()))
     done: set[int] = set()
@@ -507,8 +507,8 @@ def function_text(function: Function, width: int) -> str:
 def entry_text(function: Function, width: int) -> str:
     """Return the definition of ``entry``: it takes the first sample, the number of steps and a table of the arrays.
 
-    A row of the table is the address of an array, its stride in numbers, and the bytes from one sample to the next: one call
-    has three arguments whatever the number of arrays, which are looked up once.
+    A row of the table is the address of an array, its stride in numbers, and the bytes from one sample to the next: a call
+    has three arguments for any number of arrays, whose addresses are determined once.
     """
     lines, given = ["define void @entry(i64 %first, i64 %blocks, ptr %table) {"], ["i64 %blocks"]
     for k in range(len(function.arrays)):
@@ -528,7 +528,7 @@ class _RoutinePrinter:
         self.out = Emitter(1)
         self.heads: list[str] = []  # memory of the routine's own, made once at its entry
         self.labels = 0
-        self.ends: list[str] = []  # where to go when the innermost loop is left
+        self.ends: list[str] = []  # label behind the innermost loop
 
     def text(self) -> str:
         for name, size in self.routine.locals.items():
@@ -543,7 +543,7 @@ class _RoutinePrinter:
         return f"{kind}{self.labels}"
 
     def _compute(self, nodes: Iterable[Node]) -> None:
-        """Print what some values need and is not known here yet."""
+        """Print the computation of some values and of their missing operands."""
         for node in reachable(nodes, set(self.out.known)):
             if node.op == "symbol":
                 raise DynidentError(f"'{node.name}' is used outside the block in which it was loaded")
@@ -576,7 +576,7 @@ class _RoutinePrinter:
 
     @contextmanager
     def _inner(self) -> Iterator[None]:
-        """Print a block; what is computed inside is not known afterwards."""
+        """Print a block; values computed inside are not available afterwards."""
         known, truths = dict(self.out.known), dict(self.out.truths)
         yield
         self.out.known, self.out.truths = known, truths

@@ -22,7 +22,7 @@ from dynident.graph.operations import DSINC_SERIES, SINC_SERIES, SMALL
 
 LONGEST = 100  # characters of an inlined expression
 LONGEST_NAME = 100  # letters of an identifier
-_RANK = {"add": 1, "sub": 1, "neg": 2, "mul": 3, "div": 3}  # and 4 for what needs no brackets
+_RANK = {"add": 1, "sub": 1, "neg": 2, "mul": 3, "div": 3}  # and 4 for text without need of brackets
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Dialect:
 
 @dataclass(frozen=True)
 class Statement:
-    """One named sub-expression: its name, what it is equal to, and its node."""
+    """One named sub-expression: its name, its text, and its node."""
 
     name: str
     text: str
@@ -67,9 +67,9 @@ def use_counts(outputs: Iterable[Node]) -> dict[int, int]:
 
 
 class Writer:
-    """Writes expressions one after the other; what was written before is known.
+    """Writes expressions one after the other, reusing the earlier ones.
 
-    `uses` says how often each node is used in all that will be written. ``name(node, count)`` names the count-th named
+    `uses` is the number of uses of each node in the whole output. ``name(node, count)`` names the count-th named
     sub-expression, sines and cosines of coordinates not counted; above `longest` characters also one that is used once.
     """
 
@@ -77,7 +77,7 @@ class Writer:
         self, dialect: Dialect, uses: Mapping[int, int], name: Callable[[Node, int], str], longest: int = LONGEST
     ) -> None:
         self.dialect, self.uses, self.name, self.longest = dialect, uses, name, longest
-        self.text: dict[int, tuple[str, int]] = {}  # text and rank of what is known
+        self.text: dict[int, tuple[str, int]] = {}  # text and rank of known nodes
         self._count = 0
 
     def __getitem__(self, node: Node) -> str:
@@ -132,7 +132,7 @@ def schedule(
     wanted = list(outputs)
     writer = Writer(dialect, use_counts(wanted), name, longest)
     statements = writer.statements(wanted)
-    # That is how people read such code, and nothing depends on the order.
+    # Sines and cosines first, for readability; the order has no other effect.
     first = sorted((s for s in statements if coordinate(s.node) is not None), key=lambda s: (coordinate(s.node), s.node.op))
     rest = [s for s in statements if coordinate(s.node) is None]
     return [*first, *rest], [writer[node] for node in wanted]
@@ -152,7 +152,7 @@ def local_name(taken: Iterable[str] = ()) -> Callable[[Node, int], str]:
     return name
 
 
-# Words of C, and what generated code uses itself; Python's own words come from `keyword`.
+# Words of C, and names used by generated code; Python's own words come from `keyword`.
 RESERVED = re.compile(
     "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|int|long|register|"
     "restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|unsigned|void|volatile|while|bool|true|false|"
@@ -197,7 +197,7 @@ _CASADI = {"abs": "fabs", "pow": "power", "min": "fmin", "max": "fmax", "select"
 
 
 def _calls(package: str, names: Mapping[str, str], order: str) -> dict[str, str]:
-    """Return the formats of all operations; `names` are those that the package calls differently."""
+    """Return the formats of all operations; `names` maps operations to differing names of the package."""
     calls = {op: f"{{0}} {sign} {{1}}" for op, sign in (("lt", "<"), ("le", "<="), ("eq", "=="))}
     calls = {op: order.format(text) for op, text in calls.items()}
     for op in ("sin", "cos", "sqrt", "exp", "log", "tanh", "floor", "abs", "sign"):
@@ -252,8 +252,8 @@ def numpy_function(
 ) -> str:
     """Return the definition of a function of arrays, given by name, whose last axis is the element.
 
-    It needs ``np`` and what `numpy_helpers` gives. `labels` are local name and place, such as ``m_elbow`` and ``phi[..., 3]``,
-    of the symbols; `about` the lines of its docstring; `shapes` those of outputs. Entries that are None stay zero.
+    It needs ``np`` and `numpy_helpers`. `labels` are local name and place, such as ``m_elbow`` and ``phi[..., 3]``,
+    of the symbols; `about` the lines of its docstring; `shapes` the shapes of outputs. Entries that are None stay zero.
     """
     inputs = (*function.inputs, *function.shared)
     known = labels if labels is not None else _labels(function)
@@ -346,7 +346,7 @@ _SPECIAL |= {c: f"\\{c}" for c in "&%$#_"}
 
 
 def latex_text(text: str) -> str:
-    """Return plain text as LaTeX; what is not printable ASCII becomes a question mark."""
+    """Return plain text as LaTeX; characters other than printable ASCII become question marks."""
     return "".join(_SPECIAL.get(c, c if c.isascii() and c.isprintable() else "?") for c in text)
 
 
@@ -360,7 +360,7 @@ def latex_number(value: float) -> str:
 
 
 def latex_equations(rows: Sequence[tuple[str, Node]], symbol: Callable[[str], str], label: str = "") -> list[str]:
-    """Return equations (left side in LaTeX, expression), below them what they share; their labels are ``<label>-1`` ..."""
+    """Return equations (left side in LaTeX, expression), followed by shared terms; labels are ``<label>-1`` ..."""
 
     def name(node: Node, count: int) -> str:
         place = coordinate(node)

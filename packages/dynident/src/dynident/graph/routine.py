@@ -4,8 +4,8 @@
     with routine.until(most): ...; routine.leave(c)  at most `most` times, left when c holds
     with routine.when(c): ...                        and routine.otherwise()
 
-Memory is named arrays of doubles. A value that is loaded is a symbol of the graph from then on, so that everything between
-loads and stores is a pure expression; what was stored later does not change it. A value belongs to the block in which it was
+Memory is named arrays of doubles. A loaded value is a symbol of the graph, so that everything between
+loads and stores is a pure expression; later stores do not change it. A value belongs to the block in which it was
 loaded.
 """
 
@@ -164,7 +164,7 @@ class Routine:
     def call(self, what: Function | Routine, **places: str | Place) -> None:
         """Call a function (for one sample; its outputs must not overlap its inputs) or a routine.
 
-        For every array of it `places` names one of ours, or one of ours and the index from which on it is meant.
+        `places` maps each of its arrays to one of ours, or to one of ours and a start index.
         """
         missing = set(what.arrays) ^ set(places)
         if missing:

@@ -1,9 +1,9 @@
-"""Expressions as people write them, read without running anything, and written back.
+"""Expressions in ordinary notation: parsed without running code, and written back.
 
     0.5 * k * (q[elbow] - 0.3)**2          sin(2 * q["joint 1"]) if v > 0 else tanh(v / 0.01)
 
-Numbers, ``pi``, + - * / **, comparisons (1 or 0), ``x if condition else y`` and the functions of `FUNCTIONS`. Names and what
-stands in square brackets behind them are looked up by the caller.
+Numbers, ``pi``, + - * / **, comparisons (1 or 0), ``x if condition else y`` and the functions of `FUNCTIONS`. Names and their
+text in square brackets are looked up by the caller.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from dynident.errors import DescriptionError
 from dynident.graph.expression import Graph, Node, reachable
 
 Lookup = Callable[[str, str | None], Node]
-"""Node of a name, and of what stands in square brackets behind it (None without brackets); raises KeyError."""
+"""Node of a name and of its text in square brackets (None without brackets); raises KeyError."""
 
 LONGEST, DEEPEST = 4_000, 60  # characters and levels of one expression
-LARGEST_TEXT = 100_000  # characters of an expression that is written: what is shared is written again at every use
+LARGEST_TEXT = 100_000  # characters of a written expression: shared terms are repeated at every use
 
 FUNCTIONS = dict.fromkeys(("sin", "cos", "tan", "sqrt", "exp", "log", "tanh", "abs", "sign", "floor"), 1)
 FUNCTIONS |= dict.fromkeys(("min", "max", "atan2"), 2) | {"where": 3}  # by their number of arguments
@@ -119,7 +119,7 @@ class _Reader:
             raise self.wrong(f"uses '{whole}', which is not known here") from None
 
     def wrong(self, what: str) -> DescriptionError:
-        """Return the sentence that says what is wrong with the expression."""
+        """Return an error about the expression."""
         return DescriptionError(f"the expression '{self.text[:200]}' {what}")
 
 

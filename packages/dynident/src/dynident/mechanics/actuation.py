@@ -1,4 +1,4 @@
-"""Between motors and coordinates: rho_dot = A nu, f = A^T tau, and what is left when there are more motors than freedoms.
+"""Actuator Jacobian A: rho_dot = A nu, f = A^T tau, and the preload of over-actuated robots.
 
 A tall A has a null space of A^T: motor torques there press the robot against itself (preload) and move nothing.
 """
@@ -22,7 +22,7 @@ from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import coordinates
 from dynident.mechanism.mechanism import Mechanism
 
-TINY = 1e-13  # relative size of a pivot that is made of rounding errors
+TINY = 1e-13  # relative size of a pivot below which only rounding errors remain
 
 
 def least_squares(A: NodeRows, x: Sequence[Node]) -> tuple[list[Node], Node]:
@@ -37,7 +37,7 @@ def least_squares(A: NodeRows, x: Sequence[Node]) -> tuple[list[Node], Node]:
 def least_norm(A: NodeRows, f: Sequence[Node], price: Sequence[Node] | None = None) -> tuple[list[Node], Node]:
     """Return tau = W^-1 A (A^T W^-1 A)^-1 f of least sum_i w_i tau_i^2 with A^T tau = f, and a number above zero if it exists.
 
-    With fewer actuators than coordinates it is what comes closest to f.
+    With fewer actuators than coordinates, tau minimises |A^T tau - f|.
     """
     if len(A) <= len(A[0]):
         return least_squares(_transposed(A), f)
@@ -118,7 +118,7 @@ def actuator_torques(
     preload : array_like (N, k) or (k,), optional
         Any motor torques; their internal part (U U^T preload) is added. None gives the unique or minimum-norm torques.
     weights : array_like (k,), optional
-        Price of each motor, sum_i w_i tau_i^2 being least: 1 / limit^2 loads motors by their limits. All alike when omitted.
+        Weights w_i of the minimised sum_i w_i tau_i^2: 1 / limit^2 loads motors by their limits. All 1 when omitted.
 
     Returns
     -------
@@ -172,7 +172,7 @@ def _sharing(k: int, n: int, priced: bool, pushed: bool) -> Compiled:
 def preload(mechanism: Mechanism, q: ArrayLike, torques: ArrayLike) -> Array:
     """Return the internal part (1 - A A^+) tau of motor `torques` (N, k) of a `mechanism` at `q` (N, n) [N m or N].
 
-    It moves nothing, and is zero with as many motors as degrees of freedom; ``torques - preload`` has the same effect.
+    The preload causes no motion and is zero unless over-actuated; ``torques - preload`` has the same effect as `torques`.
     """
     A = actuator_jacobian(mechanism, q)
     return least_torques(A, np.zeros((A.shape[0], A.shape[2])), _torques(mechanism, torques, A.shape[0]))

@@ -2,10 +2,10 @@
 
     Newton    d := d - J_d^-1 Phi(q_i, d)        d: dependent coordinates, J_d = dPhi/dd
 
-Between two samples the independent coordinates are walked in halves as often as Newton would have to reach far, so that the
+Between two samples the step of the independent coordinates is halved until Newton steps are short, so that the
 branch cannot change unnoticed. The determinant of J_d keeps its sign on a branch: where it changes, the motion has passed
-through a singularity, and which branch it took there is chance. Only stations along the way are followed one after the
-other; the samples between them start from a curve through the stations and are solved side by side.
+through a singularity, after which the branch is arbitrary. Only stations along the path are followed one after the
+other; the samples between them start from a curve through the stations and are solved in one batch.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class Branch:
         return self._one_by_one(np.array(guess))
 
     def _one_by_one(self, now: Array) -> tuple[Array, Array]:
-        """Return what `side_by_side` does, where some samples are out of reach: those near go on without the others."""
+        """Return the result of `side_by_side` if some samples are out of reach: the others continue without them."""
         moved, side, left = np.zeros(len(now)), np.zeros(len(now)), np.arange(len(now))
         for _ in range(STEPS):
             if not left.size:

@@ -38,7 +38,7 @@ def close_positions(
 ) -> Array:
     """Return the tree coordinates (N, n_tree) that close the loops of a `mechanism`, following the branch of `start`.
 
-    Neighbours in `q` (N, n), its independent coordinates or those that `given` names, are close. `start` (n_tree,) is a
+    Successive rows of `q` (N, n), its independent coordinates or the coordinates `given`, must be close. `start` (n_tree,) is a
     closed configuration (the robot's home), and `first` is the number of the first sample for messages.
     """
     from dynident.mechanics.branch import Branch  # noqa: PLC0415 - only robots with loops need it
@@ -150,7 +150,7 @@ def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
     x = tree[:, mechanism.closure.independent]
     if len(driven) == mechanism.closure.dof:
         return x
-    for _ in range(4):  # Gauss-Newton from the solution of the chosen motors: all of them pull alike
+    for _ in range(4):  # Gauss-Newton from the solution of the chosen motors, with equal weights for all motors
         error = motors - n0 - tree @ N.T
         step = _left_inverse(N @ projector(mechanism, tree)) @ error[:, :, None]
         x = x + step[:, :, 0]
@@ -161,7 +161,7 @@ def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
 
 
 def motion_from_actuators(mechanism: Mechanism, motion: MotionLike) -> Motion:
-    """Return the motion of the coordinates of a `mechanism` with loops from that of its k actuators, `motion` (q, v, a).
+    """Return the motion of the coordinates of a `mechanism` with loops from the `motion` (q, v, a) of its k actuators.
 
     rho_dot = A nu, rho_ddot = A nu_dot + N b, solved by least squares when there are more motors.
     """
@@ -184,7 +184,7 @@ def _left_inverse(A: Array) -> Array:
 
 
 def _best_motors(mechanism: Mechanism, driven: list[str]) -> list[int]:
-    """Return as many motors as degrees of freedom, those that determine the pose best at home."""
+    """Return one motor per degree of freedom, chosen to determine the home pose best."""
     from scipy.linalg import qr  # noqa: PLC0415 - scipy.linalg costs import time
 
     A = projector(mechanism, mechanism.closure.home[None])[0][[mechanism.tree.coordinates.index(c) for c in driven]]
@@ -196,7 +196,7 @@ def _best_motors(mechanism: Mechanism, driven: list[str]) -> list[int]:
 
 
 ANGLE, SHARE = 0.6, 0.4  # how far from home to look: angles [rad], and lengths as a share of the robot's size
-LARGEST = 5.0  # how much faster than at home joints may have to move; beyond, a singularity is near
+LARGEST = 5.0  # largest ratio of joint speeds to their values at home; beyond, a singularity is near
 
 
 def random_closed_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:

@@ -95,7 +95,7 @@ def frame_motion(mechanism: Mechanism, motion: MotionLike, frame: str) -> tuple[
 def jacobian(mechanism: Mechanism, q: ArrayLike, frame: str, reference: str = "local") -> Array:
     """Return J (N, 6, n) of the origin of the link `frame` of a `mechanism` at `q` (N, n): (v, omega) = J v, linear rows first.
 
-    `reference` says in whose axes v and omega are expressed: "local" (the link's) or "world" (the base's).
+    `reference`: axes in which v and omega are expressed, "local" (the link's) or "world" (the base's).
     """
     if reference not in ("local", "world"):
         raise DynidentError(f"reference is '{reference}'; use 'local' (axes of the link) or 'world' (axes of the base)")
@@ -110,7 +110,7 @@ def jacobian(mechanism: Mechanism, q: ArrayLike, frame: str, reference: str = "l
 
 
 def end_frame(mechanism: Mechanism, frame: str | None) -> str:
-    """Return the link whose pose is meant: the given one, or the only link that carries no other."""
+    """Return the end effector link: the given one, or the only link without children."""
     if frame is not None:
         mechanism.frame(frame)
         return frame
@@ -126,7 +126,7 @@ def end_frame(mechanism: Mechanism, frame: str | None) -> str:
 Wrenches = Mapping[str, ArrayLike]
 
 LOAD_STEPS = 6  # fixed-point steps for friction that grows with the load; a share of 0.1 leaves 1e-6 of it
-SINGULAR = 1e-13  # pivot or eigenvalue of M, relative to its diagonal, below which only rounding errors are left
+SINGULAR = 1e-13  # pivot or eigenvalue of M, relative to its diagonal, below which only rounding errors remain
 
 
 def inverse_dynamics(
@@ -301,8 +301,8 @@ def forward_dynamics_function(mechanism: Mechanism) -> Function:
 def accelerations(x: Equations, M: NodeRows, tau: Sequence[Node]) -> tuple[NodeRows, list[Node]]:
     """Return M^-1 (tau - bias) as a column, and the pivots of M; equations `x` have zero accelerations.
 
-    Friction that grows with the load of a joint depends on accelerations. Its share of the load is well below one, so that the
-    accelerations converge when the load is taken from those of the step before.
+    Friction that grows with the load of a joint depends on accelerations. Its share of the load is well below one, so that a
+    fixed-point iteration with the load of the previous step converges.
     """
     loaded = [k for k, friction in enumerate(x.mechanism.friction.values()) if "tau" in friction.law.looks_at]
     if not loaded:

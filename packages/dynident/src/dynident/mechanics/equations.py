@@ -1,4 +1,4 @@
-"""The equations of one robot as expressions of its independent coordinates, for trees, couplings and loops alike.
+"""The equations of one robot as expressions of its independent coordinates, with couplings and loops.
 
     tau = G^T [ Y_tree(q_t, v_t, a_t) phi + joint terms + motor terms ]
 
@@ -22,10 +22,10 @@ from dynident.mechanism.tree import FREE, NODE_DOF, SPHERICAL, Geometry
 
 
 class Equations(MovingTree):
-    """One robot in one state, every quantity made when first asked for.
+    """One robot in one state; every quantity is computed on first use.
 
-    Omitted are a new graph, placements of the robot's own numbers, and symbols ``phi[i]`` as standard parameters. Those given
-    are in link frames; of symbols `links` says so, else they are in node frames (`functions.node_values`), which saves the
+    Defaults: a new graph, numeric placements of the robot, and symbols ``phi[i]`` as standard parameters. Given parameters
+    are in link frames; symbols are in link frames with `links`, else in node frames (`functions.node_values`), which avoids the
     change of frame at every sample.
     """
 
@@ -42,7 +42,7 @@ class Equations(MovingTree):
         self.width: Node | None = None  # speed over which jumps of friction are spread, for optimisers; None for true ones
         self.rest: float | None = None  # speed below which dry friction counts as zero, for observers that see noise at rest
         self.phi = self.graph.symbols("phi", len(mechanism.parameters)) if phi is None else list(phi)
-        # Where the columns of friction laws are taken: numbers of the laws, and the temperature and load of their joints.
+        # Arguments of the columns of friction laws: numbers of the laws, and the temperature and load of their joints.
         numbers = mechanism.law_values
         compiled = phi is None and graph is None  # alone in its graph: the numbers are inputs of the code
         self.law = self.graph.symbols("law", numbers.size) if compiled else [self.graph.const(x) for x in numbers.tolist()]
@@ -117,7 +117,7 @@ class Equations(MovingTree):
 
     @cached_property
     def loads(self) -> list[Node]:
-        """Torques of the bodies on all tree coordinates: what gears transmit, without rotors and friction."""
+        """Torques of the bodies on all tree coordinates: the gear loads, without rotors and friction."""
         if self.mechanism.loops:
             raise DescriptionError(
                 f"friction of robot '{self.mechanism.name}' depends on the load of its joints, which is for trees only; leave "
@@ -186,9 +186,9 @@ class Equations(MovingTree):
         return [x + y for x, y in zip(tau, self.tree_terms(values), strict=True)]
 
     def tree_terms(self, values: Sequence[Node], *kinds: str) -> list[Node]:
-        """Return what joints and motors add to the torques of all tree coordinates; all of it, or "rotor", "friction", "other".
+        """Return the torques of joint and motor terms on all tree coordinates: all of them, or "rotor", "friction", "other".
 
-        Others are offsets, springs and force elements.
+        "other": offsets, springs and force elements.
         """
         tau = [self.graph.zero] * len(self.tree_q)
         for column, kind, entries in self._terms():

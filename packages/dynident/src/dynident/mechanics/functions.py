@@ -124,9 +124,9 @@ _lock = threading.RLock()
 
 
 def cached(mechanism: Mechanism, key: Hashable, build: Callable[[], T], frames: bool = True) -> T:
-    """Return what was built before for a robot of this geometry, or build it now; other threads wait.
+    """Return the cached object for a robot of this geometry, or build it; other threads wait.
 
-    What uses no frame of a link by its name (`frames` false) is shared by robots that differ in those, as with a payload.
+    Objects that use no link frame (`frames` false) are shared by robots that differ only in these, as with a payload.
     """
     with _lock:
         own = _own.get(mechanism)
@@ -145,16 +145,16 @@ def cached(mechanism: Mechanism, key: Hashable, build: Callable[[], T], frames: 
 
 
 def geometry_key(mechanism: Mechanism, frames: bool = True) -> Hashable:
-    """Return what the code of a robot depends on: its tree, couplings, loops, joint and motor terms, but not its numbers.
+    """Return the cache key of a robot's code: its tree, couplings, loops, joint and motor terms, but not its numbers.
 
-    The frames of its links are a part of it unless `frames` is false.
+    The key includes the frames of the links unless `frames` is false.
     """
     _, tree, whole = _geometry(mechanism)
     return whole if frames else tree
 
 
 def motion_key(mechanism: Mechanism) -> Hashable:
-    """Return the part of `geometry_key` that says how a robot moves, whatever bodies it carries."""
+    """Return the part of `geometry_key` that determines the kinematics, independent of the bodies."""
     return _geometry(mechanism)[0]
 
 
@@ -191,7 +191,7 @@ def declared(
 ) -> Function:
     """Return outputs that were made from a robot's `Equations` as a function; `rows` are those with samples last.
 
-    Inputs are q, v, a and `more`; shared by all samples are the standard parameters phi, if asked for, and what `shared` names.
+    Inputs are q, v, a and `more`; all samples share the standard parameters phi (with `parameters`) and the arrays `shared`.
     """
     inputs = {"q": positions_of(mechanism), "v": mechanism.dof, "a": mechanism.dof, **(more or {})}
     same = {**({"phi": len(mechanism.parameters)} if parameters else {}), **(shared or {})}
@@ -216,9 +216,9 @@ def function_of(
     parameters: bool = False,
     links: bool = False,
 ) -> Compiled:
-    """Return a compiled function of a robot; `make` gives its outputs and is called when there is no such function yet.
+    """Return a compiled function of a robot; `make` returns its outputs and is called if the function is not cached.
 
-    The `key` tells apart what is built into the function; one that uses a frame names it there.
+    The `key` identifies constants built into the function, such as the name of a frame.
     """
 
     def made() -> Compiled:
@@ -230,7 +230,7 @@ def function_of(
     return cached(mechanism, (name, key), made, frames=key != ())
 
 
-# ---------------------------------------------------------------------- what enters
+# ---------------------------------------------------------------------- inputs
 def tree_only(mechanism: Mechanism, purpose: str) -> None:
     """Refuse a robot with loops where only trees can be treated."""
     if mechanism.loops:
@@ -343,16 +343,16 @@ def _lumping(mechanism: Mechanism) -> Array:
 def lumping(mechanism: Mechanism) -> Array:
     """Return L (10 b, 10 b) with phi' = L phi in node frames: inertia that a body's parent may carry as well is moved there.
 
-    What looks alike from all sides of the axis u of a hinge rests in the parent as much as in the child: a mass at its origin,
-    a first moment along u, an inertia J (1 - u u^T). So does the inertia tensor behind a slide. Moved from the tips to the
+    Inertia symmetric about the axis u of a hinge may belong to the parent or to the child: a mass at its origin,
+    a first moment along u, an inertia J (1 - u u^T). So may the inertia tensor behind a slide. Moved from the tips to the
     base, phi' has zeros for m, h.u and one moment of inertia behind every hinge, for six moments behind every slide.
-    Accelerations are those of phi; the potential energy differs by a constant.
+    Accelerations are the same with phi and phi'; the potential energy differs by a constant.
     """
     tree = mechanism.tree.arrays
     L = np.eye(mechanism.tree.inertias.size)
     for i in reversed(range(tree.parent.size)):
         column, parent = int(tree.column[i]), int(tree.parent[i])
-        if column < 0 or (parent >= 0 and tree.column[parent] < 0):  # nothing to move, or nowhere to move it to
+        if column < 0 or (parent >= 0 and tree.column[parent] < 0):  # no parameters to move, or no parent to move them to
             continue
         own = L[column : column + 10]
         alike = _alike(int(tree.kind[i]), tree.axis[i]) @ own
@@ -378,7 +378,7 @@ def _alike(kind: int, axis: Array) -> Array:
     return part
 
 
-# ---------------------------------------------------------------------- what is computed
+# ---------------------------------------------------------------------- evaluation
 def run(
     function: Compiled,
     arrays: Mapping[str, Array],
@@ -426,7 +426,7 @@ class TreeMotion(NamedTuple):
 
 
 def tree_motion(mechanism: Mechanism, motion: MotionLike) -> TreeMotion:
-    """Return q, v, a of all tree coordinates: those of the robot, or what couplings and loop closure make of them."""
+    """Return q, v, a of all tree coordinates, from couplings and loop closure where present."""
     arrays = entering(mechanism, as_motion(motion))
     if not mechanism.loops and not mechanism.couplings:
         return TreeMotion(arrays["q"], arrays["v"], arrays["a"], None)
@@ -514,7 +514,7 @@ def energy_regressor(mechanism: Mechanism, motion: MotionLike) -> tuple[Array, A
 
         T = sum m v.v/2 + h.(v x omega) + omega.I omega/2 + ia v_joint^2/2,   U = -sum g.(m p + R h) + k q^2/2 + off q
 
-    Columns of what is not conservative are zero: friction, the offset of `spherical` and `free` joints (a torque fixed in the
+    Columns of non-conservative terms are zero: friction, the offset of `spherical` and `free` joints (a torque fixed in the
     child frame), and the spring of a `free` joint or of a `spherical` one with unequal stiffnesses.
     """
     motion = as_motion(motion)

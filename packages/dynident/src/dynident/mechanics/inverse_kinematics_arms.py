@@ -1,7 +1,7 @@
 """Arms whose inverse kinematics has a closed form: planar and SCARA, elbow arms (3R with offsets), elbow arms with a wrist.
 
-Every family answers the questions of `Arm`: all branches, and how far from singular.
-Square roots are taken of factored differences, as in Heron's formula, so that poses stay exact when the arm is stretched
+Every family implements `Arm`: all branches, and the distance from singularities.
+Square roots are computed from factored differences, as in Heron's formula, so that poses stay exact when the arm is stretched
 or the wrist is straight.
 """
 
@@ -26,7 +26,7 @@ TILT = 1e-9  # rad, or parts of the arm's length, by which a target may stand of
 
 @dataclass(frozen=True, eq=False)
 class Arm(ABC):
-    """What a family of arms can do."""
+    """Interface of a family of arms."""
 
     chain: Chain
     mismatch: float  # how far the structure is from exact [rad, or parts of the arm's length]
@@ -242,7 +242,7 @@ def wrist_angles(axes: Array, x: Array, turn: Array) -> list[tuple[Array, Array,
     for sign in (1.0, -1.0):
         q5 = middle + sign * swing
         q4 = angle_between(k4, turned(k5, q5, np.broadcast_to(k6, x.shape)), x)
-        # What is left after q4 and q5 is a turn about the last axis, also when the wrist is straight.
+        # The remaining rotation after q4 and q5 is about the last axis, also when the wrist is straight.
         y = turned(k5, -q5, turned(k4, -q4, turn @ side))
         found.append((q4, q5, angle_between(k6, np.broadcast_to(side, y.shape), y)))
     return found
@@ -290,7 +290,7 @@ class WristArm(Arm):
         return {**self.arm.singularities(q), "wrist": wrist}
 
 
-PARALLEL = 1e-4  # rad: descriptions round right angles (1.5708); what is left is removed by polishing
+PARALLEL = 1e-4  # rad: descriptions round right angles (1.5708); polishing removes the remaining error
 EXACT = 1e-11  # rad, or parts of the arm's length: below this the structure needs no polishing
 TOUCH = 4e-13  # parts of the arm's length by which a target may overstep the reach and still count as stretched
 
@@ -305,7 +305,7 @@ class Chain:
     points: Array  # (n, 3), a point o_i on each axis [m]
     rotation: Array  # (3, 3), of the end frame at q = 0
     position: Array  # (3,), origin of the end frame at q = 0 [m]
-    gravity: Array  # (3,) [m/s^2]; tells up from down
+    gravity: Array  # (3,) [m/s^2]; defines the vertical
 
     @property
     def length(self) -> float:

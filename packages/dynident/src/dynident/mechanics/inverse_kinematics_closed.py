@@ -36,8 +36,8 @@ from dynident.mechanics.inverse_kinematics_damped import (
 )
 from dynident.mechanism.mechanism import Mechanism
 
-STARTS, STEPS = 16, 300  # of the search for the pose nearest to a target that is out of reach
-STRICT = 1e4  # weight of its orientation against its position, beside the robot's size
+STARTS, STEPS = 16, 300  # of the search for the pose nearest to an unreachable target
+STRICT = 1e4  # weight of orientation relative to position, in units of the robot's size
 SMALL = 1e-6  # of the robot's size, or rad: below this a target is not missed
 
 
@@ -142,17 +142,17 @@ def inverse_kinematics(
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """Can targets be reached, and if not, by how much."""
+    """Reachability of targets, and the distance of unreachable ones from the workspace."""
 
     reachable: NDArray[np.bool_]  # True where at least one branch exists
     distance: Array  # How far the target must be moved, orientation kept, until it can be reached [m]
-    tilt: Array  # Angle by which the orientation cannot be had [rad]
+    tilt: Array  # Angle between requested and nearest reachable orientation [rad]
 
 
 def reach(mechanism: Mechanism, rotation: ArrayLike | None, position: ArrayLike, frame: str | None = None) -> Reach:
-    """Return how far targets are from what a `mechanism` with a closed-form inverse can reach, limits aside.
+    """Return the distance of targets from the workspace of a `mechanism` with a closed-form inverse, without limits.
 
-    `rotation`, `position` and `frame` are those of `inverse_kinematics`.
+    `rotation`, `position` and `frame` as in `inverse_kinematics`.
     """
     arm = arm_structure(mechanism, frame)
     R, p = _targets(arm, rotation, position)
@@ -184,7 +184,7 @@ def choose_posture(
 ) -> Array:
     """Return one solution (N, n) per target: the branch that `posture` names, angles within the limits of the `mechanism`.
 
-    `rotation`, `position` and `frame` are those of `inverse_kinematics`. `posture` has words of
+    `rotation`, `position` and `frame` as in `inverse_kinematics`. `posture` has words of
     ``arm_structure(mechanism).postures``, such as "front up noflip"; words left out are those of the first branch. Targets
     follow each other on a path: angles are continued over whole turns.
     """
@@ -208,7 +208,7 @@ def choose_posture(
 
 
 def _into_limits(mechanism: Mechanism, q: Array, revolute: NDArray[np.bool_]) -> Array:
-    """Shift the angles of a path by whole turns into the limits, or say which joint cannot."""
+    """Shift the angles of a path by whole turns into the limits; the error names a joint that cannot."""
     lower, upper = mechanism.position_limits
     middle = middle_of(lower, upper)
     centre = 0.5 * (q.max(axis=0) + q.min(axis=0))
@@ -285,7 +285,7 @@ def _parallel_arm(chain: Chain) -> ParallelArm | None:
 
 
 def _not_an_elbow(chain: Chain, point: Array) -> list[str]:
-    """Return what keeps the first three joints from being an elbow arm that places `point`."""
+    """Return the violated conditions for an elbow arm whose first three joints place `point`."""
     k1, k2, k3 = chain.axes[:3]
     lack = []
     if _angle(k2, k3) > PARALLEL:

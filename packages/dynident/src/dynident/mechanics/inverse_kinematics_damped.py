@@ -1,8 +1,8 @@
 """Numeric inverse kinematics: damped least squares with joint limits, for robots of any structure.
 
 Each step solves (J^T J + lambda diag(J^T J)) dq = J^T e with the pose error e = (p* - p, L log(R* R^T)), where L is the size
-of the robot, so that metres and radians weigh alike. lambda shrinks when a step helps and grows when it does not
-[Levenberg1944] [Marquardt1963]; a joint that pushes against its limit takes no part in the step.
+of the robot, so that metres and radians have equal weight. lambda shrinks after a successful step and grows otherwise
+[Levenberg1944] [Marquardt1963]; a joint that pushes against its limit is held during the step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynident.mechanism.mechanism import Mechanism
 STEPS = 200  # per target, at most
 # Error in parts of the robot's size at which a target is reached; where rounding prevents that, 1e4 times as much is accepted.
 REACHED = 1e-12
-TOGETHER = 64  # random starts tried at once: a step of many samples costs little more than that of one
+TOGETHER = 64  # random starts tried at once: a step of many samples costs little more than a step of one
 
 
 def pose_targets(rotation: ArrayLike | None, position: ArrayLike) -> tuple[Array | None, Array]:
@@ -72,7 +72,7 @@ def pose_error(rotation: Array | None, position: Array, R: Array, p: Array) -> A
 
 @dataclass(frozen=True, eq=False)
 class PoseTask:
-    """What is to be reached, and within which limits."""
+    """Target poses and joint limits."""
 
     mechanism: Mechanism
     frame: str
@@ -103,7 +103,7 @@ class PoseTask:
 
 
 def damped_least_squares(task: PoseTask, start: Array, tolerance: float, iterations: int) -> tuple[Array, Array]:
-    """Return the positions reached and what is left of the error [m], each sample on its own."""
+    """Return the positions reached and the remaining error [m] of each sample."""
     q = np.clip(start, task.lower, task.upper)
     e = task.error(q)
     left, damping = np.linalg.norm(e, axis=1), np.full(len(q), 1e-3)
@@ -165,7 +165,7 @@ def inverse_kinematics_numeric(
     restarts : int
         How often a target that is not reached is tried again from a random start (always the same ones).
     failure : {"raise", "nan"}
-        What to do with a target that is not reached: an error that says how near it came, or a row of NaN.
+        Result for a target that is not reached: an error that states the remaining distance, or a row of NaN.
     """
     if failure not in ("raise", "nan"):
         raise DynidentError(f"failure is {failure!r}; give 'raise' or 'nan'")

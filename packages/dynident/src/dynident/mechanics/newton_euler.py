@@ -1,7 +1,7 @@
 """Motion and forces of the tree: `MovingTree`, wrenches and momentum of its bodies, torques, regressor, matrices, energies.
 
-All coordinates of the tree follow from the independent ones, for trees, couplings and loops alike (positions of loops are
-closed beforehand, see `branch`). With S = [alpha]x + [omega]x^2, computed once and shared by everything that uses it,
+All coordinates of the tree follow from the independent ones, also with couplings and loops (positions of loops are
+closed beforehand, see `branch`). With S = [alpha]x + [omega]x^2, computed once and shared by all its users,
 
     v_t = G nu,    a_t = G nu_dot + b
     f = m a + S h,                                        a_child = R^T (a + S r)
@@ -195,7 +195,7 @@ def energies(x: TreeState, bodies: Sequence[Inertia | None]) -> tuple[Node, Node
 
 
 def ball_joints(mechanism: Mechanism) -> list[tuple[bool, int]]:
-    """Return whether it is free, and the first position of every spherical and free joint; of all joints if there are loops."""
+    """Return (is free, index of its first position) of every spherical and free joint; with loops, tree positions are counted."""
     arrays, names = mechanism.tree.arrays, mechanism.tree.coordinates
     found = []
     for kind, d in zip(arrays.kind, arrays.dof, strict=True):

@@ -1,10 +1,10 @@
-"""Which motors carry the equations of a robot with more motors than freedoms, and how much they amplify noise.
+"""Choice of the motors for the equations of an over-actuated robot, and their noise amplification.
 
     A = Q R,    Gamma = J_r^-T A^T tau = Q_r^-T Q^T tau,    J_r, Q_r = rows of A and Q of the motors that are kept
     g = 1 / smallest singular value of Q_r >= 1
 
-Q^T tau has the noise of the motors themselves, so g is the factor by which a partition amplifies it in its worst direction.
-Unlike the condition of J_r it does not depend on the units of the coordinates. It is infinite where the robot that is driven
+Q^T tau has the noise of the motors themselves, so g is the factor by which a partition amplifies noise in the worst direction.
+Unlike the condition number of J_r, g does not depend on the units of the coordinates. It is infinite where the robot driven
 by these motors alone is singular.
 """
 
@@ -51,7 +51,7 @@ class Partitions(Result):
         return self.choices[0]
 
     def summary(self) -> str:
-        """Return the ranking as a text table. One line per choice; those that are badly conditioned are marked."""
+        """Return the ranking as a text table. One line per choice; badly conditioned choices are marked."""
         width = max(len(", ".join(choice.motors)) for choice in self.choices)
         lines = [
             f"{self.robot}: noise of the motors is amplified by (1 is best; projection 'gls' has 1 always)",
@@ -115,7 +115,7 @@ def amplification(rows: Array) -> Array:
 
 
 def warn_of_projection(mechanism: Mechanism, motion: Motion, motors: tuple[str, ...]) -> None:
-    """Say when the motors of a projection amplify noise much, and which would not."""
+    """Warn if the motors of a projection amplify noise strongly, and name better ones."""
     ranked = rank_partitions(mechanism, motion)
     own = next(choice for choice in ranked.choices if set(choice.motors) == set(motors))
     if own.typical > AMPLIFIED:

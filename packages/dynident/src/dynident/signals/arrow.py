@@ -150,7 +150,7 @@ class _Thrift:
         return fields
 
     def value(self, kind: int, depth: int) -> Any:
-        """Return what a field or an entry of a list holds."""
+        """Return the value of a field or list entry."""
         if depth > DEEPEST:
             raise LogError(f"its metadata are more than {DEEPEST} levels deep; write it again")
         match kind:
@@ -170,16 +170,16 @@ class _Thrift:
         raise LogError(f"its metadata have a field of the unknown type {kind}; write it again")
 
     def entries(self, kind: int, count: int, depth: int) -> list[Any]:
-        """Return the entries of a list, none of which is smaller than a byte."""
+        """Return the entries of a list; every entry has at least one byte."""
         if count > len(self.data) - self.place:
             raise LogError("its metadata are damaged or cut short; write it again")
         return [self.value(kind, depth + 1) for _ in range(count)]
 
 
 def _sizes(kind: Any) -> Iterator[int]:
-    """Yield the bytes of a value of every column that a type of Arrow is stored in; texts count like numbers.
+    """Yield the bytes per value of every column that stores an Arrow type; texts count like numbers.
 
-    The schema of Parquet would tell them too, but it and the metadata of all row groups keep each other in memory.
+    The Parquet schema has them too, but it and the metadata of all row groups keep each other in memory.
     """
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
@@ -194,7 +194,7 @@ def _sizes(kind: Any) -> Iterator[int]:
 
 
 def table_columns(table: Any) -> Content:
-    """Columns of an Arrow table; lists of numbers become arrays, dates ns; texts are left out, and said."""
+    """Columns of an Arrow table; lists of numbers become arrays, dates ns; a note lists omitted texts."""
     content = Content({})
     with decoding("Parquet"):
         for _ in range(DEPTH):
@@ -233,13 +233,13 @@ def table_columns(table: Any) -> Content:
 
 
 def _cast(column: Any, kind: Any) -> Any:
-    """Return a column in another type, which its values may not have."""
+    """Return a column converted to another type, or raise LogError."""
     with decoding("Parquet"):
         return column.cast(kind)
 
 
 def _arrow_words(column: Any) -> Words | None:
-    """A column of texts that may say what a row is of; a text that is stored once stays once in memory."""
+    """A text column that may be a row key; equal texts are stored once."""
     if column.null_count or not len(column):
         return None
     with decoding("Parquet"):

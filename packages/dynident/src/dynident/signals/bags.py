@@ -2,13 +2,13 @@
 
     x(t_k) = x_i + (x_{i+1} - x_i) (t_k - t_i) / (t_{i+1} - t_i)
 
-The clock t_k is that of the first topic; what other topics hold is interpolated to it between its messages i and i + 1. A
-long bag is brought to its clock piece by piece: what lies beyond the time that all topics have reached waits for the next one.
+The clock t_k is the clock of the first topic; other topics are interpolated to it between their messages i and i + 1. A
+long bag is interpolated piece by piece: messages later than the time reached by all topics wait for the next piece.
 
 A serialised message is a fixed pattern of bytes as long as its names and array lengths stay the same. The first message of a
 kind is walked once by its definition, which gives the offset of every number (a `Layout`); the numbers of all further messages
-of that kind are cut out together, ``(k, bytes) array of messages [:, offset : offset + 8 n] -> (k, n) numbers``. Columns are
-called /topic/joint/field or /topic/field[k], as PlotJuggler does. The libraries are an extra, so this module is loaded on first
+of that kind are extracted together, ``(k, bytes) array of messages [:, offset : offset + 8 n] -> (k, n) numbers``. Columns are
+named /topic/joint/field or /topic/field[k], as in PlotJuggler. The libraries are an extra, so this module is imported on first
 use.
 """
 
@@ -214,7 +214,7 @@ class Walk:
 
 # ---------------------------------------------------------------------- one topic
 class Rows:
-    """Rows added at the end of one array, which grows in place: there is never a second copy of what was read."""
+    """Rows appended to one array, which grows in place without a second copy."""
 
     def __init__(self, array: NDArray[Any]) -> None:
         self.array, self.size = array, len(array)
@@ -233,7 +233,7 @@ class Rows:
         return self.array
 
     def _resize(self, rows: int) -> None:
-        # The system moves the pages of a large array without copying them; nothing else refers to it yet.
+        # The system moves the pages of a large array without copying them; no other reference exists yet.
         self.array.resize((rows, *self.array.shape[1:]), refcheck=False)
 
 
@@ -284,7 +284,7 @@ class Topic:
             self._decode(size, self.waiting.pop(size))
 
     def finish(self) -> None:
-        """Decode what is left."""
+        """Decode the remaining messages."""
         for size, group in self.waiting.items():
             self._decode(size, group)
         self.waiting = {}
@@ -342,7 +342,7 @@ class Topic:
         check_room(self.needed, self.room, f"topic '{self.kind.topic}'")
         stamps = start + np.array(after, dtype=np.int64)
         stream = Stream([len(columns)], stamped=True)
-        if columns in self.streams:  # a new trajectory replaces what an earlier one had planned for later
+        if columns in self.streams:  # a new trajectory replaces the later part of an earlier one
             before = self.streams[columns]
             planned = before.times.take()
             early = planned < start
@@ -372,11 +372,11 @@ def _types(kind: Kind) -> dict[str, Any]:
 
 #: Largest chunk or record, when unpacked.
 CHUNK = 128 << 20
-#: What a row of a database counts beside its message.
+#: Bytes counted per database row in addition to its message.
 ROW = 100
 #: Records that are not messages in a chunk.
 STRANGE = 100_000
-#: Topics that are taken.
+#: Largest number of topics.
 TOPICS = 1000
 #: Bytes of the definition of a message.
 MESSAGE_TEXT = 1 << 20
@@ -410,7 +410,7 @@ def _records(data: bytes, schemas: dict[int, Any], kinds: dict[int, Kind]) -> It
             schema = schemas.get(channel.schema_id)
             if schema and len(schema.data) > MESSAGE_TEXT:
                 raise LogError(f"a definition of a message has {len(schema.data)} bytes; at most {MESSAGE_TEXT} are read")
-            if channel.id in kinds:  # written again beside the summary, or in every chunk
+            if channel.id in kinds:  # repeated in the summary, or in every chunk
                 place += length
                 continue
             name, text = (schema.name, schema.data.decode("utf-8", "replace")) if schema else ("", "")
@@ -420,7 +420,7 @@ def _records(data: bytes, schemas: dict[int, Any], kinds: dict[int, Kind]) -> It
 
 
 def _mcap(file: Path, own: dict[str, str], notes: list[str]) -> Iterator[tuple[Kind, int, bytes]]:
-    """Messages of an MCAP file in the order of the file; one that was cut short gives what it has."""
+    """Messages of an MCAP file in file order; a truncated file yields its complete messages."""
     schemas: dict[int, Any] = {}
     kinds: dict[int, Kind] = {}
     # Indices are not needed, and reading them through the library takes longer than all messages.
@@ -524,7 +524,7 @@ def _ros1(file: Path) -> Iterator[tuple[Kind, int, bytes]]:
                 with decoding("a ROS 1 bag"):
                     size = len(unpack.decompress(data, max_length=CHUNK + 1))
                 check_room(size, CHUNK, "a chunk")
-                if unpack.unused_data:  # the library would unpack what follows, too
+                if unpack.unused_data:  # the library would unpack the rest, too
                     raise LogError("a chunk has bytes behind its end; it is damaged")
                 unpacked += size
                 check_room(unpacked, room, "its chunks")
@@ -593,7 +593,7 @@ def _hash(files: list[Path]) -> str:
 
 
 class _Bag:
-    """The topics that are taken of a bag, and what became of the others."""
+    """The selected topics of a bag, and notes about the others."""
 
     def __init__(self, name: str, wanted: list[str] | None, room: int, sha256: str) -> None:
         self.name, self.wanted, self.room, self.sha256 = name, wanted, room, sha256
@@ -633,7 +633,7 @@ class _Bag:
         return "/" + topic.kind.topic.strip("/") == self.names[0]
 
     def table(self, final: bool) -> Table | None:
-        """What was read since the last table, on one clock; None when topics have yet to catch up, or nothing is left."""
+        """Data read since the last table, on one clock; None while topics lag behind or at the end of the bag."""
         for topic in self.topics.values():
             topic.finish()
         if not final and any(w not in {"/" + t.strip("/") for t in self.topics} for w in self.names or ()):
@@ -653,7 +653,7 @@ class _Bag:
 
 
 def _chosen(topics: Mapping[str, Topic], wanted: list[str] | None, seen: Mapping[str, str]) -> list[Topic]:
-    """Topics in the order wanted; the sentence that lists what the bag has if one is missing or none is meant."""
+    """Topics in the requested order; LogError lists the topics of the bag if one is missing or the choice is ambiguous."""
     listed = ", ".join(f"{name} ({type_})" for name, type_ in list(seen.items())[:20]) or "no messages"
     if wanted is None:
         found = [t for t in topics.values() if t.kind.type.endswith("/JointState")]
@@ -755,7 +755,7 @@ class Clock:
         return found
 
     def _wait(self, streams: list[_Stream], notes: list[str], final: bool) -> None:
-        """Wait for topics that lag behind; say so when the wait is in vain."""
+        """Wait for topics that lag behind; raise LogError after `PATIENCE` attempts."""
         self.waited += 1
         if final and self.order:
             return
@@ -766,7 +766,7 @@ class Clock:
         self._keep_rest(streams)
 
     def _keep_rest(self, streams: list[_Stream]) -> None:
-        """Give back what is beyond the last time used; of interpolated topics one message before it too."""
+        """Return messages after the last used time to their topics; interpolated topics keep one earlier message too."""
         for k, (topic, names, times, parts, stamped) in enumerate(streams):
             start = int(np.searchsorted(times, self.last, "right"))
             start = start if k == 0 else max(start - 1, 0)
@@ -801,7 +801,7 @@ def _in_order(topic: Topic, names: tuple[str, ...], stream: Stream, notes: list[
         repeated = f"; {times.size - keep.size} repeated messages ignored" if keep.size < times.size else ""
         times, parts = times[keep], [part[keep] for part in parts]
     for part in parts:
-        part.flags.writeable = False  # a log keeps what nobody can change as it is
+        part.flags.writeable = False  # a log keeps read-only arrays without copying
     which = "the stamps in the headers" if stamped else "the times of the recorder"
     notes.append(f"{topic.kind.topic}: {times.size} messages by {which}{repeated}")
     return _Stream(topic, names, times, parts, stamped)

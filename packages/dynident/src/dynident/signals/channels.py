@@ -1,4 +1,4 @@
-"""The channels of a log: columns by role and joint, as their names or the schema say; angles without jumps.
+"""The channels of a log: columns by role and joint, from their names or the schema; angles without jumps.
 
 A schema is a mapping (or a TOML file) with these keys, all optional where the names are conventional::
 
@@ -15,7 +15,7 @@ A schema is a mapping (or a TOML file) with these keys, all optional where the n
     name = "EMPS"
     topic = ["/joint_states"]       # of a bag: the first one gives the clock, the others are interpolated to it
     episode = 3                     # of a data set with a column episode_index
-    files = ["a.csv", "b.csv"]      # or {position = "a.csv", effort = "b.csv"}, beside the schema file
+    files = ["a.csv", "b.csv"]      # or {position = "a.csv", effort = "b.csv"}, relative to the schema file
     [unit]
     position = "deg"                # name, factor to SI, or a list per channel
 """
@@ -48,11 +48,11 @@ FAMILIES_OF_KIND: dict[str, tuple[str, ...]] = {
     "none": (),
 }
 TURN = 2.0 * np.pi
-#: No joint is faster (rad/s): a step that is a whole turn give or take this speed is none of the motion.
+#: Largest joint speed (rad/s): a step of a whole turn plus or minus this speed is a jump, not motion.
 FASTEST = 50.0
-BLOCK = 1 << 15  #: samples that are looked at together: a long log needs no second copy of itself
-MOVED = 1e-3  #: a joint that was moved by more, in whatever unit, is one that moves
-#: A column that names a joint and nothing else.
+BLOCK = 1 << 15  #: samples processed together: avoids a second copy of a long log
+MOVED = 1e-3  #: smallest range of a moving joint, in any unit
+#: A column whose name is only a joint name.
 _AXIS = re.compile(
     r"(?:(?:feedback|actual|measured)[_ ]*)?(?:joints?[_ ]+)?(?P<joint>(?:joint|axis|achse|motor|j|a)[_ ]?\d+)", re.I
 )
@@ -72,7 +72,7 @@ Channels = dict[str, Channel]
 
 @dataclass(frozen=True)
 class Found:
-    """Joint names; per role the (N, n) samples, the units their columns name and the columns; what was left out."""
+    """Joint names; per role the (N, n) samples, their column units and columns; notes on omitted columns."""
 
     joints: list[str]
     arrays: dict[str, Array]
@@ -91,7 +91,7 @@ def find_channels(
 ) -> Found:
     """Find the channels of every role in the columns, or in the file the role was assigned to (`source`).
 
-    `row_units` are those that stand below the header or beside the columns.
+    `row_units` are units from a row below the header or from the file's metadata.
     """
     wanted = rules.get("joints")
     listed = isinstance(wanted, list | tuple | np.ndarray)
@@ -283,7 +283,7 @@ def _automatic(
             channels[joint] = Channel(part, known.unit, column)
     families = {f: _without_common_path(c) for f, c in families.items() if c}
     if role == "effort" and families:
-        # Commanded efforts are taken where nothing else was logged.
+        # Commanded efforts are used only where no measured ones were logged.
         for mark in ("", AS_COMMANDED):
             fitting = [f + mark for f in FAMILIES_OF_KIND[kind] if f + mark in families]
             if fitting:
@@ -297,7 +297,7 @@ def _automatic(
             notes.append(f"effort: '{first}', ... is commanded; the file has no measured effort of this kind")
         return families[chosen[0]]
     if role == "position" and not families:
-        # J1, J2, ... with nothing else that could be positions.
+        # J1, J2, ... without other candidates for positions.
         axes = {c: _AXIS.fullmatch(split_unit(c)[0]) for c, v in pool.items() if v.ndim == 1}
         bare = {c: match["joint"] for c, match in axes.items() if match}
         families = {"position": {joint: Channel(pool[c], split_unit(c)[1], c) for c, joint in bare.items()}} if bare else {}
@@ -348,7 +348,7 @@ def some_of(pool: Mapping[str, object], limit: int = 40) -> str:
 
 
 def unwrap(clock: Array, arrays: dict[str, Any], joints: list[str], notes: list[str]) -> None:
-    """Make angles that jump by whole turns continuous, and say so."""
+    """Unwrap angles that jump by whole turns, and add a note."""
     for role in ("position", "reference"):
         if role in arrays:
             arrays[role], jumping = _unwrapped(clock, arrays[role])

@@ -16,14 +16,14 @@ from dynident.checks import per_actuator
 from dynident.errors import LogError
 from dynident.signals.log import Log
 
-#: A sample of one quantity that stands in a row of its own has all others missing; of fewer rows than this it is an accident.
+#: Smallest share of samples in rows without positions for which a quantity counts as logged in separate rows.
 SPARSE = 0.9
 
 
 def without_repeats(
     clock: Array, arrays: dict[str, Any], rate: float | None, name: str, notes: list[str]
 ) -> tuple[Array, dict[str, Any]]:
-    """Leave out rows that repeat the one before; of stamps that are coarser than the samples take the number of the sample."""
+    """Remove rows that repeat the previous one; replace time stamps coarser than the sampling by sample numbers."""
     same = np.diff(clock) == 0.0
     if not same.any() or np.all(same):
         return clock, arrays
@@ -68,9 +68,9 @@ def join_stamps(columns: Mapping[str, Any], units: dict[str, str]) -> dict[str, 
 
 
 def on_one_clock(clock: Array, arrays: dict[str, Any], notes: list[str]) -> tuple[Array, dict[str, Any]]:
-    """Bring quantities with rows of their own to the times of the position, by linear interpolation between their rows.
+    """Interpolate quantities logged in separate rows linearly to the times of the position.
 
-    PlotJuggler joins topics that way: a row has the numbers of one topic, and nothing of the others.
+    PlotJuggler writes such files: each row has values of one topic only.
     """
     there = {role: np.isfinite(values).all(axis=1) for role, values in arrays.items()}
     position = there["position"]
@@ -91,7 +91,7 @@ def on_one_clock(clock: Array, arrays: dict[str, Any], notes: list[str]) -> tupl
 
 
 def roughness(q: Array) -> Array:
-    """Third differences (std, per channel): what remains of a smooth motion at the highest frequencies is noise."""
+    """RMS of the third differences per channel: at the highest frequencies a smooth motion contains only noise."""
     return np.asarray(np.sqrt(np.mean(np.diff(q, 3, axis=0) ** 2, axis=0)))
 
 
@@ -129,7 +129,7 @@ def to_uniform(log: Log, rate: float) -> Log:
 
 
 def aligned(log: Log, delay: ArrayLike) -> Log:
-    """Return the log with efforts effort(t + delay), linear between samples; times that they do not cover are left out."""
+    """Return the log with efforts effort(t + delay), linearly interpolated; times outside their range are removed."""
     late = per_actuator(delay, len(log.joints), "delay")
     if not np.isfinite(late).all() or np.max(np.abs(late)) >= log.duration:
         raise LogError(f"delay is {late.tolist()} s; give seconds, less than the log has ({log.duration:.4g} s)")

@@ -1,7 +1,7 @@
-"""How much the samples of a series depend on each other: autocorrelation, and how many independent samples they are worth.
+"""Dependence of the samples of a series: autocorrelation and effective number of independent samples.
 
 N_eff = N / (1 + 2 sum_k rho_k), the sum ending at the first pair of lags whose sum is not positive [Geyer1992].
-Residuals of several logs, of which some rows are not used, have an autocovariance and an autoregression.
+Autocovariance and autoregression of residuals of several logs allow for unused rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dynident.checks import numbers
 def autocorrelation(errors: ArrayLike, lags: int | None = None) -> Array:
     """Return the autocorrelation rho_0 = 1, rho_1, ... of a series `errors` (N,) without its mean, (lags + 1,).
 
-    `lags` is the largest lag, N - 1 when omitted; a series that does not change gives zeros.
+    `lags` is the largest lag, N - 1 when omitted; a constant series gives zeros.
     """
     x = numbers(errors, "errors")
     x = x - x.mean()
@@ -57,7 +57,7 @@ def autocovariance(parts: Sequence[tuple[Array, NDArray[np.bool_]]], lags: int) 
 def autoregression(covariance: Array, rows: int, order: int | None = None) -> tuple[Array, float]:
     """Return the coefficients a of e[k] + a_1 e[k-1] + ... = w[k] and the variance of w, by Levinson's recursion.
 
-    Without an `order` the one with the least Bayesian information criterion is taken.
+    Without `order`, the order with the least Bayesian information criterion is used.
     """
     a, variance = np.ones(1), float(covariance[0])
     best, criterion = (a[1:], variance), rows * np.log(max(variance, 1e-300))

@@ -46,9 +46,9 @@ FEWEST_VALUES = 18  # samples of a signal that is differentiated
 #: Time constants of the slowest pole over 2 pi after which the impulse response is below round-off, exp(-2 pi 6.2) = 1e-17;
 #: the default filter of order 4 needs 16 periods of its cut-off for that.
 REACH = 6.2
-#: Logs of so many samples are filtered at once, longer ones in parts of half as many.
+#: Logs up to this number of samples are filtered at once, longer ones in parts of half this length.
 PART = 65_536
-#: Samples from which on less than a hundredth at the end is left out of spectra, for a length that is transformed quickly.
+#: Above this number of samples, spectra omit up to 1 % at the end, for a length with a fast transform.
 LONG = 131_072
 SPLIT, STRETCH = 8, 8192  # transforms that a longer signal is cut into, and lines that are put together at once
 #: A clock that strays from uniform by more than this part of a step is not uniform.
@@ -60,7 +60,7 @@ HALF = 6
 #: Half length for records that would lose too much at their ends: 35 dB.
 SHORT = 3
 MOST = 10**6  # times fewer rows; a filter of more taps is longer than any record
-#: Weight of samples that must not be used, over that of all samples of a row, up to which the row is used.
+#: Largest share of filter weight on excluded samples for which a row is used.
 SPOILT = 0.01
 
 
@@ -115,7 +115,7 @@ def butterworth_part(
 
 
 def parts_of(samples: int, step: float, cutoff: float, order: int = 4) -> list[slice]:
-    """Return the parts in which a long signal is filtered: each longer than what the filter needs beside it."""
+    """Return the parts in which a long signal is filtered, each longer than the settling time of the filter."""
     length = max(
         PART if samples <= PART else PART // 2, math.ceil(4.0 * REACH / (cutoff * step * math.sin(math.pi / (2 * order))))
     )
@@ -131,7 +131,7 @@ def low_passed(values: Array, step: float, cutoff: float, order: int = 4, causal
 
 
 def checked_inputs(t: ArrayLike, q: ArrayLike, uniform: bool = True) -> tuple[Array, Array, float]:
-    """Return times, positions (N, n) and step, or say what is wrong with them."""
+    """Return times, positions (N, n) and step; raise LogError for invalid input."""
     values = np.asarray(q, dtype=np.float64)
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or values.shape[0] < FEWEST_VALUES:
@@ -255,7 +255,7 @@ class Decimator:
         return self._filter(np.asarray(x, dtype=np.float64), self.taps)
 
     def add_rows(self, x: Array, at: int, out: Array) -> None:
-        """Add to outputs (m, count) what they get of inputs (m, n), samples last, of which the first has the number `at`."""
+        """Add the contribution of inputs (m, n) to outputs (m, count), samples last; `at` is the index of the first input."""
         wide = max(2 * self.taps.size, 512)  # a matrix of all inputs and outputs is mostly zeros
         if x.shape[1] > wide:
             for begin in range(0, x.shape[1], wide):
@@ -345,7 +345,7 @@ def low_pass_weights(x: Array, half: int) -> Array:
     return np.asarray(np.where(np.abs(x) <= half, np.sinc(0.8 * x) * window, 0.0))
 
 
-#: Variance picked up beyond the valley, over that of the motion (accelerations).
+#: Acceleration variance gained beyond the valley, relative to the variance of the motion.
 BIAS = 1e-2
 #: A band is motion if the acceleration density falls by this factor somewhere above it; noise only rises.
 FALL = 30.0
@@ -359,7 +359,7 @@ RATIO = 2.5
 SLOW = 5.0
 #: Cut-off over band, at least, where noise leaves no room for `RATIO`: efforts pass the same filter, so the band stays true.
 EDGE = 1.25
-#: A second hump of the density with less than this part of the power may be low-passed noise, and is left out.
+#: A second hump of the density below this share of the power may be low-passed noise and is excluded.
 HUMP = 0.1
 #: Such a hump rises at least by this factor (white noise does in less than an octave).
 RISE = 10.0
@@ -395,7 +395,7 @@ class Cutoff:
     #: Smallest cut-off in Hz that may be worth trying: 2.5 times the band that holds 90 % of the acceleration power
     lowest: float = 0.0
     highest: float = 0.0  #: Largest cut-off in Hz that may be worth trying: 5 times the band of the positions
-    #: Variance of noise over that of the motion in the accelerations inside the band: inertias come out too small by
+    #: Noise variance over motion variance of the accelerations inside the band: inertias are underestimated by
     #: about this share
     noise: float = 0.0
     position_band: float = float("inf")  #: Frequency in Hz below which 99.99 % of the variance of the positions lies
@@ -404,10 +404,10 @@ class Cutoff:
 def acceleration_spectrum(rate: float, *records: Array, highest: float = 0.5) -> tuple[Array, Array]:
     """One-sided density of the acceleration, ``(2 pi f)^4 S_q``, up to a frequency in parts of the rate.
 
-    It is that of second differences of one or more records.
+    It is computed from second differences of one or more records.
 
     Differencing first flattens the spectrum, so the strong slow motion does not leak into the weak noise; the taper is
-    short because the accelerations of a single move lie at the ends of its record. It also joins records without a jump.
+    short because the accelerations of a single move lie at the ends of its record. The taper also joins records without a jump.
     """
     records = tuple(q[: _fast_length(len(q) - 2) + 2] for q in records)
     count = sum(q.shape[0] - 2 for q in records)
@@ -429,7 +429,7 @@ def acceleration_spectrum(rate: float, *records: Array, highest: float = 0.5) ->
 
 
 def _fast_length(samples: int) -> int:
-    """Return how much of a long signal is transformed: a length without large prime factors, which are slow."""
+    """Return the transformed length of a long signal, without large prime factors, which are slow."""
     spare = max(samples.bit_length() - 8, 0) if samples > LONG else 0
     return samples >> spare << spare
 
@@ -461,7 +461,7 @@ def _periodogram(x: Array, rate: float, power: float, lines: int) -> Array:
             found += np.where(mirrored, F[r][at].conj(), F[r][at])
         density[k] = found.real**2 + found.imag**2
     density /= rate * power
-    density[1 : (x.size + 1) // 2] *= 2.0  # what lies at negative frequencies; none for zero and half the rate
+    density[1 : (x.size + 1) // 2] *= 2.0  # add negative frequencies; zero and half the rate have none
     return density
 
 
@@ -504,7 +504,7 @@ def choose_cutoff(rate: float, records: list[Array]) -> Cutoff:
         return _from_positions(rate, slowest)
     step = float(f[1] - f[0])
     centres = np.array([math.sqrt(f[s.start] * f[s.stop - 1]) for s in slices])
-    # Every moving channel counts alike, whatever its unit: densities over the variance of its own motion.
+    # Equal weight for all moving channels, independent of units: densities over the variance of the channel's motion.
     for j, v in enumerate(valleys):
         if v is not None:
             density[:, j] /= density[: np.searchsorted(f, centres[v], "right"), j].sum() * step
@@ -553,7 +553,7 @@ def kept_samples(signals: Sequence[Array], most: int) -> NDArray[np.int64]:
     size = signals[0].size
     if size <= most:
         return np.arange(size)
-    length = -(-size * 2 * len(signals) // most)  # samples of a stretch, of which each signal keeps two
+    length = -(-size * 2 * len(signals) // most)  # samples of a stretch; each signal keeps two of them
     starts = np.arange(0, size, length)
     kept = [np.array([0, size - 1])]
     for y in signals:
@@ -598,7 +598,7 @@ def _from_positions(rate: float, bands: Array) -> Cutoff:
 
 
 def _position_bands(rate: float, q: Array, moving: NDArray[np.bool_]) -> Array:
-    """Frequency (n,) below which 99.99 % of the variance of the positions of a channel lies, 0 of those that do not move."""
+    """Frequency (n,) below which 99.99 % of the variance of each position channel lies, 0 for channels at rest."""
     q = q[: _fast_length(len(q))]
     angle, bands = 2.0 * np.pi / len(q), np.zeros(moving.size)
     for j in np.flatnonzero(moving):
@@ -608,7 +608,7 @@ def _position_bands(rate: float, q: Array, moving: NDArray[np.bool_]) -> Array:
         total = _periodogram(x, rate, 0.375 * len(q), len(q) // 2 + 1)[1:]
         np.cumsum(total, out=total)
         bands[j] = (1 + int(np.argmax(total >= 0.9999 * total[-1]))) * rate / len(q)
-        del x, total  # before those of the next channel are made
+        del x, total  # free memory before the next channel
     return bands
 
 
@@ -626,10 +626,10 @@ def _bins(f: Array) -> list[slice]:
 
 
 def _valley(smooth: Array) -> int | None:
-    """Bin of the lowest density above the motion; None if the density nowhere falls, that is, nothing moves.
+    """Bin of the lowest density above the motion; None if the density falls nowhere (no motion).
 
     The motion reaches up to the last bin from which the density still falls by `FALL`; gaps between the lines of a
-    multisine lie below that bin and are not mistaken for the valley.
+    multisine lie below the valley and cannot be confused with it.
     """
     if smooth.size < 3 or not np.all(np.isfinite(smooth)):
         return None
@@ -698,7 +698,7 @@ def _width(channels: int) -> int:
 
 @lru_cache(maxsize=32)
 def _code(width: int, sections: int, reach: int) -> tuple[Any, Any]:
-    """Return the machine code of the filter and of the differences; what has no sections or no reach is None."""
+    """Return the machine code of the filter (None without sections) and of the differences (None with sections)."""
     number, place = ctypes.c_int64, ctypes.c_void_p
     text = _filter_text(width, sections) if sections else _difference_text(width, reach)
     machine = MachineCode(text, "filters of columns", loops=True)
@@ -740,7 +740,7 @@ def _filter_text(width: int, sections: int) -> str:
         "step:",
         "  %k = phi i64 [0, %entry], [%k1, %step]",
     ]
-    for i in range(sections + 1):  # what enters section i, and what the last one gives, one and two samples ago
+    for i in range(sections + 1):  # inputs of section i and output of the last one, one and two samples ago
         lines.append(f"  %one.{i} = phi {V} [{zero}, %entry], [%now.{i}, %step]")
         lines.append(f"  %two.{i} = phi {V} [{zero}, %entry], [%one.{i}, %step]")
     lines += [f"  %before.{i} = phi {V} [{zero}, %entry], [%change.{i}, %step]" for i in range(sections)]

@@ -72,7 +72,7 @@ def _values(column: Any) -> Any:
 
 
 def _array_of(name: str, values: list[Any]) -> Any:
-    """A list of numbers, texts or equally long lists as an array; texts stay objects and are left out later."""
+    """A list of numbers, texts or equally long lists as an array; texts are dropped later."""
     if not isinstance(values, Iterable):
         raise LogError(f"column '{name}' is a {type(values).__name__}; give a list or an array of numbers")
     try:
@@ -169,7 +169,7 @@ def _read_hdf5(data: bytes, room: int, transpose: bool = False) -> Content:
 
 
 def _unread(item: Any, h5py: Any) -> Unread | None:
-    """What a dataset of MATLAB stands for when it is no array: an object, a text, a field of an array of structures."""
+    """Description of a MATLAB dataset that is not an array: object, text or field of a structure array; else None."""
     with decoding("HDF5"):
         given, size = item.attrs.get("MATLAB_class", b""), item.size or 0
         empty, opaque = ("MATLAB_" + what in item.attrs for what in ("empty", "object_decode"))
@@ -185,7 +185,7 @@ def _unread(item: Any, h5py: Any) -> Unread | None:
 
 
 def _hdf5_items(file: Any, h5py: Any, follow: bool) -> Iterator[tuple[str, Any]]:
-    """The datasets of an HDF5 file with their paths; what lies outside, too deep or in too great a number is refused."""
+    """Datasets of an HDF5 file with their paths; external links, deep nesting and too many items raise LogError."""
     pending, count = [("", file, 0)], 0
     while pending:
         prefix, group, depth = pending.pop()
@@ -224,7 +224,7 @@ def _read_parquet(data: bytes, room: int) -> Content:
 
 
 def open_parquet(source: Any, room: int, **options: Any) -> Any:
-    """Open a Parquet file after checking that all of it fits into `room` bytes when it is unpacked."""
+    """Open a Parquet file after checking that its unpacked content fits into `room` bytes."""
     return arrow().open_parquet(source, room, **options)
 
 

@@ -6,8 +6,8 @@ matched to the robot and converted to SI units before, so that names, order and 
 **Same motion.** Windows of the validation log are found in the training log by the path that the joints take, over arc length,
 which does not depend on the clock. A candidate is refined to T = a t + b by least squares, with the same low-pass at the same
 instants for both logs. A window repeats the training motion if the positions differ by less than 2 % of the motion in the
-window: a model error is a smooth function of the state and differs by about as little, so such a window says nothing new about
-it. Windows with the same clock form a chain.
+window: a model error is a smooth function of the state and differs by about as little, so such a window has no new information
+about it. Windows with the same clock form a chain.
 
 **Another motion** nevertheless, if speeds or accelerations differ: the model explains the efforts of the validation log by its
 own motion, but those of the training log do not agree with them (mean squares differ by a factor of more than 4).
@@ -21,13 +21,13 @@ same model error s. A copy contains the same noise as well, whatever was done to
 with beta = <x1, x2> / |x1|^2 and phi = |x2 - x1|^2 / |x1|^2 for every joint and group of frequencies. For a copy, 1 - beta has
 mean 0 and variance phi / N + 0.1^2, with N independent values and 0.1 for the imperfections of interpolation. The logarithm of
 the likelihood ratio of both hypotheses, summed over joints and frequencies, is expected to be I for another run and -I for a
-copy with noise; the log is called a copy below -I / 2, and if it hardly differs (mean phi below 0.1). A low-pass acts on all
-joints alike: its gain is divided out, and frequencies that it has removed do not count, nor do those below the rounding of the
-fingerprint. Snippets show the noise above the motion, rows that in its band. Noise that was added to a copy is in the residual
-of the model as well, so a difference that is larger than that residual is none.
+copy with noise; the log is a copy below -I / 2 and if it hardly differs (mean phi below 0.1). A low-pass acts equally on
+all joints: its gain is divided out; frequencies removed by it or below the rounding of the fingerprint are not used.
+Snippets show the noise above the motion band, rows the noise inside it. Noise added to a copy is in the residual
+of the model as well, so a difference larger than this residual is not added noise.
 
 A run with another speed (a != 1) is another motion, unless its efforts show a copy. More than 5 % of copied motion refuse a log
-as validation: the rest is not scored alone, since a log with training data in it is a mistake to be mended. If at least half of
+as validation: the rest is not scored alone, since a log with training data in it is a mistake to be fixed. If at least half of
 the motion repeats the training motion, the log shows repeatability only.
 """
 
@@ -50,12 +50,12 @@ from dynident.signals.preparation import REACH, Prepared, scale_of
 
 SAME = 0.02  # distance of positions over the motion in the window
 GROUPS = 16  # of frequencies, up to half the rate
-FAINT = 0.7  # amplitude over that of the training log, below which a filter has removed these frequencies
-SLACK = 0.1  # of beta: what interpolation, filters and rounding of a copy may change
+FAINT = 0.7  # amplitude ratio to the training log, below which a filter has removed these frequencies
+SLACK = 0.1  # tolerance of beta for interpolation, filters and rounding of a copy
 ALIKE = 0.1  # phi of logs that differ by less than another run would
 ADDED, EXPLAINED = 1.3, 4.0  # of `explained`: at most for a copy, 1 but for chance; at least for another motion, 2 likewise
 DROWNED = 10.0  # phi of noise in which a copy cannot be recognised
-ROUNDED = 100.0  # power over that of the rounding of the fingerprint, from which on it can be compared
+ROUNDED = 100.0  # smallest ratio of power to rounding power of the fingerprint for a comparison
 LARGEST = 1e100  # squares and products of such numbers stay finite
 NOTHING = (0.0, 0.0, np.inf)  # of `another_run`, if no frequency can be compared
 Triple = tuple[Array, Array, Array]  # efforts (rows, n): training log, validation log, model
@@ -70,9 +70,9 @@ def distance(triples: list[Triple]) -> float:
 
 
 def explained(triples: list[Triple]) -> float:
-    """Return the square of the difference of both logs over that of the residual of the validation log, mean of the joints.
+    """Return the mean over joints of squared difference of both logs over squared residual of the validation log.
 
-    Noise that is added to a copy is in both, 1 at most; another run with as much noise gives 2 at most; more than that is
+    Noise added to a copy is in both: at most 1; another run with equal noise gives at most 2; a larger ratio is
     explained by the motion: speeds or accelerations differ.
     """
     if not triples:
@@ -101,7 +101,7 @@ def is_copy(rows: list[Triple], snippets: list[Triple], rounding: Array) -> bool
 def another_run(triples: list[Triple], independent: float, rounding: Array) -> tuple[float, float, float]:
     """Return ln(likelihood of another run / likelihood of a copy), its expectation for another run, and phi.
 
-    Frequencies that a filter has removed, or whose power is less than that of rounding (variance `rounding`), tell nothing.
+    Frequencies removed by a filter, or with less power than rounding (variance `rounding`), are not used.
     """
     one, other, product, values = _cells([(there, here) for there, here, _ in triples], independent)
     power = np.mean([np.sum(np.hanning(len(there) + 2) ** 2) for there, _, _ in triples])  # of the taper
@@ -109,7 +109,7 @@ def another_run(triples: list[Triple], independent: float, rounding: Array) -> t
     with np.errstate(divide="ignore", invalid="ignore"):
         amplitude = np.sqrt(other / one)
         amplitude[np.isnan(amplitude).all(axis=1)] = 0.0
-        gain = np.nanmedian(amplitude, axis=1, keepdims=True)  # a filter acts on all joints alike
+        gain = np.nanmedian(amplitude, axis=1, keepdims=True)  # a filter acts equally on all joints
         passed = gain > FAINT
         gain = np.minimum(gain, 1.0)
         beta, phi = product / one / gain, other / one / gain**2 - 2.0 * product / one / gain + 1.0
@@ -144,7 +144,7 @@ NEAR = 0.15  # root mean square distance of a candidate; linear interpolation an
 MOST = 8  # nearest candidates of one window that are tried
 BLOCKS, BLOCK = 5, 20  # of a long validation log, number of compared blocks, and of windows in each
 FEWEST = 6  # rows of a window
-OSCILLATION = 5.6  # path of one joint, or of all together, that tells one motion from another
+OSCILLATION = 5.6  # path of one joint, or of all together, that distinguishes motions
 SHORT = 1.6  # path that several joints need at least
 LEAST = 16  # samples of a snippet that a slower log must have
 LAG = 0.02  # rows by which the clock may be wrong after positions have been compared
@@ -259,7 +259,7 @@ class Chain:
 
 
 class Overlap(NamedTuple):
-    """What a validation log shares with the training logs, as shares of its motion, and where."""
+    """Overlap of a validation log with the training logs, as shares of its motion, and its place."""
 
     copied: float = 0.0
     repeated: float = 0.0
@@ -267,7 +267,7 @@ class Overlap(NamedTuple):
 
 
 def overlap(sources: Iterable[Mapping[str, Any]], checksum: str, prepared: Prepared, predicted: Array) -> Overlap:
-    """Return what a prepared log shares with the sources of a fit; `predicted` are the model's efforts at its samples.
+    """Return the overlap of a prepared log with the sources of a fit; `predicted` are the model's efforts at its samples.
 
     A source with the same `checksum` is another part of the same recording: its later periods are other runs, not copies.
     """
@@ -365,7 +365,7 @@ def _refined(piece: Piece, samples: Samples, own: Array, there: Array, n: int) -
         middle = T.mean()
         slope = np.stack([piece.speed[rows], piece.speed[rows] * (T - middle)[:, None]], axis=-1).reshape(-1, 2)
         gram = slope.T @ slope
-        if gram[0, 0] * gram[1, 1] <= 1.0001 * gram[0, 1] ** 2:  # nothing moves
+        if gram[0, 0] * gram[1, 1] <= 1.0001 * gram[0, 1] ** 2:  # no motion
             return None
         shift, stretch = np.linalg.solve(gram, slope.T @ error.reshape(-1))
         a, b = a * (1.0 + stretch), b + shift + stretch * (b - middle)
@@ -395,7 +395,7 @@ def _shares(chains: Sequence[Chain], ends: Array, prepared: Prepared, predicted:
 
 
 def _listed(spans: list[tuple[str, float, float]], gap: float) -> str:
-    """Return stretches of training logs in words; those that are closer than `gap` are one."""
+    """Return stretches of training logs in words; stretches closer than `gap` are merged."""
     joined: list[tuple[str, float, float]] = []
     for name, start, end in sorted(spans):
         if joined and joined[-1][0] == name and start < joined[-1][2] + gap:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PathLike = str | os.PathLike[str]
 
-#: What an effort channel can be; there is no default because nothing in a file shows it.
+#: Effort kinds; there is no default because a file does not show the kind.
 EFFORT_KINDS = ("joint_torque", "joint_force", "motor_torque", "motor_current", "voltage", "none")
 POSITION_SIDES = ("joint", "motor")
 LARGEST = 1e30  # products of a few such numbers stay within floating point
@@ -59,7 +59,7 @@ def check_effort_kind(kind: object) -> str:
 
 
 def _array(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
-    """Return a read-only float64 array of the given shape, a copy unless nobody can write to it."""
+    """Return a read-only float64 array of the given shape, copied unless already read-only."""
     if _is_frozen(values):
         result = values
     else:
@@ -80,7 +80,7 @@ def _array(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
 
 
 def _is_frozen(values: object) -> TypeGuard[Array]:
-    """Return whether something is an array of float64 that neither it nor what it is a part of lets anybody change."""
+    """Return whether something is a float64 array that is read-only, as is its base array."""
     if not isinstance(values, np.ndarray) or values.dtype != np.float64 or not values.flags.c_contiguous:
         return False
     owner = values if values.base is None else values.base
@@ -106,7 +106,7 @@ class Log(Tabular):
     position: Array
     effort: Array  #: (N, n), as logged, in SI units of `effort_kind`: Nm, N, A or V
     #: {"joint_torque", "joint_force", "motor_torque", "motor_current", "voltage", "none"}: Required. "joint_torque" is the
-    #: generalised effort: Nm on a revolute joint, N on a prismatic one. "none" says that no effort was measured: `effort` may
+    #: generalised effort: Nm on a revolute joint, N on a prismatic one. "none": no effort was measured; `effort` may
     #: be None, and only `Regression.without_effort` takes such a log.
     effort_kind: str
     gain: Array | None = None  #: (n,), drive gain, effort unit to Nm or N on the side of the positions: torque = effort * gain
@@ -117,8 +117,8 @@ class Log(Tabular):
     position_side: str = "joint"
     name: str = "log"  #: Short name for reports
     provenance: Mapping[str, object] = field(default_factory=dict)  #: File, sha256, rows, columns, conversions done
-    truth: Mapping[str, object] | None = None  #: Only for simulated logs: what generated the data
-    reference: Array | None = None  #: (N, n), positions that were asked for, in the unit of `position`
+    truth: Mapping[str, object] | None = None  #: Only for simulated logs: parameters that generated the data
+    reference: Array | None = None  #: (N, n), commanded positions, in the unit of `position`
 
     def __post_init__(self) -> None:
         if isinstance(self.joints, str) or not isinstance(self.joints, Iterable):
@@ -340,8 +340,8 @@ class Log(Tabular):
     def named_like(self, *names: Sequence[str]) -> Log:
         """Return the log with its channels named as a robot names its joints or motors.
 
-        Spelling is forgiven where it leaves no doubt (joint_1, Joint1 and joint1 are one name). Channels that are only
-        numbered (joint_1, joint_2, ..., A1, A2, ..., or from 0) are taken in the order of the robot when there are as many.
+        Spelling variants are accepted where unambiguous (joint_1, Joint1 and joint1 are one name). Channels that are only
+        numbered (joint_1, joint_2, ..., A1, A2, ..., or from 0) get the robot's names in order if their count matches.
         """
         if any(set(self.joints) <= set(known) for known in names):
             return self

@@ -3,8 +3,8 @@
 An element is ``type (4 bytes), size (4 bytes), data, padding to 8 bytes``; a matrix is an element made of elements: flags with
 its class, dimensions, name, then numbers, or further matrices for cells and structures.
 
-SciPy's reader takes the type in a damaged file as an index without checking it and crashes the process [SciPy 25349, 25829],
-and it unpacks without bound; hence this one, which knows only what a log may hold. Version 4, which has no types, is SciPy's.
+SciPy's reader uses the type in a damaged file as an index without checking it and crashes the process [SciPy 25349, 25829],
+and it unpacks without bound; hence this reader, limited to the contents of logs. SciPy reads version 4, which has no types.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import scipy  # its sub-packages load on first use, which keeps the start fast
 from dynident.errors import LogError
 from dynident.signals.tables import NOT_READ, decoding
 
-#: What to do in MATLAB with an object {0}; a few are never columns of a log.
+#: Remedies in MATLAB for an object {0}; a few classes are never columns of a log.
 _REMEDIES = {
     "table": "writetable({0}, 'run.csv')",
     "timetable": "T = timetable2table({0}); T.Time = seconds(T.Time - T.Time(1)); writetable(T, 'run.csv')",  # all digits
@@ -33,7 +33,7 @@ _REMEDIES = {
 }
 _HARMLESS = ("string", "function_handle", "categorical", "containers.Map")
 DEPTH, PARTS = 16, 10_000  #: levels of structures, and cells or fields of one
-NOTES = 5  #: notes about what is not read
+NOTES = 5  #: largest number of notes about unread variables
 _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 _TEXTS = {1: "latin-1", 2: "utf-8", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
 _MATRIX, _PACKED = 14, 15
@@ -50,7 +50,7 @@ class Unread:
     count: int = 1
 
     def note(self, name: str) -> str:
-        """What it is and what to do in MATLAB; nothing where it cannot be a column of a log."""
+        """Sentence with the class and the remedy in MATLAB; empty where it cannot be a column of a log."""
         if self.count > 1:
             remedy = f"one = {name}(1); save('run.mat', '-struct', 'one')"
             return f"{NOT_READ} '{name}' is an array of {self.count} structures; save one of them in MATLAB: {remedy}"
@@ -61,7 +61,7 @@ class Unread:
 
 
 def first_notes(notes: Iterable[str]) -> list[str]:
-    """Return the first few notes about what is not read, and how many more there are: a file may have thousands."""
+    """Return the first few notes about unread variables and the number of others: a file may have thousands."""
     told = [note for note in notes if note]
     return (
         told if len(told) <= NOTES else [*told[:NOTES], f"{NOT_READ} {len(told) - NOTES} more objects or arrays of structures"]
@@ -130,7 +130,7 @@ def _numbers(kind: int, body: memoryview, order: str) -> Any:
 
 
 def _matrix(body: memoryview, order: str, depth: int) -> tuple[str, Any]:
-    """Name and value of one variable, cell or field; None for what a log does not hold (sparse matrices)."""
+    """Name and value of one variable, cell or field; None for types without use in a log (sparse matrices)."""
     if depth > DEPTH:
         raise LogError(f"a structure of it is more than {DEPTH} levels deep")
     parts = _elements(body, order)

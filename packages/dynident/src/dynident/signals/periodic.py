@@ -20,7 +20,7 @@ def fourier(t: ArrayLike, q: ArrayLike, cutoff: float, *, period: float) -> Trip
     """Differentiate a periodic motion exactly, by its Fourier series over the whole record.
 
     ``q(t) = a_0 + sum_k a_k cos(2 pi k t / T) + b_k sin(2 pi k t / T)``, all k/T <= cutoff, by least squares; over whole
-    periods this is the average over the periods, and noise between the harmonics is gone. Irregular times are fine.
+    periods this is the average over the periods, without noise between the harmonics. Times may be irregular.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 FEWEST_ROWS = 80
 #: Rows below which the shorter decimation filter is used.
 FEW_ROWS = 40
-#: Noise over motion in the accelerations from which on a warning says that inertias are biased.
+#: Ratio of noise to motion in the accelerations above which a warning reports biased inertias.
 BIASED = 0.03
 PHASES = ("zero", "causal")
 #: Samples at each end, in periods of the cut-off, where a filter has too little on one side.
@@ -56,9 +56,9 @@ SPOILED = 1.5
 DEAD_ZONE = 3.0
 #: ... for this many periods of the cut-off.
 REST = 2.0
-#: Motion beside the widest one, root mean square, below which a joint may be standing.
+#: RMS motion relative to the largest one, below which a joint may be stationary.
 SMALL = 0.01
-#: States of a log, at most, in which its period is looked for.
+#: Largest number of states of a log used to find its period.
 STATES = 4096
 #: Fingerprints of logs hold positions and efforts in 16 bits, that is, to 1.5e-5 of their range.
 LEVELS = 65535
@@ -79,16 +79,16 @@ class Prepared(Result):
     #: (N, n), Nm or N (effort times drive gain) at the same samples, not filtered, unless a causal filter makes the
     #: motion late
     effort: Array
-    #: (N, n), the same through the low-pass of the positions: what that removes from both sides of ``tau = W phi`` does
-    #: no harm. Without decimation nothing low-passes both sides alike, and these are the efforts as logged.
+    #: (N, n), efforts after the low-pass of the positions, harmless if both sides of ``tau = W phi`` are filtered
+    #: equally. Without decimation the regressor is not filtered, and these are the efforts as logged.
     filtered: Array
-    decimator: Decimator  #: The parallel filter to apply to regressor columns and efforts alike, axis 0
+    decimator: Decimator  #: The parallel filter to apply to both regressor columns and efforts, axis 0
     rate: float  #: Sampling rate of motion and effort in Hz
     cutoff: Cutoff  #: The low-pass frequency of the differentiation, and why
     #: (n,), standard deviation of the noise left in the velocities, rad/s or m/s. ``motion.v`` is zero where a joint
     #: rests, that is where its speed stays within three of these.
     velocity_noise: Array
-    quality: Quality  #: What was found wrong with the log
+    quality: Quality  #: Findings about the log
     explanation: str  #: Every decision, one per line
     method: str  #: Differentiation method
     position_side: str  #: As in the log
@@ -100,7 +100,7 @@ class Prepared(Result):
         return int(self.motion.t.size)
 
     def summary(self) -> str:
-        """Return every decision, and what was found wrong with the log, as text."""
+        """Return every decision and finding about the log as text."""
         return f"{self.explanation}\n{self.quality.summary()}"
 
     def plot(self) -> Figure:
@@ -134,7 +134,7 @@ def prepare(
     Parameters
     ----------
     log : Log
-        What was measured.
+        Measured log.
     method : {"butterworth", "fourier"}
         How positions become velocities and accelerations; "fourier" needs `period`.
     cutoff : float or "auto"
@@ -142,12 +142,12 @@ def prepare(
     decimation : int or "auto"
         Factor of the parallel decimation; "auto" keeps the band of the motion.
     resample : float or "auto"
-        New uniform rate in Hz; "auto" keeps the log's own rate and resamples only where the clock asks for it.
+        New uniform rate in Hz; "auto" keeps the log's own rate and resamples only an irregular clock.
     period : float, optional
         Period in s of a periodic trial, for "fourier".
     standstill : float
-        Leave out what a joint does below this share of its RMS speed, 0 (use everything) to below 1. Friction near standstill
-        is not fc sign(v): a joint that sticks carries anything up to fc. 0.1 loses little of a motion that excites.
+        Leave out samples of a joint below this share of its RMS speed, 0 (use all) to below 1. Friction near standstill
+        is not fc sign(v): a sticking joint carries any torque up to fc. 0.1 loses little of an exciting motion.
     band : float or "auto"
         Frequency in Hz up to which rows are kept by the parallel decimation; "auto" is the band of the motion.
     order : int
@@ -186,7 +186,7 @@ class Options:
     def __post_init__(self) -> None:
         for name in ("cutoff", "band", "decimation"):
             value = getattr(self, name)
-            if isinstance(value, np.ndarray) and value.ndim == 0:  # what NumPy's functions return
+            if isinstance(value, np.ndarray) and value.ndim == 0:  # result of NumPy functions
                 object.__setattr__(self, name, value.item())
         if self.method not in METHODS:
             raise LogError(f"method is {self.method!r}; it must be one of {', '.join(METHODS)}")
@@ -286,11 +286,11 @@ class Preparation:
         return [self._effort(slice(self.kept.start + first, self.kept.start + first + length)) for first in starts]
 
     def part(self, first: int = 0, last: int | None = None) -> Prepared:
-        """Return what is prepared of the kept samples from a first to a last one (not included)."""
+        """Return the prepared data of the kept samples from `first` to `last` (exclusive)."""
         log, chosen = self.log, self.cutoff
         own = slice(self.kept.start + first, self.kept.stop if last is None else self.kept.start + last)
         effort = filtered = self._effort(own)
-        # Without decimation nothing low-passes both sides alike: a filtered effort would round off the jumps of friction.
+        # Without decimation the regressor is not low-passed: filtering only the effort would smooth the jumps of friction.
         if self.options.phase == "zero" and self.decimator.factor > 1:
             filtered = self._effort(own, low_passed=True)
         return Prepared(
@@ -328,11 +328,11 @@ class Preparation:
         return q[own], v[own], a[own]
 
     def _look_at_noise(self, notes: list[str]) -> None:
-        """Find the noise of the velocities, and joints that move by no more than rounding or noise, which are held at rest."""
+        """Find the noise of the velocities and the joints at rest, which move by no more than rounding or noise."""
         log, frequency = self.log, self.cutoff.frequency
         spread = _Spread()
         for part in self.parts:
-            smooth = self._filtered(log.position, part, causal=False)  # what a causal filter changes is mostly its delay
+            smooth = self._filtered(log.position, part, causal=False)  # the change by a causal filter is mostly delay
             if len(self.parts) == 1 and self.options.phase == "zero":
                 self._motion = smooth
             spread.add(np.hstack([log.position[part], log.position[part] - smooth[0]]))
@@ -368,10 +368,10 @@ class Preparation:
             notes.append(f"at rest ({runs}): {', '.join(shares)} of the time")
 
     def _at_rest(self, own: slice) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
-        """Return q, v, a of some samples and where joints rest; there v is 0: its sign, which friction follows, is noise.
+        """Return q, v, a of some samples and a mask of joints at rest; there v is 0, since its sign would be noise.
 
-        A joint rests while its velocity stays within `DEAD_ZONE` standard deviations for longer than the filter remembers;
-        passing through zero on the way is no rest.
+        A joint rests while its velocity stays within `DEAD_ZONE` standard deviations for longer than the filter memory;
+        a zero crossing is not rest.
         """
         # Enough samples on both sides to see whether a run is long.
         wide = slice(max(own.start - self._shortest_rest, 0), min(own.stop + self._shortest_rest, self.log.t.size))
@@ -448,9 +448,9 @@ def _moving(v: Array, standstill: float, joints: tuple[str, ...], notes: list[st
 
 
 def _warn(quality: Quality) -> None:
-    """Warn about what is used: clock, positions and efforts; logged velocities are not."""
+    """Warn about findings on used channels: clock, positions and efforts; logged velocities are not used."""
     serious = [f for f in quality.findings if f.severity != "info" and not f.channel.startswith(("velocity", "acceler"))]
-    alike: dict[tuple[str, str], list[Finding]] = {}  # one unit is wrong for all joints: it is told once
+    alike: dict[tuple[str, str], list[Finding]] = {}  # one unit is wrong for all joints: reported once
     for finding in serious:
         alike.setdefault((finding.kind, finding.channel.partition(":")[0]), []).append(finding)
     told = [
@@ -567,8 +567,8 @@ def _decimator(
     return decimator
 
 
-# ---------------------------------------------------------------------- what a fit keeps of a log
-SAMPLES = 4096  # of a motion, at the most, whose period is looked for
+# ---------------------------------------------------------------------- fingerprints of logs
+SAMPLES = 4096  # largest number of samples used to find the period of a motion
 SAME = 0.01  # squared difference over the sum of squares of two periods: states within a seventh of their size are the same
 FURTHER = 0.5  # the same where a motion has left its state, so that it can come back
 
@@ -578,7 +578,7 @@ def period_of(*states: Array) -> float:
 
         d(p) = sum |x(t + p) - x(t)|^2 / sum (|x(t + p)|^2 + |x(t)|^2),      x without mean, in units of its deviation
 
-    is zero at multiples of the period. Its first minimum is looked for that is below `SAME`, up to half of the samples.
+    is zero at multiples of the period. The first minimum below `SAME` is used, up to half of the samples.
     """
     step = -(-len(states[0]) // SAMPLES)
     x = np.hstack([each[::step] for each in states])
@@ -603,7 +603,7 @@ def period_of(*states: Array) -> float:
         period, depth = _lowest(d, int(lag))
         if depth < SAME:
             times = 1
-            while 2.0 * times * period < d.size - 2:  # multiples tell it more precisely
+            while 2.0 * times * period < d.size - 2:  # multiples of the period are more precise
                 times *= 2
                 near = round(times * period) + np.arange(-1, 2)
                 period = _lowest(d, int(near[np.argmin(d[near])]))[0] / times
@@ -617,17 +617,17 @@ def _lowest(d: Array, lag: int) -> tuple[float, float]:
     curvature = left + right - 2.0 * middle
     if curvature <= 0.0:
         return float(lag), float(middle)
-    # The vertex of a minimum is within half a sample; beside one that is further off, the parabola says nothing.
+    # The vertex of a minimum is within half a sample; if it is further off, the parabola does not apply.
     offset = float(np.clip(0.5 * (left - right) / curvature, -0.5, 0.5))
     return lag + offset, float(middle - 0.5 * (left - right) * offset + 0.5 * curvature * offset**2)
 
 
 def fingerprint(log: Preparation, efforts: bool = True) -> dict[str, Any]:
-    """Return what a fit keeps of a log's samples, to recognise them in other logs (`signals.held_out`), as JSON can hold it.
+    """Return the fingerprint of a log, to recognise its samples in other logs (`signals.held_out`), in JSON types.
 
     Rows of low-passed positions and efforts, about 70 for one oscillation, and 32 snippets of 64 efforts as they were logged:
-    for a robot with six joints about 55 kB for 20 s, and at most 0.4 MB for a long log. Without `efforts`, which were not
-    measured, they are stored as zero.
+    for a robot with six joints about 55 kB for 20 s, and at most 0.4 MB for a long log. Without `efforts` (not
+    measured), zeros are stored.
     """
     q, v = log.states
     speed = np.linalg.norm(v / scale_of(np.std(q, axis=0)), axis=1)
@@ -669,5 +669,5 @@ def _packed(start: float, step: float, rows: Array) -> dict[str, Any]:
 
 
 def scale_of(spread: Array) -> Array:
-    """Return what positions are divided by; a joint that hardly moves counts less, because it has noise only."""
+    """Return the scale of positions; a joint that hardly moves counts less, because it shows only noise."""
     return np.asarray(np.sqrt(spread.size) * np.maximum(spread, max(0.01 * float(spread.max()), 1e-300)))

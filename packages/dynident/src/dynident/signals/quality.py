@@ -29,7 +29,7 @@ KINDS = (
 GAP = 1.75
 #: Missing stretches up to this long (s) are interpolated; longer ones cut the log.
 LONGEST_HOLE = 0.05
-#: Fewer samples show nothing.
+#: Fewest samples for a check.
 FEWEST = 64
 #: Usual values (percentiles, medians) of a long log are those of at least this many samples, evenly spaced.
 ENOUGH = 65_536
@@ -45,9 +45,9 @@ FAR, SMALL, BEYOND, MOST = 6.0, 0.1, 20.0, 0.05
 SLOW_STEP = 0.1
 #: Runs of a channel that is refreshed slowly: how many at least, and how many of them have the same length.
 FEWEST_RUNS, ALIKE = 20, 0.9
-#: Lost rows: fewest, share of the rows at least, and steps over their noise from which on they are known.
+#: Lost rows: fewest, smallest share of the rows, and smallest ratio of steps to noise for detection.
 FEWEST_LOST, RARE, PRECISE = 5, 0.003, 20.0
-#: Steps that are looked at at once for lost rows, and difference of steps, over their mean, up to which stamps are even.
+#: Steps per block in the search for lost rows, and largest relative difference of steps of an even clock.
 STEPS, EVEN = 4096, 1e-6
 #: Share of lost rows from which on the clock is an error: speeds are then wrong by 2 %, inertia torques by 4 %.
 HARMFUL = 0.02
@@ -63,7 +63,7 @@ class Finding:
     kind: str  #: Short code that does not change between versions, as "saturated" or "dead_effort"
     channel: str  #: "time", or quantity and joint as "effort:arm_5_joint"; empty if it concerns no single channel
     severity: str  #: {"info", "warning", "error"}: "info" is dealt with by `prepare`; "warning" may spoil a fit; "error" will
-    sentence: str  #: What was seen, with the number, and what to do
+    sentence: str  #: Finding with its number, and remedy
     value: float | None = None  #: The number the decision rests on (s, steps, ratio or fraction)
 
 
@@ -91,7 +91,7 @@ class Quality(Result):
     """All findings of one log."""
 
     name: str  #: Name of the log
-    findings: tuple[Finding, ...] = ()  #: What was found, in the order of the checks
+    findings: tuple[Finding, ...] = ()  #: Findings in the order of the checks
     derived: ClassVar[tuple[str, ...]] = ("ok",)
 
     @property
@@ -118,7 +118,7 @@ def diagnose(log: Log) -> Quality:
     return Segment(log).quality
 
 
-# ---------------------------------------------------------------------- what of a log can be used
+# ---------------------------------------------------------------------- usable parts of a log
 def pieces_without_gaps(log: Log) -> list[tuple[int, int]]:
     """Return the sample ranges between gaps of the clock and long runs of missing values.
 
@@ -144,7 +144,7 @@ def pieces_without_gaps(log: Log) -> list[tuple[int, int]]:
 
 
 class Segment:
-    """The longest piece of a log without gaps and long holes; what is asked of it is computed once."""
+    """The longest piece of a log without gaps and long holes, with cached results."""
 
     def __init__(self, log: Log) -> None:
         self.whole, self._outliers = without_outliers(log)
@@ -228,7 +228,7 @@ def fill_holes(log: Log) -> tuple[Log, int]:
 
 
 class Channel:
-    """One channel of the longest piece of a log, with its speed; channels are looked at one after the other to save memory."""
+    """One channel of the longest piece of a log, with its speed; channels are processed one by one to save memory."""
 
     def __init__(self, piece: Segment, j: int, still: bool) -> None:
         log, _ = piece.filled
@@ -253,10 +253,10 @@ def without_outliers(log: Log) -> tuple[Log, list[Finding]]:
     """Return a log in which samples that cannot be measurements are missing, and the finding that counts them.
 
     A sample is an outlier if it differs from the medians of the three samples before and after it by more than `FAR` times the
-    distance to the mean of its two neighbours that 95 % of all samples keep, by three quanta, by `SMALL` of the range of the
-    channel and by four times what these medians differ; or if it is `BEYOND` ranges away. Efforts beside standstill, where
-    friction breaks away, must differ by the range. A number that is an outlier again and again stands for missing values: all
-    rows are missing in which every joint has it. Channels with more than `MOST` outliers are left as they are.
+    95th percentile of the distance to the mean of both neighbours, by three quanta, by `SMALL` of the range of the
+    channel and by four times the difference of these medians; or if it is `BEYOND` ranges away. Efforts near standstill, where
+    friction breaks away, must differ by the range. A number that is repeatedly an outlier stands for missing values: all
+    rows in which every joint has it are missing. Channels with more than `MOST` outliers remain unchanged.
     """
     if log.t.size < FEWEST:
         return log, []
@@ -304,7 +304,7 @@ def _near_rest(position: Array) -> Mask:
 
 
 def _outliers(x: Array, exempt: Mask | None) -> Mask:
-    """Mark the samples of one channel that cannot be measurements; those that are exempt only if they are a range away."""
+    """Mark the samples of one channel that cannot be measurements; exempt samples only if they are a range away."""
     x = np.ascontiguousarray(x)
     few = x[:: max(x.size // 20_000, 1)]
     low, middle, high = np.nanpercentile(few, (5, 50, 95)) if np.isfinite(few).any() else (0.0, 0.0, 0.0)
@@ -335,10 +335,10 @@ def _outliers(x: Array, exempt: Mask | None) -> Mask:
 
 
 def _lost_rows(piece: Segment, still: Mask) -> list[Finding]:
-    """Rows that are missing or doubled where the clock says nothing of it: all joints take two steps at once, or none.
+    """Rows missing or doubled without a trace in the clock: all joints take two steps at once, or none.
 
-    r is the step of all joints over that of the samples around it, by the stamps and as if these were even, where it is known
-    to 0.05. Lost rows give a heap at r = 2, doubled ones at 0; what disturbs a clock in another way fills the space between.
+    r is the step of all joints over the step of neighbouring samples, with even and with logged stamps, where it is known
+    to 0.05. Lost rows give a cluster at r = 2, doubled ones at 0; other disturbances of a clock fill the space between.
     """
     log, moving = piece.filled[0], np.flatnonzero(~still)
     if moving.size == 0 or len(piece) < 4 * FEWEST:
@@ -600,7 +600,7 @@ def _rate(piece: Segment) -> list[Finding]:
     return [Finding("too_slow_rate", "time", "warning", text, piece.rate)]
 
 
-#: Logged velocity over differentiated position, and what the ratio means.
+#: Logged velocity over differentiated position, and the meaning of the ratio.
 RATIOS = {
     180.0 / np.pi: "velocity is in deg/s or position in rad was taken for deg",
     np.pi / 180.0: "position is in degrees while velocity is in rad/s",
@@ -671,7 +671,7 @@ def delay_between(first: Array, second: Array, rate: float) -> Delay | None:
         return None
     reach = min(int(LONGEST * rate), x.size // 4)
     lags = np.arange(-reach, reach + 1)
-    # Each shift is normalised by what overlaps: in a short record the samples shifted out would hide the peak.
+    # Each shift is normalised by its overlap: in a short record the samples shifted out would hide the peak.
     begin, end = np.maximum(-lags, 0), x.size - np.maximum(lags, 0)
     power = [np.concatenate([[0.0], np.cumsum(z * z)]) for z in (x, y)]
     norm = np.sqrt((power[0][end] - power[0][begin]) * (power[1][end + lags] - power[1][begin + lags]))

@@ -60,7 +60,7 @@ UR_EFFORT = (  # [UniversalRobots2026]
 VALUES = ("value", "values", "val", "reading")
 FEWEST = 3  #: rows per joint or run, below which a column is something else: a counter, a checksum
 SHOWN = 12  #: names in a sentence
-#: What to do with files of other programs.
+#: Remedies for files of other programs.
 ELSEWHERE = {
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV"),
     **dict.fromkeys((".pkl", ".pickle", ".joblib"), "a pickle can run code and is never loaded: save CSV, npz or Parquet"),
@@ -119,7 +119,7 @@ def has_format(path: Path) -> bool:
 
 @contextmanager
 def naming(file: Path) -> Iterator[None]:
-    """Say which file cannot be read."""
+    """Add the file name to errors."""
     try:
         yield
     except LogError as error:
@@ -151,7 +151,7 @@ def read_data_set(path: str | os.PathLike[str]) -> Table:
 
 
 def bags(path: Path) -> ModuleType:
-    """Return the module that reads bags, whose libraries are an extra; `path` is what shall be read."""
+    """Return the module that reads bags, whose libraries are an extra; `path` is named in the error."""
     try:
         from dynident.signals import bags as module  # noqa: PLC0415 - its libraries are an extra
     except ImportError as error:
@@ -283,7 +283,7 @@ def _numbered(values: Array) -> Words:
 
 
 def _groups(keys: list[Words]) -> tuple[Any, list[list[str]]]:
-    """Number every combination of keys that occurs; what each key says in it."""
+    """Number every combination of keys that occurs; return the numbers by row and the words of each combination."""
     code = np.zeros(keys[0].rows.size, dtype=np.int64)
     for key in keys:
         code = code * len(key.known) + key.rows
@@ -337,7 +337,7 @@ RULES = {"effort": "effort_kind", "units": "unit"}  # arguments of Log.read that
 
 
 def read_any(path: object, options: Mapping[str, Any]) -> Log:
-    """Read with the arguments of `Log.read`: registered readers take folders and unknown endings, and what ours refuse."""
+    """Read with the arguments of `Log.read`; registered readers get folders, unknown endings and files that ours reject."""
     place = Path(path) if isinstance(path, str | os.PathLike) else None
     ours = place is None or has_format(place)
     if place is not None and not ours and (reader := reader_of(LOG_READERS, place)):
@@ -384,7 +384,7 @@ def log_of(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping[str
 
 
 def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping[str, Any], own: bool) -> Log:
-    """Tables to a log with every channel at the time that the file says."""
+    """Convert tables to a log with every channel at its logged time."""
     if own and len(tables) == 1 and tables[0].metadata is not None:
         return _own_log(tables[0], rules)
     kind = _effort_kind(tables, rules.get("effort_kind"))
@@ -434,7 +434,7 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
 
 
 def _effort_kind(tables: list[Table], kind: object) -> str:
-    """Return the effort kind; where it is missing, the error says what the efforts of a known driver are."""
+    """Return the effort kind; if it is missing, the error states the kind for a known driver."""
     try:
         return check_effort_kind(kind)
     except LogError as error:
@@ -444,7 +444,7 @@ def _effort_kind(tables: list[Table], kind: object) -> str:
 
 
 def _understood(found: Found, columns: Mapping[str, Array]) -> list[str]:
-    """Say how numbered channels were named, and which columns with numbers were not used."""
+    """Return notes on the names of numbered channels and on unused numeric columns."""
     notes = []
     if all(re.fullmatch(r"joint_\d+", name) for name in found.joints):
         first, last = found.columns["position"][0], found.columns["position"][-1]
@@ -461,7 +461,7 @@ def _understood(found: Found, columns: Mapping[str, Array]) -> list[str]:
 
 
 def _families(columns: list[str]) -> list[str]:
-    """Return names of columns; those that differ by a number alone, as Cur1 to Cur7, as one."""
+    """Return names of columns; names that differ only by a number, as Cur1 to Cur7, are joined."""
     members: dict[str, list[str]] = {}
     for name in columns:
         members.setdefault(re.sub(r"\d+", "#", name), []).append(name)
@@ -505,7 +505,7 @@ def find_clock(
     units: Mapping[str, str],
     unread: str,
 ) -> tuple[Array, list[str]]:
-    """Return the times (s) of the time column, or of the sampling rate where there is none, and what was converted."""
+    """Return the times (s) from the time column, else from the sampling rate, and notes on conversions."""
     rate = rules.get("rate")
     if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < np.inf):
         raise LogError(f"rate is {rate!r}; give the sampling rate in Hz, a positive number")
@@ -523,7 +523,7 @@ def find_clock(
 
 
 def _from_column(name: str, raw: Any, rate: float | None, unit: object, written: str | None) -> tuple[Array, list[str]]:
-    """Convert one time column; `unit` is the user's word, `written` what the file says."""
+    """Convert one time column; `unit` is from the user, `written` from the file."""
     bad = np.flatnonzero(~np.isfinite(raw))
     if bad.size:
         row = int(bad[0])
@@ -577,7 +577,7 @@ def topics_of(rules: Mapping[str, Any]) -> list[str] | None:
 
 
 def _tables(path: object, topics: list[str] | None) -> tuple[list[Table], dict[str, Table]]:
-    """Read every file once; the second value says which file a role was assigned to."""
+    """Read every file once; the second value maps a role to its file."""
     if isinstance(path, Mapping) and path and not any(isinstance(p, str | os.PathLike) for p in path.values()):
         return [read_frame(path)], {}
     if isinstance(path, Mapping):
@@ -636,7 +636,7 @@ def _merge(tables: list[Table]) -> dict[str, Array]:
 
 
 def _rate_of(tables: list[Table], notes: list[str]) -> dict[str, float]:
-    """The sampling rate (Hz) as a single number of the file says it: dt, rate, fs."""
+    """The sampling rate (Hz) from a single number of the file: dt, rate, fs."""
     for name, value in ((n.rpartition(".")[2].lower(), v) for t in tables for n, v in t.scalars.items()):
         step = name in ("dt", "ts", "timestep", "time_step", "sample_time")
         if (step or name in ("rate", "fs", "sample_rate", "sampling_rate", "frequency")) and 0.0 < value < np.inf:
@@ -654,7 +654,7 @@ def _rows(columns: Mapping[str, Array], tables: list[Table]) -> int:
 
 
 def _orient(columns: Mapping[str, Array], samples: int) -> dict[str, Array]:
-    """Keep what has one value per sample; arrays stored as (joints, samples) are turned."""
+    """Keep columns with one value per sample; arrays stored as (joints, samples) are transposed."""
     result = {}
     for name, values in columns.items():
         if values.shape[0] == samples:

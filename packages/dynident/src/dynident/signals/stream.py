@@ -18,7 +18,7 @@ from dynident.signals.reading import bags, has_pieces, is_bag, log_of, naming, r
 from dynident.signals.tables import Table, table_of
 
 FEWEST = 100
-TYPICAL = 20  # numbers of a sample: of six joints
+TYPICAL = 20  # numbers per sample for six joints
 LONG = 256 << 20  # bytes of a file from which on the command identify reads it piece by piece
 
 
@@ -29,7 +29,7 @@ def is_long(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class LogStream:
-    """A recording as pieces with one clock; iterating reads it anew. Made by `Log.stream`."""
+    """A recording as pieces with one clock; iterating reads it again. Made by `Log.stream`."""
 
     path: str | os.PathLike[str]  #: Bag, MCAP or Parquet file; any other file of `Log.read` is read at once and cut
     samples: int  #: Samples of a piece
@@ -47,7 +47,7 @@ class LogStream:
 
     @cached_property
     def _sha256(self) -> str:
-        """Checksum of the file; that of a long one takes seconds."""
+        """Checksum of the file; takes seconds for a long file."""
         with Path(self.path).open("rb") as whole:
             return hashlib.file_digest(whole, "sha256").hexdigest()
 

@@ -1,7 +1,7 @@
-"""Tables of named columns, as the readers of files make them, and units; what the columns mean is decided in reading.py.
+"""Tables of named columns, as made by the file readers, and units; reading.py decides the meaning of columns.
 
-Every reader is bounded: what a file may become in memory is ``max(200 MB, 20 times its size)``, it may have 10 000 columns
-and 16 levels, and it is refused with a sentence before that memory is taken. Every channel becomes SI on reading, and every
+Every reader is bounded: a file may take ``max(200 MB, 20 times its size)`` of memory and have 10 000 columns
+and 16 levels; a larger one raises LogError before the memory is allocated. Channels are converted to SI on reading, and every
 conversion is noted.
 """
 
@@ -83,7 +83,7 @@ def is_time_unit(text: str) -> bool:
 
 
 def _in_table(name: str, table: Mapping[str, float]) -> float | None:
-    """Return the factor of a unit; capitals do not matter where only one unit is meant."""
+    """Return the factor of a unit; case is ignored where this is unambiguous."""
     if name in table:
         return table[name]
     found = [factor for known, factor in table.items() if known.lower() == name.lower()]
@@ -167,7 +167,7 @@ NOT_TAKEN = "topics not taken:"
 NOT_READ = "not read:"
 #: Arrays of names, as npz, MATLAB and HDF5 files hold them.
 LABELS = ("name", "names", "joint_names", "joints", "jointnames", "joint_name", "dof_names", "actuator_names")
-#: Columns that say what a row is of: the joint, the quantity, the run.
+#: Key columns of a row: the joint, the quantity, the run.
 JOINT_KEYS = (
     *("joint", "joint_name", "jointname", "joint_id", "joint_index", "joint_nr", "axis", "axis_name", "axis_id", "axis_nr"),
     *("motor", "motor_name", "motor_id", "actuator", "actuator_name", "servo", "servo_id", "dxl_id", "can_id", "name", "id"),
@@ -191,9 +191,9 @@ class Words:
 class Table:
     """Named columns of one file.
 
-    Columns are float64 (N,) or (N, k), int64 for long stamps; `scalars` single numbers beside them (gains, rates); `metadata`
-    that of a file that dynident wrote; `units` and `labels` what the file says of its columns; `texts` columns of text that may
-    say what a row is of; `notes` what was understood.
+    Columns are float64 (N,) or (N, k), int64 for long stamps; `scalars` single numbers of the file (gains, rates); `metadata`
+    written by dynident, if present; `units` and `labels` of the columns as stated in the file; `texts` text columns that may
+    be row keys; `notes` on the interpretation.
     """
 
     label: str
@@ -209,7 +209,7 @@ class Table:
 
 @dataclass
 class Content:
-    """Columns of a file by name, with what stands beside them."""
+    """Columns of a file by name, with metadata, units, labels, notes and texts."""
 
     columns: dict[str, Any]
     metadata: Mapping[str, Any] | None = None
@@ -225,12 +225,12 @@ def plain_key(column: str) -> str:
 
 
 def is_key(column: str) -> bool:
-    """Whether a column of texts with this name may say what a row is of."""
+    """Whether a text column with this name may be a row key."""
     return plain_key(column) in (*JOINT_KEYS, *VARIABLE_KEYS, *EPISODES)
 
 
 def has_keys(columns: Iterable[str]) -> bool:
-    """Whether any of these columns may say what a row is of."""
+    """Whether any of these columns may be a row key."""
     return any(is_key(column) for column in columns)
 
 
@@ -307,7 +307,7 @@ def short(error: Exception) -> str:
 
 @contextmanager
 def decoding(form: str) -> Iterator[None]:
-    """Turn what another package's decoder raises for damaged content into a sentence; only its calls belong in the block."""
+    """Convert exceptions of another package's decoder for damaged content to LogError; wrap only its calls."""
     try:
         yield
     except LogError:
@@ -317,7 +317,7 @@ def decoding(form: str) -> Iterator[None]:
 
 
 def decoded(items: Iterator[Any], form: str) -> Iterator[Any]:
-    """Yield what the decoder of another package yields."""
+    """Yield the items of another package's decoder."""
     while True:
         with decoding(form):
             item = next(items, None)
@@ -327,7 +327,7 @@ def decoded(items: Iterator[Any], form: str) -> Iterator[Any]:
 
 
 def check_room(needed: float, room: int, what: str) -> None:
-    """Refuse what would need more memory than the file is allowed to become."""
+    """Raise LogError if more memory is needed than is allowed for the file."""
     if not 0 <= needed <= room:
         raise LogError(f"{what} would take {needed / 2**20:.3g} MB in memory; a file of this size may take {room >> 20} MB")
 
@@ -397,7 +397,7 @@ _MARK = re.compile(
 _EXTERNAL = re.compile(rf"(^|{_SEP})(ext|external)({_SEP}|[\[(]|$)|^ext_?(tau|torque|trq|moment)", re.I)
 #: Cartesian quantities, and the layout of a ROS array, have the same words and are no joints.
 _CARTESIAN = re.compile(rf"(^|{_SEP})(tcp|tool|ee|cartesian|pose|wrench|imu|gps|layout)({_SEP}|$)|tcp", re.I)
-#: Columns of LeRobot datasets: what was measured, and what was asked for.
+#: Columns of LeRobot datasets: measured and commanded.
 _LEROBOT = {"observation.state": ("position", "position"), "action": ("reference", "position")}
 #: Units that an underscore may tie to a name; single letters (q_a, tau_m) would be mistaken for joints.
 _SUFFIXES = (
@@ -420,15 +420,15 @@ _TICK = re.compile(r"(?:.*[./])?(?:time[_ ]?)?ticks?", re.I)  # a controller's c
 _TIME_NAME = re.compile(rf"(?P<path>.*[./])?(?P<name>{_TIME_NAMES})", re.I)
 
 
-# ---------------------------------------------------------------------- what a name says
+# ---------------------------------------------------------------------- meaning of names
 def _patterns() -> list[tuple[str, str, str, str]]:
-    """Role, family, plain word and expression; the joint is what remains before or after the word."""
+    """Role, family, plain word and expression; the joint is the text before or after the word."""
     result = []
     for role, families in WORDS.items():
         for family, words in families.items():
             for word in words:
                 plain = re.sub(r"s\?$|\(.*\)$", "", word)
-                # A bare letter says too little (i is often a counter): it needs a joint; q alone is the array of all.
+                # A bare letter is ambiguous (i is often a counter) and needs a joint; q alone is the array of all.
                 bare = "?" if len(word) > 1 or word == "q" else ""
                 after = rf"(?:{_NUMBER}(?:[_.\s]+(?P<mark>[a-z]+))?|[_.\s/]+(?P<joint>\S.*)){bare}"
                 result.append((role, family, plain, rf"{_BEFORE}{word}{after}"))
@@ -455,7 +455,7 @@ def _compiled(expression: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Name:
-    """What the name of a column says; the joint is "" for an array of all joints, "1", "2", ... for a numbered one."""
+    """Meaning of a column name; the joint is "" for an array of all joints, "1", "2", ... for a numbered one."""
 
     role: str
     family: str
@@ -464,7 +464,7 @@ class Name:
 
 
 def parse_column(column: str) -> Name | None:
-    """Return what a conventional column name says, None if it says nothing."""
+    """Return the meaning of a conventional column name, None for other names."""
     text = re.sub(r"^[^A-Za-z]+", "", column.strip())
     named = _parse_column(*split_unit(text))
     if named is None or named.unit is None or named.family.removesuffix(AS_COMMANDED) in ("current", "voltage", "effort"):
@@ -474,7 +474,7 @@ def parse_column(column: str) -> Name | None:
 
 
 def _parse_column(text: str, unit: str | None) -> Name | None:
-    """Return what a name without its unit says."""
+    """Return the meaning of a name without its unit."""
     text = re.sub(r"[/.](data|values?)(?=[\[({]|$)", "", text, flags=re.I)  # the only field of a message
     if text.lower() in _LEROBOT:
         return Name(*_LEROBOT[text.lower()], "", unit)
@@ -497,22 +497,22 @@ def _parse_column(text: str, unit: str | None) -> Name | None:
         if word == "q" and _compiled(_OF_Q).match(text):
             continue
         if "/" in joint and _compiled(_ANY_WORD).fullmatch(joint.rpartition("/")[2]):
-            continue  # the last part of a path says what it is: /torques/elbow/position
+            continue  # the last part of a path is the quantity: /torques/elbow/position
         number = groups.get("number")
-        if number is not None:  # what stands before a numbered word is a path, not a joint
+        if number is not None:  # the text before a numbered word is a path, not a joint
             joint = f"{joint}/{number}" if joint else number
         if role == "effort" and _EXTERNAL.search(text):
             return None
         found = Name(role, family, joint, unit or inner)
         return _commanded(found) if commanded or marked or mark in _COMMANDED else found
-    # out.q_meas, data/q_meas: the last part of a path says what it is, the rest where it is from.
+    # out.q_meas, data/q_meas: the last part of a path is the quantity, the rest its source.
     path, dot, last = text.rpartition("/" if text.rfind("/") > text.rfind(".") else ".")
     known = parse_column(last) if dot and path else None
     return replace(known, joint=path, unit=unit) if known is not None and not known.joint else None
 
 
 def _commanded(name: Name) -> Name | None:
-    """What was asked for, not measured: a position is the reference, an effort a commanded one, others are not kept."""
+    """Return the name of a commanded value: position becomes reference, effort a commanded effort; others are dropped."""
     if name.role == "position":
         return replace(name, role="reference")
     if name.role != "effort" or name.family.endswith(AS_COMMANDED):
@@ -521,7 +521,7 @@ def _commanded(name: Name) -> Name | None:
 
 
 def _without_marks(joint: str) -> tuple[str, bool, str | None]:
-    """Take "target", "actual", "deg", ... off both ends of a joint's name; say whether it was a command, and the unit."""
+    """Strip "target", "actual", "deg", ... from both ends of a joint's name; return whether it was a command, and the unit."""
     commanded, unit = False, None
     for end, cut in ((r"^(?P<mark>[A-Za-z]+)(?:[_.\s/]+|$)", 0), (r"(?:^|[_.\s/]+)(?P<mark>[A-Za-z]+)$", -1)):
         match = re.search(end, joint)
@@ -551,7 +551,7 @@ def split_unit(column: str, time: bool = False) -> tuple[str, str | None]:
 def time_name(column: str) -> tuple[int, str | None] | None:
     """Rank and unit of a column that names the clock, or None.
 
-    0: the sensor's own stamp, 1: bare, 2: inside a structure, 3: ticks, where there is nothing else.
+    0: the sensor's own stamp, 1: bare, 2: inside a structure, 3: ticks, as a last resort.
     """
     text = re.sub(r"^[^A-Za-z]+", "", column.strip())
     for name, unit in (split_unit(text, time=True), (text, None)):
@@ -565,7 +565,7 @@ def time_name(column: str) -> tuple[int, str | None] | None:
 
 
 def is_time(column: str) -> bool:
-    """Whether the name says that the column is the clock."""
+    """Whether the column name denotes the clock."""
     return time_name(column) is not None
 
 

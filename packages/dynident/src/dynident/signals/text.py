@@ -1,4 +1,4 @@
-"""Text files to columns: delimited text, TwinCAT Scope exports, JSON, JSON lines, and what `ros2 topic echo` prints.
+"""Text files to columns: delimited text, TwinCAT Scope exports, JSON, JSON lines and output of `ros2 topic echo`.
 
 Delimited text may have a header or none, a header behind '#', 'sep=;', a row of units, quotes, decimal commas, cells with
 lists, dates and times of day, `ros2 topic echo --csv`, lines above the header, a last row that was cut short. pyarrow parses
@@ -32,7 +32,7 @@ DELIMITERS = ("\t", ";", ",", "|")
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.I | re.ASCII)
 _CASES = (str.lower, str.upper, str.title)
 MISSING = ("", "-", "--", "#N/A", "NaN", *(case(x) for x in ("nan", "na", "n/a", "null", "none") for case in _CASES))
-#: Lines in which the header is looked for.
+#: Lines searched for the header.
 PREAMBLE = 200
 #: Bytes that a text does not have.
 _CONTROL = bytes(set(range(32)) - {*b"\t\n\v\f\r"})
@@ -45,7 +45,7 @@ def read_text(data: bytes, room: int) -> Content:
     start = first_line(body)
     content.metadata = own_metadata(start)
     separator = re.match(r'"?sep=(.)"?\s*$', start, re.I)
-    if separator:  # Excel's way to tell the separator
+    if separator:  # Excel's declaration of the separator
         if not separator[1].isascii() or separator[1] in '"\r\n\0':
             raise LogError(
                 f"its first line names {separator[1]!r} as the separator of its cells; use a comma, a semicolon or a tab"
@@ -135,7 +135,7 @@ def plain_text(data: bytes, room: int, notes: list[str]) -> bytes:
 
 
 def without_preamble(body: bytes, notes: list[str]) -> bytes:
-    """Take out what recorders write above the header: lines that have fewer cells than the rows further down.
+    """Remove the lines of a recorder above the header, which have fewer cells than the rows below.
 
     LabVIEW ends two headers of its own by a mark, and adds a column for comments that the rows need not have.
     """
@@ -159,7 +159,7 @@ def without_preamble(body: bytes, notes: list[str]) -> bytes:
 
 
 def unit_row(body: bytes, names: list[str], delimiter: str, notes: list[str]) -> tuple[bytes, dict[str, str]]:
-    """Take out a row of units below the header; return what remains, and the units by column."""
+    """Remove a row of units below the header; return the remaining text and the units by column."""
     row = first_line(body)
     cells = cells_of(row, delimiter) if row else []
     if len(cells) != len(names) or not any(cells) or any(NUMBER.fullmatch(c) for c in cells):
@@ -279,7 +279,7 @@ def _parse(body: bytes, names: list[str], delimiter: str, comma: bool, room: int
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type
         if not column.null_count and column.num_chunks and (pa.types.is_int64(kind) or pa.types.is_float64(kind)):
-            # pyarrow's own to_numpy imports pandas where it is installed, for nothing here.
+            # pyarrow's own to_numpy imports pandas where it is installed, which is not needed here.
             columns[name] = np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks])
         elif pa.types.is_integer(kind) and not column.null_count:
             columns[name] = column.to_numpy()
@@ -402,7 +402,7 @@ def name_echo(columns: dict[str, Any], content: Content) -> None:
 
 
 def parse_plainly(body: bytes, names: list[str], delimiter: str, comma: bool, room: int) -> dict[str, Any]:
-    """The same without pyarrow: numbers in one sweep if there is nothing else, cell by cell otherwise."""
+    """The same without pyarrow: in one call if all cells are numbers, cell by cell otherwise."""
     if b'"' not in body and b"_" not in body:
         try:
             text = body.replace(b",", b".") if comma else body
@@ -510,7 +510,7 @@ def read_json(data: bytes, room: int) -> Content:
     if _is_records(value):
         return columns_of(value, room, content)
     inner = [v for v in value.values() if _is_records(v)] if isinstance(value, dict) else []
-    if len(inner) == 1:  # beside what is said about the recording
+    if len(inner) == 1:  # the other entries describe the recording
         return columns_of(inner[0], room, content)
     if not isinstance(value, dict):
         raise LogError("its JSON is neither a list of records nor an object with a list per quantity")
@@ -527,7 +527,7 @@ def _is_records(value: object) -> bool:
 
 
 def _lines(body: bytes) -> Iterator[dict[str, Any]]:
-    """The records of JSON lines; a last line that was cut short is left out by the caller's count of it."""
+    """The records of JSON lines; a truncated last line is omitted."""
     lines = [line for line in body.split(b"\n") if line.strip()]
     for k, line in enumerate(lines):
         try:
@@ -542,7 +542,7 @@ def _lines(body: bytes) -> Iterator[dict[str, Any]]:
 
 
 def _flat(record: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Values of a record by their path, as 'header.stamp.sec'; of a list of records as 'motor_state.q[3]'."""
+    """Values of a record by path, such as 'header.stamp.sec', or 'motor_state.q[3]' for a list of records."""
     if depth > MOST_LEVELS:
         raise LogError(f"'{prefix[:60]}' is more than {MOST_LEVELS} levels deep")
     for key, value in record.items():

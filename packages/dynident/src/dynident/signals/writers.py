@@ -194,7 +194,7 @@ WRITERS = {
 }
 
 
-#: Packages that a format needs, their extra and what for.
+#: Packages required by a format, their extra and purpose.
 _NEEDS = {".parquet": ("pyarrow", "parquet", "writing Parquet files"), ".mcap": ("mcap", "ros", "writing MCAP files")}
 
 
