@@ -1,15 +1,15 @@
-"""Base parameters: the combinations of standard parameters that a robot's torques can show at all.
+"""Base parameters: the identifiable combinations of a robot's standard parameters.
 
     beta = K phi,    K = [1, B] (b, p)
 
-b numbers beta predict every torque, and nothing more can ever be learnt from torques; `regrouping.py` finds K. Back to standard
-parameters: the same torques, and the missing directions from a stated rule.
+The b numbers beta determine every torque, and torques determine no more than beta. Recovered standard parameters give the
+same torques; a stated rule sets the unidentifiable directions.
 
     minimise  (phi - phi0)^T D^-1 (phi - phi0)   subject to   K phi = beta
     phi = phi0 + D K^T (K D K^T)^-1 (beta - K phi0)
 
-"prior": phi0 is the description and D its natural spread; "minimum_norm": phi0 = 0 and D = 1. Neither asks whether a body can
-exist; `dynident.identify.posterior.physical` does.
+"prior": phi0 is the description and D its natural spread; "minimum_norm": phi0 = 0 and D = 1. Neither enforces physical
+consistency; see `dynident.identify.posterior.physical`.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ RECOVERIES = ("prior", "minimum_norm")
 class BaseParameters(Result):
     """The identifiable combinations beta = K phi."""
 
-    mechanism: Mechanism  #: Robot they belong to
+    mechanism: Mechanism  #: Robot of the parameters
     #: (b,), standard parameters that lead the combinations; their regressor columns are the base regressor
     columns: NDArray[np.int64]
     regrouping: Array  #: (b, p), K, with K[:, columns] = 1
     unidentifiable: tuple[str, ...]  #: Standard parameters without any effect on torques
-    seen: NDArray[np.bool_]  #: (n, b), which base columns each coordinate's torque depends on at all
-    #: How clear-cut the rank is; large is safe. The smaller of two ratios of the smallest kept to the largest rejected: of
+    seen: NDArray[np.bool_]  #: (n, b), mask of the base columns in each coordinate's torque
+    #: Margin of the rank decision; large is safe. The smaller of two ratios of the smallest kept to the largest rejected: of
     #: singular values of the scaled regressor, and of sizes of its columns (a column is compared with those of its unit, and
     #: left out before scaling when it has no effect).
     rank_gap: float
@@ -63,7 +63,7 @@ class BaseParameters(Result):
 
     @cached_property
     def described(self) -> Array:
-        """Values (b,) that the description gives them."""
+        """Described values (b,)."""
         values = self.values(self.mechanism.parameters.values)
         values.flags.writeable = False
         return values
@@ -76,7 +76,7 @@ class BaseParameters(Result):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Name of each base parameter: the leader's, with an R behind when others are regrouped into it."""
+        """Name of each base parameter: its leader, with suffix R if others are regrouped into it."""
         several = np.count_nonzero(self.regrouping, axis=1) > 1
         return tuple(name + ("R" if more else "") for name, more in zip(self.leaders, several, strict=True))
 
@@ -105,11 +105,11 @@ class BaseParameters(Result):
         return np.asarray(self.regrouping @ np.asarray(parameters, dtype=np.float64))
 
     def fingerprint(self) -> Array:
-        """Return torques (4 n,) that tell this robot's geometry, gravity and terms from another's, whatever its parameters.
+        """Return torques (4 n,) that identify the robot's geometry, gravity and terms, independent of its parameters.
 
         They are those of four fixed random states when the base parameters are 1, 2, ..., b over b.
         """
-        if self.mechanism.own_regressor:  # its names are all that is known of it
+        if self.mechanism.own_regressor:  # only its names are known
             return np.zeros(0)
         phi = np.zeros(len(self.mechanism.parameters))
         phi[self.columns] = np.arange(1.0, self.rank + 1.0) / self.rank
@@ -122,7 +122,7 @@ class BaseParameters(Result):
         return (weighted_regressor(self.mechanism, motion, np.broadcast_to(np.eye(n), (len(motion), n, n))) @ phi).ravel()
 
     def fits(self, fingerprint: ArrayLike) -> bool:
-        """Return whether a fingerprint is of these base parameters, to a millionth."""
+        """Return whether a fingerprint matches these base parameters to a relative 1e-6."""
         mine, other = self.fingerprint(), np.asarray(fingerprint, dtype=np.float64)
         same = mine.shape == other.shape
         return same and bool(np.max(np.abs(mine - other), initial=0.0) <= 1e-6 * np.max(np.abs(mine), initial=0.0))
@@ -142,7 +142,7 @@ def columns_of(mechanism: Mechanism, bodies: Sequence[str]) -> list[int]:
 def recover_standard(base: BaseParameters, beta: Array, combinations: Array, recovery: str = "prior") -> Parameters:
     """Return standard parameters phi with E K phi = E beta, for the values `beta` (b,) of `base` parameters.
 
-    `combinations` (k, b) is E, the unit matrix if all were estimated; directions that torques do not show follow the rule
+    `combinations` (k, b) is E, the unit matrix if all were estimated; unidentifiable directions follow the rule
     `recovery`, "prior" or "minimum_norm".
     """
     if recovery not in RECOVERIES:
@@ -163,7 +163,7 @@ def recover_standard(base: BaseParameters, beta: Array, combinations: Array, rec
 
 
 def natural_spread(mechanism: Mechanism) -> Array:
-    """Return how much each prior value may plausibly be off: mass m, first moment m r, inertia m r^2, r the radius of gyration.
+    """Return the plausible error of each prior value: mass m, first moment m r, inertia m r^2, r the radius of gyration.
 
     A body without a prior gets the mean mass of those that have one, and a size from its robot's geometry when there is none.
     """
@@ -182,9 +182,9 @@ def natural_spread(mechanism: Mechanism) -> Array:
 
 
 def joint_terms(mechanism: Mechanism) -> dict[int, JointTerm | None]:
-    """Return the joint term that each parameter behind the bodies is, by its number: coulomb.fc of a law is what fc is.
+    """Return the joint term of each parameter after those of the bodies, by its index; coulomb.fc of a law counts as fc.
 
-    A breakaway friction fs is a Coulomb friction too; other parameters of laws and forces are no terms.
+    The break-away friction fs also counts as fc; other parameters of laws and forces have no joint term.
     """
     names = mechanism.parameters.names
     laws = {
@@ -200,7 +200,7 @@ def joint_terms(mechanism: Mechanism) -> dict[int, JointTerm | None]:
 
 
 def _size(mechanism: Mechanism) -> float:
-    """Return how far the mass of a body is from its origin, as the distances between joints suggest [m]."""
+    """Return the typical distance of a body's mass from its origin, from the distances between joints [m]."""
     distances = np.linalg.norm(mechanism.tree.arrays.translation, axis=1)
     distances = distances[distances > 0.0]
     return 0.5 * float(np.mean(distances)) if distances.size else 0.1
@@ -227,9 +227,9 @@ def _preferred(mechanism: Mechanism) -> list[int]:
 
 
 def symmetric_order(mechanism: Mechanism) -> tuple[str, ...]:
-    """Return the parameters of a robot with alike legs in the order that treats them alike [Briot2015, eq. 43].
+    """Return the parameters of a robot with equal legs in an order that keeps the legs equal [Briot2015, eq. 43].
 
-    What is there once comes first; then each parameter of a leg for all legs side by side. Legs are bodies and joints whose
+    Parameters outside the legs come first; then each leg parameter, for all legs in turn. Legs are bodies and joints whose
     names differ in their last number only (``link1_1`` to ``link1_4``).
     """
     names = mechanism.parameters.names
@@ -260,8 +260,8 @@ def base_parameters(
     Columns of the regressor on random states are scaled to unit length and taken one after the other; a column whose part
     orthogonal to those already taken is below `tolerance` is regrouped. The rank is checked against the singular values.
 
-    The default tolerance is not round-off but what torques can show: descriptions write a right angle as 1.5708, which
-    makes columns independent by a few millionths, and no measurement resolves that.
+    The default tolerance is far above round-off: a right angle written as 1.5708 makes columns independent by a few
+    millionths, which no measurement resolves.
 
     Parameters
     ----------
@@ -269,14 +269,14 @@ def base_parameters(
         Robot with p standard parameters.
     order : sequence of str or "symmetric", optional
         Standard parameters that should lead combinations, most wanted first; the rest follows in the default order
-        (bodies from the base outward, then joint terms). "symmetric" treats alike legs alike [Briot2015, eq. 43].
+        (bodies from the base outward, then joint terms). "symmetric" keeps equal legs equal [Briot2015, eq. 43].
     tolerance : float
         Relative size below which an orthogonal part of a column counts as zero.
     seed : int
         Seed of the random states.
     removable : sequence of str
-        Bodies with parameters of their own that some of the data will be without, such as a payload: only data with and
-        without it tell its parameters from those of the link that carries it.
+        Bodies with separate parameters that are absent in part of the data, such as a payload: only data with and without
+        the body separate its parameters from those of the link that carries it.
 
     Returns
     -------
@@ -303,7 +303,7 @@ def base_parameters(
     n = mechanism.dof
     if n == 0:
         raise IdentificationError(f"robot '{mechanism.name}' has no moving joint, so there is nothing to identify")
-    if mechanism.own_regressor:  # a regressor of one's own has base parameters, by its maker's word
+    if mechanism.own_regressor:  # the author of a custom regressor guarantees base parameters
         p = len(mechanism.parameters)
         every = np.arange(p, dtype=np.int64)
         return BaseParameters(mechanism, every, np.eye(p), (), np.ones((n, p), dtype=bool), float("inf"))
@@ -325,7 +325,7 @@ def base_parameters(
 
 
 def _random_rows(mechanism: Mechanism, large: bool, seed: int) -> Array:
-    """Return the regressor in random states (N, n, p), or of a large robot one random sum of its rows in every state."""
+    """Return the regressor in random states (N, n, p); for a large robot, one random sum of its rows per state."""
     n, p = mechanism.dof, len(mechanism.parameters)
     samples = STATES if large else max(50, -(-3 * p // n))
     motion = random_motion(mechanism, samples, seed)
@@ -340,7 +340,7 @@ def _random_rows(mechanism: Mechanism, large: bool, seed: int) -> Array:
 
 
 def _defined(mechanism: Mechanism, Y: Array) -> Array:
-    """Return the states in which every column is a number: a force such as log(q) is not defined everywhere."""
+    """Return the states with finite columns: a force such as log(q) is not defined everywhere."""
     number = np.all(np.abs(Y) < HUGE, axis=1)  # (states, columns)
     if np.all(number):
         return Y
@@ -354,16 +354,16 @@ def _defined(mechanism: Mechanism, Y: Array) -> Array:
 
 
 def _regrouped(mechanism: Mechanism, Y: Array, groups: list[Group], tolerance: float, seed: int) -> BaseParameters:
-    """Find independent columns group by group, and what each other column adds to them."""
+    """Find independent columns group by group, and express the other columns by them."""
     names, p = mechanism.parameters.names, Y.shape[2]
     W = Y.reshape(-1, p)
     size = np.linalg.norm(W, axis=0)
     relative = size / _family_size(mechanism.parameters.units, size)
-    # A curve of friction may bend at speeds that few samples have: whatever can be seen of it counts.
+    # A friction curve may bend at speeds of few samples: every nonzero column counts as visible.
     first = p - len(mechanism.own_columns)
     curved = [first + i for i, own in enumerate(mechanism.own_columns) if own.kind in ("linear", "shape")]
     relative[curved] = np.where(size[curved] > 0.0, 1.0, 0.0)
-    relative[mechanism.known_columns] = 0.0  # nothing is to be found where the value is known
+    relative[mechanism.known_columns] = 0.0  # a known value needs no estimate
     visible = relative > tolerance
     scaled = np.where(visible, W / np.where(visible, size, 1.0), 0.0)
     K, kept = np.zeros((p, p)), list[int]()  # K in units of scaled columns; its rows of the columns kept are the regrouping
@@ -375,14 +375,14 @@ def _regrouped(mechanism: Mechanism, Y: Array, groups: list[Group], tolerance: f
             chosen, rest, least = _independent(scaled, beside, mine, tolerance)
             basis, others = [*beside, *chosen], [c for c in mine if c not in set(chosen)]
             B = np.linalg.lstsq(scaled[:, basis], scaled[:, others], rcond=None)[0]
-            B[np.abs(B) < 1e-10 + 10.0 * rest[others]] = 0.0  # what is left of a column bounds the error of its coefficients
+            B[np.abs(B) < 1e-10 + 10.0 * rest[others]] = 0.0  # the remainder of a column bounds the error of its coefficients
             K[chosen, chosen] = 1.0
             K[:, others] = K[:, basis] @ B
             kept += chosen
             shortest, longest = min(shortest, least), max(longest, float(np.max(rest, initial=0.0)))
         rank, gap = len(kept), shortest / max(longest, np.finfo(float).eps)
         if len(groups) == 1:
-            # Slopes of a friction curve may be almost the same, which is no question of the robot's structure.
+            # Nearly equal slopes of a friction curve do not concern the rank of the robot's structure.
             rigid = np.setdiff1d(np.arange(p), curved)
             gap = _checked_rank(mechanism, scaled[:, rigid], rank - len(set(kept) & set(curved)), tolerance)
     unknown = np.delete(relative, mechanism.known_columns)
@@ -402,7 +402,7 @@ def _regrouped(mechanism: Mechanism, Y: Array, groups: list[Group], tolerance: f
 
 
 def _checked_rank(mechanism: Mechanism, scaled: Array, rank: int, tolerance: float) -> float:
-    """Return the gap of the singular values at a rank; warn when they tell another one."""
+    """Return the gap of the singular values at a rank; warn if they indicate another rank."""
     singular = np.asarray(np.linalg.svd(scaled, compute_uv=False), dtype=np.float64)
     by_svd = int(np.count_nonzero(singular > tolerance * singular[0]))
     if by_svd != rank:
@@ -429,7 +429,7 @@ def _family_size(units: Sequence[str], size: Array) -> Array:
 
 
 def _independent(W: Array, before: list[int], order: list[int], tolerance: float) -> tuple[list[int], Array, float]:
-    """Return independent columns in `order`, what is left of the others, and the shortest part that counted as independent.
+    """Return independent columns in `order`, the remainders of the others, and the shortest independent remainder.
 
     Gram-Schmidt, twice for safety, beginning with the columns `before`; all have unit length.
     """
@@ -454,14 +454,14 @@ def _independent(W: Array, before: list[int], order: list[int], tolerance: float
 
 
 def is_plain_tree(mechanism: Mechanism) -> bool:
-    """Say whether every coordinate moves one joint, and every motor drives one coordinate."""
+    """Return whether every coordinate moves one joint, and every motor drives one coordinate."""
     return not (mechanism.loops or mechanism.couplings or any(len(a.coupling) > 1 for a in mechanism.actuators))
 
 
 def neighbourhoods(mechanism: Mechanism, ranking: list[int]) -> list[Group]:
     """Return the columns of every node of a tree with those of the nodes between it and the next body towards the base.
 
-    What a body's torques cannot show passes through its joint unchanged, so that it adds to the next body only [Gautier1991].
+    Parameters unidentifiable from a body's own torque regroup only with those of the next body [Gautier1991].
     """
     tree, place = mechanism.tree, {c: i for i, c in enumerate(ranking)}
     node_of = [tree.frames[body][0] for body in tree.bodies]
@@ -505,6 +505,6 @@ def random_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:
     n = mechanism.dof
     calm = n**-0.5 if n > LARGE else 1.0  # else the far end of a long chain would outweigh all that is near its base
     q, v, a = (generator.uniform(-size, size, (samples, n)) for size in (np.pi, 3.0 * calm, 10.0 * calm))
-    if mechanism.friction:  # the shape of a friction curve shows at any speed, down to very small ones
+    if mechanism.friction:  # friction curves can have structure at any speed, down to very small ones
         v[::2] *= 10.0 ** generator.uniform(-SLOWEST, 0.0, v[::2].shape)
     return Motion(np.arange(float(samples)), q, v, a)

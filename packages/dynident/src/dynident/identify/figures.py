@@ -1,4 +1,4 @@
-"""How well a fit knows its parameters, as rows and as text; figures of a fit and of its scores (matplotlib's object API)."""
+"""Accuracy of the parameters of a fit, as rows and as text; figures of fits and scores (matplotlib's object API)."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ if TYPE_CHECKING:
 MOSTLY = 0.5  # part of the squared residual
 SHOWN = ("negative_terms", "impossible_bodies", "description", "loop_gains", "numbered")  # notes of the summary
 
-GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
+GOOD, POOR = 0.10, 0.50  # largest relative standard deviation of a well-known and of a roughly known parameter
 
 
 @dataclass(frozen=True)
 class Undetermined:
     """A standard parameter that the data do not determine."""
 
-    name: str  # The parameter
-    value: float  # What is exported, and what the description says
-    description: float  # What is exported, and what the description says
-    unit: str  # The parameter
+    name: str  # Standard parameter
+    value: float  # Exported value
+    description: float  # Described value
+    unit: str  # Its unit
 
 
 @dataclass(frozen=True)
 class Observability:
-    """How well one base parameter is known."""
+    """Accuracy of one base parameter."""
 
     name: str  #: Base parameter
-    expression: str  #: It, as a sum of standard parameters
+    expression: str  #: Sum of standard parameters
     unit: str  #: Its unit
     value: float  #: Estimate
     std: float  #: Its standard deviation
@@ -63,7 +63,7 @@ class Observability:
 
 
 def _share(relative: float) -> str:
-    """Return a relative deviation in per cent, as far as two decimals tell it."""
+    """Return a relative deviation in per cent with two decimals, or a bound."""
     if not np.isfinite(relative):
         return "-"
     if relative >= 10.0:
@@ -72,7 +72,7 @@ def _share(relative: float) -> str:
 
 
 def summary_of(fit: Fit) -> str:
-    """Return the text; `Fit.summary` is the public way."""
+    """Return the text of `Fit.summary`."""
     table = fit.observability()
     width = max(len("base parameter"), *(len(row.name) for row in table))
     verdicts = [row.verdict for row in table]

@@ -1,4 +1,4 @@
-"""`Fit`: the identified model and its uncertainty; it predicts, scores, explains itself and can be stored."""
+"""`Fit`: the identified model and its uncertainty; predictions, scores, tables and files."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class Fit(Tabular, Result):
         return self.model.friction
 
     def exported(self) -> Fit:
-        """Return the fit with beta = K phi of the standard parameters alone: what a written URDF predicts."""
+        """Return the fit with beta = K phi of the standard parameters, as a written URDF predicts."""
         return self.altered(values=self.base.values(self.standard.values))
 
     def export(
@@ -182,7 +182,7 @@ class Fit(Tabular, Result):
         arguments: Mapping[str, object] | None = None,
         sidecar: str | os.PathLike[str] | None = None,
     ) -> list[Path]:
-        """Write a copy of a URDF or MJCF file with the identified parameters, and a sidecar for what it cannot hold.
+        """Write a copy of a URDF or MJCF file with the identified parameters; a sidecar holds the other numbers.
 
         `sidecar`, whose comments are kept, `search` and `arguments` are those of `dynident.mechanism.read_robot`. Returns the
         files.
@@ -223,10 +223,10 @@ class Fit(Tabular, Result):
         return tuple(note.sentence for note in self.notes if note.kind == "removal")
 
     def undetermined(self) -> tuple[Undetermined, ...]:
-        """Return the standard parameters that the data do not determine, with the value of the description beside them.
+        """Return the standard parameters that the data do not determine, with their described values.
 
-        One row per parameter; torques show some of them only together with others, or not at all. Known coefficients of
-        force elements are not among them.
+        One row per parameter, unidentifiable or identifiable only in combination with others. Known coefficients of force
+        elements are excluded.
         """
         known = self.mechanism.known_columns
         return tuple(
@@ -236,10 +236,10 @@ class Fit(Tabular, Result):
         )
 
     def provenance(self) -> tuple[str, ...]:
-        """Return where the numbers come from, for files that hold no more than numbers.
+        """Return the provenance of the numbers, for files without uncertainties.
 
-        One sentence about the fit, and one about the standard parameters that its data do not determine, with the value of
-        the description beside each.
+        One sentence about the fit, and one about the standard parameters that its data do not determine, with their
+        described values.
         """
         logs = ", ".join(str(source.get("name", "")) for source in self.sources) or "data without a name"
         said = [f"identified by dynident, {self.estimator}, from {logs}"]
@@ -282,7 +282,7 @@ class Fit(Tabular, Result):
         return self.altered(values=values, covariance=covariance, standard=self.standard.replace(standard), free=free)
 
     def observability(self) -> tuple[Observability, ...]:
-        """Return how well each base parameter is known. One row per base parameter."""
+        """Return the accuracy of each base parameter, one row per parameter."""
         rows = []
         for i, (name, expression, unit) in enumerate(zip(self.base.names, self.base.expressions, self.base.units, strict=True)):
             relative = float(self.relative_std[i])
@@ -314,7 +314,7 @@ class Fit(Tabular, Result):
         return plot_parameters(self)
 
     def _columns(self) -> dict[str, Any]:
-        """Base parameters, with the description's values beside them."""
+        """Base parameters and their described values."""
         rows = self.observability()
         return {
             "parameter": [row.name for row in rows],
@@ -331,12 +331,12 @@ class Fit(Tabular, Result):
         return self.summary().partition("\n")[0]
 
     def _content(self) -> dict[str, Any]:
-        """Everything, and the robot itself unless one of its couplings is a function of the user's."""
+        """Content of the file; includes the robot unless a coupling is a user function."""
         return fit_content(self)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | None = None) -> Fit:
-        """Read what `save` wrote."""
+        """Read a fit written by `save`."""
         data = read_packed(path, "a fit")
         try:
             return cls.from_dict(data, mechanism)
@@ -345,5 +345,5 @@ class Fit(Tabular, Result):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], mechanism: Mechanism | None = None) -> Fit:
-        """Return the fit that `to_dict` described."""
+        """Return the fit of a dictionary from `to_dict`."""
         return cls(*stored_parts(data, mechanism))

@@ -34,7 +34,7 @@ KIND = "dynident.identify.Fit"
 SCHEMA = 3  # version of the file; 1, without a number, lacks the factors of the regression data; up to 2 notes are sentences
 BELIEF: tuple[str, ...] = ("free", "unconstrained", "free_relative", "description_relative", "standard_std", "determined")
 BELIEF += ("scales", "inflation", "training_std", "marginal_std", "calibration", "training_columns", "speeds", "before")
-#: What a file must have, what it may have, and what its belief may have; arrays are checked where their sizes are known.
+#: Required fields, optional fields and optional fields of "belief"; arrays are checked where their sizes are known.
 FIELDS: dict[str, Any] = {
     **dict.fromkeys(("covariance", "combinations", "projection", "standard_provenance"), Any),
     **dict.fromkeys(("robot", "estimator"), str),
@@ -60,7 +60,7 @@ IN_BELIEF: dict[str, Any] = {
 
 
 def fit_content(fit: Fit) -> dict[str, Any]:
-    """Return what the file of a fit holds."""
+    """Return the content of the file of a fit."""
     own = any(not isinstance(force, Force) for force in fit.mechanism.forces)
     opaque = own or any(coupling.function is not None for coupling in fit.mechanism.couplings)
     return {
@@ -103,7 +103,7 @@ def fit_content(fit: Fit) -> dict[str, Any]:
 
 
 def _other_gravity(robot: Mapping[str, Any] | None, mechanism: Mechanism) -> str:
-    """Say which gravity a fit was made with, where that is what differs."""
+    """Return a phrase with the gravity of the fit if it differs from the robot's."""
     if robot is None or "gravity" not in robot:
         return ""
     found = array_of(robot["gravity"], "gravity")
@@ -113,7 +113,7 @@ def _other_gravity(robot: Mapping[str, Any] | None, mechanism: Mechanism) -> str
 
 
 def stored_parts(data: Mapping[str, Any], mechanism: Mechanism | None) -> tuple[Regression, Posterior, tuple[Finding, ...]]:
-    """Return the fields of the fit that a file holds; `Fit.from_dict` is the public way."""
+    """Return the stored fields of a fit, for `Fit.from_dict`."""
     if not isinstance(data, Mapping) or ("kind" in data and current_kind(str(data["kind"])) != KIND):
         raise IdentificationError("this is not a fit written by dynident ('kind' names another class)")
     if data.get("schema", 1) not in range(1, SCHEMA + 1):
@@ -208,7 +208,7 @@ def _stored_numbers(values: Any, shape: tuple[int, ...], what: str) -> Array:
 
 
 def _stored_factors(data: Mapping[str, Any], joints: Sequence[str], rank: int) -> tuple[RowGroup, ...]:
-    """Return the factors of a file; one without them has no more than the number of its equations."""
+    """Return the factors of a file; a file without factors holds only its number of equations."""
     if "factors" not in data:
         share = data["rows"] // max(len(joints), 1)
         counts = [data["rows"] - share * (len(joints) - 1), *[share] * (len(joints) - 1)][: len(joints)]
@@ -275,18 +275,18 @@ def _stored_options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _loads_of(mechanism: Mechanism) -> dict[str, str]:
-    """Return the bodies with parameters of their own, such as payloads, and the links that carry them."""
+    """Return the bodies with separate parameters, such as payloads, and the links that carry them."""
     apart = {body.name for body in mechanism.bodies if body.separate}
     return {joint.child: joint.parent for joint in mechanism.joints if joint.child in apart}
 
 
 def _stored_base(mechanism: Mechanism, leaders: list[str], loads: dict[str, str]) -> tuple[Mechanism, BaseParameters]:
-    """Return the robot with the loads that a fit knows apart, and the base parameters with the leaders of a fit."""
+    """Return the robot with the separate loads of a fit, and the base parameters with the leaders of the fit."""
     known = _loads_of(mechanism)
     for name, carrier in loads.items():
         if name not in known:
             mechanism = mechanism.with_payload(1.0, body=carrier, name=name, separate=True)
     base = base_parameters(mechanism, order=leaders)
-    if loads and base.rank < len(leaders):  # runs without and with the load told them apart
+    if loads and base.rank < len(leaders):  # runs with and without load separated them
         base = base_parameters(mechanism, order=leaders, removable=tuple(loads))
     return mechanism, base

@@ -1,12 +1,12 @@
-"""Efforts that a fit predicts, with their deviations.
+"""Efforts predicted by a fit, with their standard deviations.
 
     std^2 = q^2 (h + s^2 + max(e^2 - s^2, 0) / 4) + r^2
 
-h = w cov w^T is the leverage, s^2 the variance of left-out stretches that the parameters do not explain, e^2 what it becomes
-if the error grows with the terms of the model (`model_errors`), r^2 the friction near standstill. q makes two deviations hold
-95 % of the stretches that were left out of the fit (`calibration`, split conformal prediction): another motion in the same
-regime is like one of these. Beyond the regime leverage and model error widen the band, without a guarantee. Nor do the
-stretches of one run show what changes from run to run. e^2 is a bound; a quarter of what it adds covers 97 % on virtual robots
+h = w cov w^T is the leverage, s^2 the variance of left-out stretches that the parameters do not explain, e^2 this variance
+if the error grows with the terms of the model (`model_errors`), r^2 the friction near standstill. With q, two deviations
+contain 95 % of the stretches left out of the fit (`calibration`, split conformal prediction), as of another motion in the
+same regime. Beyond the regime leverage and model error widen the band, without a guarantee. The stretches
+of one run do not show changes between runs. e^2 is a bound; a quarter of its excess covers 97 % on virtual robots
 at four times the speed.
 """
 
@@ -74,7 +74,7 @@ class Prediction(Result):
 
 
 def predicted(fit: Fit, motion: Motion, betas: Array, temperature: Array | None) -> tuple[Array, Array, Array]:
-    """Return efforts, deviations and the parameters' share of them; see `Fit.evaluate`."""
+    """Return efforts, standard deviations and the parameters' share of them; see `Fit.evaluate`."""
     shape = (len(motion), fit.mechanism.dof)
     effort, std, share = np.empty((len(betas), *shape)), np.empty(shape), np.empty(shape)
     moving, resting = _variances(fit)
@@ -100,12 +100,12 @@ def predicted(fit: Fit, motion: Motion, betas: Array, temperature: Array | None)
 
 
 def calibration(fit: Fit, found: MapEstimate, misfit: Array) -> Array:
-    """Return the factor q for the deviations of every joint with which two of them hold 95 % of the left-out rows.
+    """Return for each joint the factor q such that two scaled deviations contain 95 % of the left-out rows.
 
         sum_b n_b erf(sqrt(2) q s_b / e_b) = 0.9545 sum_b n_b
 
     e_b is the root mean square error of a stretch that was left out of the fit, with the `misfit` of physical consistency, s_b
-    the deviation that the fit without it states. Rows of a stretch are taken as normal; stretches may differ. The factor of a
+    the deviation stated by the fit without it. Rows of a stretch are taken as normal; stretches may differ. The factor of a
     joint is at least that of all joints together and never below 1, since the stretches of one are few: bands only widen.
     """
     moving, _ = _variances(fit)
@@ -133,7 +133,7 @@ def calibration(fit: Fit, found: MapEstimate, misfit: Array) -> Array:
 
 
 def _held(stretches: Array) -> float:
-    """Return q of stretches (2, K): numbers of rows, and errors over stated deviations."""
+    """Return q for stretches (2, K): numbers of rows, and ratios of errors to stated deviations."""
     counts, errors = stretches
     low, high = 0.0, float(errors.max())
     for _ in range(BISECTIONS):
@@ -144,7 +144,7 @@ def _held(stretches: Array) -> float:
 
 
 def _variances(fit: Fit) -> tuple[Array, Array]:
-    """Return the variances of residuals in motion, and what they are more at rest, (n,) each."""
+    """Return the variances of residuals in motion and their increase at rest, (n,) each."""
     told = [shares(fit.sources if fit.posterior.speeds else (), name) for name in fit.equations.names]
     square = _of_groups(fit, fit.sigma) ** 2
     moving, resting = (np.array(x) * square for x in zip(*told, strict=True))
@@ -161,7 +161,7 @@ def model_errors(fit: Fit, variance: Array) -> Array:
 
         eta_k^2 = sigma^2 / (a_k sum_l a_l) <= 1,      a_k: root mean square of w_k beta_k in training
 
-    By Cauchy and Schwarz sum_k (eta_k w_k beta_k)^2 bounds the error of terms that are all wrong by the same share.
+    By the Cauchy-Schwarz inequality, sum_k (eta_k w_k beta_k)^2 bounds the error if all terms are wrong by the same share.
     """
     result = np.zeros((len(fit.equations.names), fit.base.rank))
     if fit.posterior.training_columns is not None:
@@ -174,9 +174,9 @@ def model_errors(fit: Fit, variance: Array) -> Array:
 
 
 def _friction_limits(fit: Fit, motion: Motion, temperature: Array | None, load: Array | None) -> Array:
-    """Return up to which level the friction of each joint of a tree holds it at rest, (n,): of its terms, or of its law.
+    """Return the holding friction of each joint of a tree at rest, (n,), from its terms or its law.
 
-    That of a law is half of its jump at standstill, or of the step of a smooth one about it, where a motion lies in the mean.
+    For a law it is half of its jump at standstill, or half of the step of a smooth law there, at the mean state of the motion.
     """
     names = fit.mechanism.coordinate_names
     level = dict(zip(fit.standard.names, fit.standard.values, strict=True))
@@ -200,7 +200,7 @@ def _speeds(fit: Fit) -> Array:
 
 
 def _resting(fit: Fit, v: Array, limits: Array, known: Array) -> Array:
-    """Return the variance of friction near standstill, where it may be anything within its limits: at least fc^2 / 3."""
+    """Return the variance of friction near standstill, where it is undetermined within its limits: at least fc^2 / 3."""
     if fit.mechanism.loops or not fit.posterior.speeds:
         return np.zeros(v.shape)
     return nearness(v, _speeds(fit)) * np.maximum(limits**2 / 3.0, np.nan_to_num(known))

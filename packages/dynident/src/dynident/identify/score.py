@@ -1,4 +1,4 @@
-"""Scoring a fit on a log: prepared alike, compared in the same band, refused on training data."""
+"""Scores of a fit on a log: same preparation, same band; training data are refused."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from dynident.signals.quality import Quality
 if TYPE_CHECKING:
     from dynident.identify.fit import Fit
 
-SMALL = 5e-4  # share of a preload that is not worth a word
+SMALL = 5e-4  # share of a preload that is not reported
 AT_REST = 0.5  # of the weight that friction at standstill has in the band
 RAW = 12_000  # samples of all joints that are kept as they were measured
-LEAVES = 3.0  # leverage from which on a motion is said to leave what was trained
+LEAVES = 3.0  # leverage above which a motion counts as beyond the training data
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,34 +41,34 @@ class Score(Tabular, Result):
     joints: tuple[str, ...]  #: Joints compared (those with usable efforts)
     t: Array  #: (M,), time of the decimated samples [s]
     measured: Array  #: (M, n), efforts in the band that was fitted
-    predicted: Array  #: (M, n), what the model predicts
+    predicted: Array  #: (M, n), predicted efforts
     std: Array  #: (M, n), standard deviation of a measurement about the prediction
     #: Errors in that band; without rows near standstill if the fit left them out (``standstill=`` of `prepare`)
     metrics: Metrics
-    #: Errors of every sample without the parallel low-pass: also what no rigid-body model explains (ripple, noise)
+    #: Errors of every sample without the parallel low-pass; they include ripple and noise, which no rigid-body model explains
     all_samples: Metrics
-    #: Share of the measurements within two standard deviations; about 0.95 when the model and its noise are right. NaN of a fit
-    #: to positions alone, which knows no noise of efforts.
+    #: Share of the measurements within two standard deviations; about 0.95 if model and noise are right. NaN for a fit to
+    #: positions alone, which does not estimate the noise of efforts.
     coverage: float
     training: bool  #: True when the log was (partly) used for the fit, which proves nothing
-    quality: Quality  #: What was found wrong with the log
-    source: dict[str, Any]  #: Which samples these are
+    quality: Quality  #: Faults found in the log
+    source: dict[str, Any]  #: Identification of the samples
     notes: tuple[str, ...]  #: How the log was prepared
     description: float = float("nan")  #: Relative error of the untouched description in the same band
-    free: float = float("nan")  #: That of least squares alone
-    #: (n,), how much larger the parameters' share of the uncertainty is than on the training data, per joint; much more than 1
-    #: says that this motion leaves what was trained
+    free: float = float("nan")  #: Relative error of least squares alone
+    #: (n,), ratio of the parameters' share of the uncertainty to its value on the training data, per joint; much more than 1
+    #: means a motion beyond the training data
     leverage: Array | None = None
     #: Root mean square of that share over that of the efforts: the share that the training data do not determine
     open_share: float = float("nan")
     #: The same comparison for each motor of a robot with loops: least torques, measured and predicted, the preload left out
     motors: Score | None = None
-    #: Norm of the internal part of the measured motor torques over that of all: what moves nothing and no model predicts
+    #: Norm of the internal part of the measured motor torques over their norm; it moves nothing, so no model predicts it
     preload: float = 0.0
     described: Array | None = None  #: (M, n), efforts that the untouched description predicts, in the same band
     position: Array | None = None  #: (M, dof), positions of the robot's coordinates at these samples [rad, m]
     repeated: float = 0.0  #: Share of the motion that training logs have too (see `dynident.signals.held_out`)
-    repeats: str = ""  #: Where they have it
+    repeats: str = ""  #: Place of the shared motion in the training logs
     raw_t: Array | None = None  #: (K,), times of `raw` [s]
     raw: Array | None = None  #: (K, n), measured efforts without the low-pass, thinned without losing a peak
     #: (M, n), where joints of a tree stand still: friction holds them with anything up to its level, which the band covers
@@ -133,7 +133,7 @@ class Score(Tabular, Result):
 def _not_carried(
     fit: Fit, measured: Array, predicted: Array, motion: Motion, keep: list[int], low_pass: Callable[[Array], Array]
 ) -> str | None:
-    """Return the body of the fit, such as a payload, that was not there: without it the error is less than half."""
+    """Return the body of the fit, such as a payload, whose omission at least halves the error: the log lacks it."""
     for body in fit.mechanism.bodies:
         if body.separate and np.any(fit.standard.values[columns_of(fit.mechanism, (body.name,))]):
             lighter = low_pass(fit.without(body.name).predict(motion).effort[:, keep])
@@ -143,7 +143,7 @@ def _not_carried(
 
 
 def _without(fit: Fit, body: str, log: Log, with_it: float, allow_training: bool) -> Score:
-    """Return the score of a fit without a load that was not carried, and say so."""
+    """Return the score of a fit without an absent load, and warn."""
     found = score_fit(fit.without(body), log, allow_training)
     text = (
         f"log '{log.name}' fits much better without '{body}', which is therefore omitted (error "
@@ -185,21 +185,21 @@ def _with_motors(score: Score, rows: Rows, motion: Motion, prepared: Prepared, e
 
 
 def _resting(fit: Fit, v: Array, joints: tuple[str, ...]) -> NDArray[np.bool_] | None:
-    """Return where joints of a tree stand still; None where the fit does not know their usual speed."""
+    """Return the samples at which joints of a tree stand still; None if the fit lacks their usual speed."""
     if fit.mechanism.loops or not fit.posterior.speeds:
         return None
     return np.asarray(nearness(v, np.array([fit.posterior.speeds.get(name, 0.0) for name in joints])) > AT_REST)
 
 
 def _shared(fit: Fit, checksum: str, motion: Motion, prepared: Prepared, predicted: Array) -> Overlap:
-    """Return what a log shares with the training logs; efforts are compared where they were measured."""
+    """Return the overlap of a log with the training logs; efforts are compared as measured."""
     if fit.mechanism.loops:
         predicted = np.einsum("tkn,tn->tk", motor_map(fit.equations, motion), predicted)
     return overlap(fit.sources, checksum, prepared, predicted)
 
 
 def _no_validation(log: Log, shared: Overlap) -> str:
-    """Return why a log cannot validate a fit."""
+    """Return the reason why a log cannot validate a fit."""
     found = f"log '{log.name}' was used for the fit"
     if shared.where:
         found = (
@@ -218,7 +218,7 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     if matched.mechanism.coordinate_names != fit.mechanism.coordinate_names:
         lost = set(fit.mechanism.coordinate_names) ^ set(matched.mechanism.coordinate_names)
         raise IdentificationError(f"log '{log.name}' and the fit do not move the same joints: {', '.join(sorted(lost))}")
-    # The model is judged in the band it was fitted in, whatever this log's own spectrum would suggest.
+    # The model is scored in the band of the fit, independent of the spectrum of this log.
     rows = fit.equations
     prepared = prepared_for(rows, matched.log, {**fit.options, **same_band(fit.sources, log.rate)})
     source = source_of(log, prepared)
@@ -262,7 +262,7 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         with np.errstate(divide="ignore", invalid="ignore"):
             leverage = open_share / np.array([trained[name] for name in joints])
     coverage = float(np.mean(np.abs(measured - predicted)[used] <= 2.0 * std[used]))
-    if np.isnan(fit.sigma).all():  # positions alone know no noise of efforts
+    if np.isnan(fit.sigma).all():  # a fit to positions does not estimate the noise of efforts
         coverage = float("nan")
     notes = (*(note.sentence for note in matched.notes), *prepared.explanation.splitlines())
     absent = _not_carried(fit, measured, predicted, motion, keep, low_pass)

@@ -38,7 +38,7 @@ SMALL, LARGE = 0.5, 2.0  # bias, in standard deviations, that can be ignored; th
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresBias(Result):
-    """What speaks for and against least squares on some regression data."""
+    """Evidence for and against a bias of least squares on some regression data."""
 
     names: tuple[str, ...]  # Base parameters
     bias: Array  # Bias of WLS that noise of the positions explains
@@ -49,7 +49,7 @@ class LeastSquaresBias(Result):
     hausman: float  # Statistic of instruments against least squares; NaN where there are none
     degrees: int  # Its degrees of freedom, or 0
     probability: float  # Its probability of chance, or NaN
-    sentences: tuple[str, ...] = ()  # All that in plain words
+    sentences: tuple[str, ...] = ()  # Summary in plain words
     derived = ("biased",)
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class LeastSquaresBias(Result):
 
     @property
     def biased(self) -> bool:
-        """True where noise or the instruments say that least squares is biased by two standard deviations or more."""
+        """True if noise or instruments indicate a bias of least squares of two standard deviations or more."""
         by_noise, by_instruments = (self._largest(x)[1] for x in (self.bias, self.difference))
         return bool(by_noise >= LARGE or (by_instruments >= LARGE and self.probability < SURE))
 
@@ -75,7 +75,7 @@ class LeastSquaresBias(Result):
 
 
 def least_squares_bias(regression: Regression, instruments: IV | None = None) -> LeastSquaresBias:
-    """Say whether least squares can be trusted on some regression data.
+    """Test the bias of least squares on some regression data.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def _whiteness(regression: Regression, solution: Solution) -> dict[str, tuple[fl
 
 
 def _decimated(decimator: Decimator, lags: int) -> Array:
-    """Return the autocorrelation that the filter of a decimation gives to white noise."""
+    """Return the autocorrelation of white noise after the filter of a decimation."""
     h, n = decimator.taps, decimator.factor
     own = [float(h[lag * n :] @ h[: max(h.size - lag * n, 0)]) if lag * n < h.size else 0.0 for lag in range(lags)]
     return np.array(own) / own[0]
@@ -132,7 +132,7 @@ def _decimated(decimator: Decimator, lags: int) -> Array:
 def _hausman(
     regression: Regression, instruments: IV | None, plain: Solution, sigma: Array
 ) -> tuple[Array, float, int, float, str]:
-    """Return the differences, the statistic, its degrees of freedom, the probability of chance, and why there is none."""
+    """Return the differences, the statistic, its degrees of freedom, the probability of chance, and the reason if none."""
     estimator = instruments or IV()
     if not isinstance(estimator, IV):
         raise IdentificationError(f"instruments is a {type(estimator).__name__}; give an IV(...) or nothing")

@@ -2,11 +2,11 @@
 
     beta_(k+1) = argmin sum_g ||y_g - W_g(q_s, v_s, a_s) beta||^2 / sigma_g^2,     (q_s, v_s, a_s) = closed loop of beta_k
 
-Only efforts are measured: positions come from a simulation with the drive's own controller, so no noise of q and no
-differentiation is in the regressor. In a stiff loop the simulated motion hardly depends on beta, and a few steps are enough.
+Only efforts are measured: positions come from a simulation with the drive's own controller, so the regressor has no noise
+of q and no differentiation. In a stiff loop the simulated motion hardly depends on beta, and a few steps are enough.
 
-Least squares may ask for a robot that cannot be: a mass matrix that is not positive definite, a loop that is unstable. Then the
-step is halved until the robot can be simulated. Its mass matrix is linear in the parameters, so a short step always can.
+Least squares may give an impossible robot: an indefinite mass matrix or an unstable loop. The step is then halved until the
+robot can be simulated. Its mass matrix is linear in the parameters, so a step that is short enough always can.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Loop(Protocol):
 
     @property
     def count(self) -> int:
-        """Number of logs it has references for."""
+        """Number of logs with references."""
 
     def reference(self, log: int) -> Motion:
-        """Return what was asked for in a log."""
+        """Return the reference motion of a log."""
 
     def motion(self, model: Mechanism, log: int, t: Array, factors: Mapping[str, float] | None = None) -> Motion:
         """Return the simulated motion of a model at the times of a log."""
@@ -72,8 +72,8 @@ def model_of(base: BaseParameters, beta: Array, combinations: Array | None = Non
 def filtered_motion(found: Motion, part: Stretch) -> Motion:
     """Return a simulated motion with its positions filtered and differentiated like the measured ones.
 
-    A sampled controller's torque changes in steps, so that the acceleration at a sample is that of the cycle to come; the
-    filter sees the positions only, and is as late or early as with the log.
+    A sampled controller's torque changes in steps, so the acceleration at a sample belongs to the next cycle; filtering the
+    positions only gives the same delay as with the log.
     """
     if part.cutoff <= 0.0:
         return found
@@ -129,7 +129,7 @@ class DIDIM(LeastSquares):
             self.n_iter_ = i + 1
             step, beta = solution.beta - beta, solution.beta
             spread = np.sqrt(np.diag(solution.covariance()))
-            # A part of a step changes the motion by that part only.
+            # A fraction of a step changes the motion by that fraction only.
             if np.all(np.abs(step[solution.solved]) <= share * self.convergence * spread[solution.solved]):
                 self.converged_ = True
                 break
@@ -167,7 +167,7 @@ def _along(evidence: Regression, loop: Loop, model: Mechanism) -> tuple[Stretch,
 def _toward(
     evidence: Regression, loop: Loop, model: Mechanism, target: Mechanism
 ) -> tuple[Mechanism, tuple[Stretch, ...], float]:
-    """Return the model at the end of a step, or of the part of it that can be simulated, its rows, and that part."""
+    """Return the model after the largest fraction of a step that can be simulated, its rows, and that fraction."""
     here, there = model.parameters.values, target.parameters.values
     for halving in range(HALVINGS + 1):
         share = 0.5**halving

@@ -1,4 +1,4 @@
-"""Essential parameters: the few that the data really need.
+"""Essential parameters: those with a significant contribution to the efforts.
 
 The parameter with the largest relative standard deviation is dropped and the rest estimated again, until the largest is
 no more than `ratio` times the smallest [Pham1991]. With precise data that rule alone drops parameters that are needed (one
@@ -7,9 +7,9 @@ that count, b parameters and r of them removed,
 
     F = (RSS_r / RSS - 1) (n - b) / r    must stay below the quantile of F(r, n - b).
 
-`contributing_parameters` is the other rule in use: keep what contributes to the torques.
+`contributing_parameters` applies the other common rule: keep parameters that contribute to the torques.
 
-The deviations of what is kept include the bias that the removals cause, by its estimate: std^2 = std_r^2 + (beta_r - beta)^2.
+Deviations of kept parameters include the estimated bias due to the removals: std^2 = std_r^2 + (beta_r - beta)^2.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def contributions(regression: Regression, beta: Array) -> Array:
 
 
 def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit], int | None], level: float, rule: str) -> Fit:
-    """Drop one parameter after the other until the rule is met or the F-test refuses."""
+    """Drop one parameter after the other until the rule is met or the F-test rejects."""
     if not 0.0 <= level < 1.0:
         raise IdentificationError(f"level is {level}; it must be 0 or more and below 1 (0.05 is usual)")
     fit = full = chosen.fit(regression).result_
@@ -109,7 +109,7 @@ def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit]
         dropped = f"{removed[-1]} = {fit.values[worst]:.3g} +- {100 * fit.relative_std[worst]:.3g} %"
         log.append(note("removal", f"removal {count}: {dropped}; residuals {grown:+.2g} %, F = {F:.2g}"))
         fit = smaller
-    if removed:  # what was removed acts on the others: their difference from the full fit is the estimate of this bias
+    if removed:  # removals bias the others: the difference from the full fit estimates this bias
         kept = fit.active & fit.solved & full.solved
         bias = np.where(kept, fit.values - full.values, 0.0)
         fit = fit.altered(marginal_std=np.where(kept, np.hypot(np.sqrt(np.diag(fit.covariance)), bias), 0.0))

@@ -3,9 +3,9 @@
     a_g(z) (y_g - W_g beta) = w_g white,        a_g(z) = 1 + a_1 z^-1 + ... + a_p z^-p
     beta = argmin sum_g ||a_g(z) (W_g beta - y_g)||^2 / sigma_g^2,      cov = (sum_g (a_g W_g)^T (a_g W_g) / sigma_g^2)^-1
 
-The residuals of least squares give a_g, the filtered rows give beta, and so on. That is right for noise. What a model lacks is
-coloured too, and depends on the motion: a filter fitted to it takes away the band in which the robot moved and keeps the noise
-of the rows. Stretches of time that were left out tell the two apart.
+The residuals of least squares give a_g, the filtered rows give beta, and so on. This is correct for noise. Model error is
+coloured too and depends on the motion: a filter fitted to it removes the band in which the robot moved and keeps the noise
+of the rows. Left-out stretches distinguish noise from model error.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class GLS(LeastSquares):
     Parameters
     ----------
     order : int, optional
-        Order of the noise filter, used whatever it does; the one up to 12 with the least Bayesian information criterion when
+        Order of the noise filter, used without test; the order up to 12 with the least Bayesian information criterion when
         omitted.
     iterations : int
         Largest number of estimations of the filters.
@@ -84,7 +84,7 @@ class GLS(LeastSquares):
         return coloured_covariance(sampled(regression, "GLS"), solution, sigma) if self.refused_ else solution.covariance()
 
     def _held_out(self, evidence: Regression, plain: Solution, sigma: Array, active: NDArray[np.bool_]) -> float:
-        """Return the squared error of left-out stretches over that of WLS: the median, one stretch may be like no other."""
+        """Return the median ratio of squared left-out errors to those of WLS; the median is robust to one unusual stretch."""
         none = [np.empty(0) for _ in self.filters_]
         error = np.zeros((2, BLOCKS))
         for k in range(BLOCKS):
@@ -107,7 +107,7 @@ class GLS(LeastSquares):
                 counts[g] += int(used.sum())
             rows.append(own)
         white = evidence.with_rows(rows, counts.tolist())
-        if any(a.size for a in filters):  # filtered rows are independent, whatever the decimation did to them
+        if any(a.size for a in filters):  # filtered rows are independent, also after decimation
             groups = [
                 group if not a.size else type(group)(group.name, group.columns, group.R, group.count)
                 for group, a in zip(white.groups, filters, strict=True)

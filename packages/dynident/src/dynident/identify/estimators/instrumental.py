@@ -1,9 +1,9 @@
-"""Instrumental variables: rows are weighed with rows that share their motion but not their noise [Janot2014].
+"""Instrumental variables: rows of the same motion with independent noise serve as instruments [Janot2014].
 
     beta = (W^T P W)^-1 W^T P y,      P = Z (Z^T Z)^-1 Z^T,      rows of every joint divided by their standard deviation
     cov = A cov(Z^T e) A^T,     A = (W^T P W)^-1 W^T Z (Z^T Z)^-1,     e autoregressive (`statistics.py`)
 
-Z = W(q, v, a of another motion): the one that was asked for, the same motion in the other periods, or a simulated one.
+Z = W(q, v, a of another motion): the reference, the same motion in the other periods, or a simulated motion.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dynident.mechanics.functions import Motion
 Instruments = str | Motion | Callable[[int, Stretch], Motion]
 
 CONVERGED = 1e-4  # relative change of the joints' standard deviations at which to stop
-WEAK = 0.1  # smallest singular value of the scaled Q_Z^T W over that of W, below which instruments say nothing
+WEAK = 0.1  # smallest singular value of the scaled Q_Z^T W over that of W, below which instruments are not informative
 
 
 @dataclass(kw_only=True, eq=False)
@@ -39,7 +39,7 @@ class IV(LeastSquares):
     Parameters
     ----------
     instruments : {"reference", "periods"}, Motion or callable
-        Motion of the instruments: the one that was asked for (the log's `reference`), the mean of the other periods of a
+        Motion of the instruments: the commanded motion (the log's `reference`), the mean of the other periods of a
         periodic motion, one given for the only log, or ``instruments(i, stretch)``, which returns that of log i, such as
         `simulated_instruments`.
     period : float, optional
@@ -72,7 +72,7 @@ class IV(LeastSquares):
         return solution, sigma
 
     def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
-        """Return the covariance from the influence of every time on the estimate; warn where it is that of weak instruments."""
+        """Return the covariance from the influence of every time on the estimate; warn of weak instruments."""
         evidence = sampled(regression, "IV")
         if self.weakness_:
             warn(f"IV: {self.weakness_}", DynidentWarning)
@@ -105,7 +105,7 @@ class IV(LeastSquares):
         return [[full @ (A.T @ covariance) for full in placed(evidence, own, sigma**2)] for own in Z]
 
     def _motion(self, evidence: Regression, i: int, part: Stretch) -> Motion:
-        """Return the motion that the instruments of a stretch come from."""
+        """Return the motion of the instruments of a stretch."""
         if isinstance(self.instruments, Motion):
             if len(evidence.stretches) > 1:
                 raise IdentificationError("IV: one motion of instruments was given for several logs; give a function instead")
@@ -152,7 +152,7 @@ def resampled(motion: Motion, t: Array) -> Motion:
 
 
 def other_periods(evidence: Regression, part: Stretch, period: float | None) -> Motion:
-    """Return at every time the mean of the motion one or more whole periods away, whose noise is another."""
+    """Return at every time the mean of the motion one or more whole periods away, with independent noise."""
     if period is None or not period > 0.0:
         raise IdentificationError(f"IV: period is {period}; give the period of the motion in s for instruments='periods'")
     m, step = part.measured, 1.0 / part.rate
@@ -165,7 +165,7 @@ def other_periods(evidence: Regression, part: Stretch, period: float | None) -> 
     n = round(shift)
     phase = np.arange(len(m)) % n
     count = np.bincount(phase, minlength=n)[phase] - 1
-    if np.any(count == 0):  # the end of a last, incomplete period takes all there is
+    if np.any(count == 0):  # the end of an incomplete last period uses all periods available
         raise IdentificationError(
             f"IV: some phases of the motion are in the log only once; it needs two periods of {period:g} s"
         )

@@ -1,4 +1,4 @@
-"""Estimators with the scikit-learn protocol: options in `__init__`, evidence in `fit`, learned attributes end in _."""
+"""Estimators with the scikit-learn protocol: options in `__init__`, data in `fit`, learned attributes end in _."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BAD_CONDITION = 1e6
 
 
 def fit_of(estimator: Any, evidence: Any, what: str = "estimator") -> Fit:
-    """Return ``estimator.fit(evidence).result_``; it may be of the user's own making, and `what` names it in a refusal."""
+    """Return ``estimator.fit(evidence).result_``; custom estimators are allowed, and `what` names the argument in errors."""
     if isinstance(estimator, type) or not callable(getattr(estimator, "fit", None)):
         raise DynidentError(f"{what} is {estimator!r}; give an estimator such as MAP() or WLS()")
     fit: Fit = estimator.fit(evidence).result_
@@ -39,7 +39,7 @@ def fit_of(estimator: Any, evidence: Any, what: str = "estimator") -> Fit:
 
 
 class Estimator:
-    """What all estimators share: options by name, and what a fit leaves behind."""
+    """Common base of all estimators: options by name and results of a fit."""
 
     coef_: Array
     covariance_: Array
@@ -49,7 +49,7 @@ class Estimator:
     result_: Fit
 
     def __getattr__(self, name: str) -> Any:
-        """Say what is missing before `fit`; attributes that end in an underscore are its results."""
+        """Raise an error for a missing attribute; names that end in an underscore are results of `fit`."""
         missing = "call fit first" if name.endswith("_") and not name.startswith("_") else "there is none"
         raise AttributeError(f"{type(self).__name__} has no attribute '{name}'; {missing}", name=name, obj=self)
 
@@ -68,7 +68,7 @@ class Estimator:
         return self
 
     def _chosen(self, regression: Regression, active: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-        """Return which base parameters to estimate, after checking that it can be done."""
+        """Return the mask of base parameters to estimate, after checking that estimation is possible."""
         if not isinstance(regression, Regression):
             raise IdentificationError(
                 f"fit got a {type(regression).__name__}; give a dynident.Regression, as from Regression.from_log(robot, log)"
@@ -89,7 +89,7 @@ class Estimator:
 
 @dataclass(kw_only=True, eq=False)
 class LeastSquares(Estimator):
-    """What estimators of base parameters share: the active set, checks of options, iterations and the making of a `Fit`."""
+    """Common base of base-parameter estimators: active set, checks of options, iterations and construction of the `Fit`."""
 
     recovery: str = "prior"
     tolerance: float = 1e-8
@@ -101,7 +101,7 @@ class LeastSquares(Estimator):
         with one_blas_thread():
             solution, sigma = self._estimate(regression, chosen)
             covariance = self._covariance(regression, solution, sigma)
-            if regression.projection != "gls":  # their noise is neither white nor alike, whatever the motors' is
+            if regression.projection != "gls":  # their noise is neither white nor equal, even if that of the motors is
                 left_out = least_squares_left_out(regression.groups, b, sigma, solution.solved)
                 covariance = at_least_jackknife(covariance, left_out)
         if solution.condition > BAD_CONDITION:
@@ -122,7 +122,7 @@ class LeastSquares(Estimator):
             values[~chosen] = 0.0
             self.sigma_ = sigma = constrained_sigma(regression, sigma, free, values)
         else:
-            known = np.vstack([solution.combinations, np.eye(b)[~chosen]])  # what was dropped is known to be zero
+            known = np.vstack([solution.combinations, np.eye(b)[~chosen]])  # dropped parameters are known to be zero
             standard = recover_standard(base, free, known, self.recovery)
             if np.any(hidden := ~solved & chosen):
                 values[hidden] = base.values(standard.values)[hidden]
@@ -152,13 +152,13 @@ class LeastSquares(Estimator):
         raise AssertionError("every estimator has its own")
 
     def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
-        """Return the covariance of the base parameters: that of rows which were divided by their deviation."""
+        """Return the covariance of the base parameters for rows divided by their deviation."""
         return solution.covariance()
 
     def _reweighted(
         self, regression: Regression, sigma: Array, solved: Callable[[Array], Solution], iterations: int, convergence: float
     ) -> tuple[Solution, Array]:
-        """Solve with the deviations of the groups and estimate these again, until they change no more."""
+        """Solve with the deviations of the groups and estimate these again until they converge."""
         for i in range(iterations):
             solution = solved(sigma)
             previous, sigma = sigma, group_sigma(regression, solution)
@@ -168,7 +168,7 @@ class LeastSquares(Estimator):
         return solution, sigma
 
     def _check_least(self, **least: float) -> None:
-        """Refuse options that are below the least they may be."""
+        """Refuse options below their minimum."""
         for name, low in least.items():
             value = getattr(self, name)
             if value is not None and not value >= low:

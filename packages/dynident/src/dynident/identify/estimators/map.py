@@ -36,7 +36,7 @@ from dynident.signals.quality import Finding, note
 NEGLIGIBLE = 1e-3  # of the effort: smaller errors are those of a simulation, and contradict nothing
 DOUBTED = 3.0  # deviations below zero from which on the data contradict a term that cannot be negative
 MISFIT = 2.0  # times the error of left-out stretches, up to which possible bodies may raise the error of a joint
-DISAGREE = 1.0  # of the efforts, and of the bodies' own size, by which a description may be wrong; none at all is not worse
+DISAGREE = 1.0  # relative to efforts and body size: tolerated error of a description; an empty description is not worse
 RECOVERIES = ("physical", "prior")
 
 
@@ -54,8 +54,8 @@ class MAP(Estimator):
     Parameters
     ----------
     recovery : {"physical", "prior"}
-        "physical" for parameters that bodies can have, "prior" without that condition. Terms and joints whose data contradict
-        the condition are named in the notes, and the misfit widens the bands of predictions.
+        "physical" for physically consistent parameters, "prior" without this condition. Terms and joints whose data
+        contradict the condition are named in the notes, and the misfit widens the bands of predictions.
     known : Knowledge, optional
         Weighed masses, total mass, known centres, bodies without parameters.
     """
@@ -130,10 +130,10 @@ def _noise(regression: Regression, posterior: MapEstimate, misfit: Array) -> Arr
 
 
 def _possible(regression: Regression, posterior: MapEstimate, std: Array) -> tuple[Array, tuple[Finding, ...]]:
-    """Return the parameters that bodies can have, and notes about the terms and joints whose data contradict that.
+    """Return physically consistent parameters, and notes about terms and joints whose data contradict them.
 
     `std` counts the model error that left-out stretches show. A contradiction is reported, and the conditions stay: a friction
-    model that is wrong by a few per cent contradicts them as well, and bodies that cannot exist extrapolate worse.
+    model that is wrong by a few per cent contradicts them too, and impossible bodies extrapolate worse.
     """
     robot, prior = regression.mechanism, posterior.prior
     undescribed = np.array([each == UNDESCRIBED for each in (*prior.families, "")])[prior.family]

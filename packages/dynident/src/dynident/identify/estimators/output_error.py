@@ -1,13 +1,13 @@
-"""Closed-loop output error: the simulated closed loop must do what the robot did [Gautier2013] [Landau1997].
+"""Closed-loop output error: the simulated closed loop is fitted to the measured outputs [Gautier2013] [Landau1997].
 
     theta = argmin sum_c ||o_c - o_c(theta)||^2 / s_c^2,     theta = base parameters, factors on gains, delay, biases
     o = positions of the joints, their efforts, or both;  o(theta) from the closed loop with the controller of the robot
 
-Gauss-Newton with central differences, two simulations per unknown. Channels are weighed by the size of their residuals, which a
-model that is a little wrong survives; deviations allow for autoregressive ones, so that positions, whose errors last long,
-claim no more than they know. Positions alone are enough where no effort was logged: then only what the loop's gains do not hide
-is visible, and `visible` says before the fit what that is.
-The estimate of `IV`, which uses no controller, tells whether the simulated loop is that of the robot.
+Gauss-Newton with central differences, two simulations per unknown. Channels are weighted by their residuals, which
+tolerates a small model error; deviations allow for autoregressive residuals, since position errors are strongly correlated.
+Positions alone are enough where no effort was logged: the identifiable unknowns then depend on the gains of the loop, and
+`visible` lists them before the fit.
+The estimate of `IV`, which uses no controller, tests whether the simulated loop is that of the robot.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from dynident.signals.dependence import autocovariance, autoregression
 from dynident.signals.quality import note
 
 OUTPUTS = ("effort", "position")
-STEP = 1e-3  # of a difference, in units of the parameter's natural size: fine enough to tell what is not seen at all
-#: The same for deviations. Where a joint sticks a little longer an output jumps, and a quotient of jumps grows as the step
-#: shrinks: it would pass for sensitivity.
+STEP = 1e-3  # of a difference, in units of the parameter's natural size: small enough to detect invisible directions
+#: The same for deviations. Where a joint sticks a little longer an output jumps, and the quotient of the jump grows as
+#: the step shrinks, like a false sensitivity.
 WIDE = 0.02
 HALVINGS = 5
 LEAST = 0.05  # factor on a gain: below it the loop would be another one
@@ -50,21 +50,21 @@ SEEN = 1e-6  # singular value of the scaled sensitivities below which a directio
 
 @dataclass(frozen=True, eq=False)
 class Visible(Result):
-    """What a log can show through a closed loop, before any fit."""
+    """Identifiable unknowns of a log in a closed loop, before any fit."""
 
     names: tuple[str, ...]  # Unknowns: base parameters, then those of the loop
     reach: Array
-    hidden: tuple[dict[str, float], ...]  # Directions that no output shows, as shares of the unknowns
-    sentences: tuple[str, ...]  # All that in words
+    hidden: tuple[dict[str, float], ...]  # Unidentifiable directions, as shares of the unknowns
+    sentences: tuple[str, ...]  # Summary in words
 
     def summary(self) -> str:
-        """Return it in words. One sentence a line."""
+        """Return the result as text, one sentence a line."""
         return "\n".join(self.sentences)
 
 
 @dataclass(kw_only=True, eq=False)
 class OutputError(LeastSquares):
-    """Closed-loop output error: a simulation with the controller of the robot is fitted to what was measured.
+    """Closed-loop output error: a simulation with the controller of the robot is fitted to the measurements.
 
         theta = argmin ||outputs - outputs of the closed loop of theta||,  each channel by its own noise
 
@@ -74,12 +74,12 @@ class OutputError(LeastSquares):
         The closed loop with the controller of the robot, one reference per log (`dynident.simulate.ClosedLoop`); its
         ``unknown`` gains, delay of commands and biases of encoders are estimated too.
     outputs : tuple of {"effort", "position"}
-        What is compared; ("position",) for logs without efforts (`Regression.without_effort`).
+        Outputs to compare; ("position",) for logs without efforts (`Regression.without_effort`).
     known : tuple of str
         Base parameters, by the parameter that they begin with, which stay as described: the weight of a pendulum gives the
         scale of gains, rotor inertia and friction where only positions were logged.
     start : Fit, optional
-        Where to begin; the description when omitted.
+        Initial estimate; the description when omitted.
     iterations : int
         Largest number of Gauss-Newton steps.
     convergence : float
@@ -97,7 +97,7 @@ class OutputError(LeastSquares):
     tolerance: float = 1e-5
 
     def visible(self, regression: Regression) -> Visible:
-        """Return how well the outputs show each unknown, before the fit, and what they do not show at all."""
+        """Return the sensitivity of the outputs to each unknown, before the fit, and the unidentifiable directions."""
         problem = _Problem(self, sampled(regression, "OutputError"))
         measured, now = problem.measured(), problem.simulated(problem.start, problem.first)
         J = problem.sensitivities(problem.start, problem.first)
@@ -106,7 +106,7 @@ class OutputError(LeastSquares):
         return _visible(problem, stacked)
 
     def fit(self, regression: Regression, active: NDArray[np.bool_] | None = None) -> Self:
-        """Estimate base parameters and gains; see `OLS.fit`. A note of the result tells the gains."""
+        """Estimate base parameters and gains; see `OLS.fit`. A note of the result states the gains."""
         super().fit(regression, active)
         if said := told_gains(self.factors_, self.factors_std_, self.held_):
             self.result_ = self.result_.noted(note("loop_gains", said))
@@ -158,7 +158,7 @@ class OutputError(LeastSquares):
         return self._finish(problem, solution, model, factors)
 
     def _judge(self, problem: _Problem, solution: Solution, model: Mechanism, factors: Array, residuals: list[Array]) -> None:
-        """Find the deviations; where measured motion and efforts contradict the simulated loop, say so and allow for it."""
+        """Find the deviations; where measured motion and efforts contradict the simulated loop, warn and enlarge them."""
         solved = np.isin(np.arange(solution.beta.size), solution.solved)
         b = problem.evidence.base.rank
         theta = np.append(problem.evidence.base.values(model.parameters.values), factors)
@@ -168,7 +168,7 @@ class OutputError(LeastSquares):
         self.full_covariance_ = _covariance(J, residuals, sizes, wide)
         self.contradiction_, apart = contradiction(problem.evidence, problem.loop, solved[:b], theta, self.full_covariance_)
         if self.contradiction_:
-            self.full_covariance_[:b, :b] += np.outer(apart, apart)  # nobody knows which of the two is right
+            self.full_covariance_[:b, :b] += np.outer(apart, apart)  # either of the two may be right
             warn(f"OutputError: {self.contradiction_}", DynidentWarning)
 
     def _finish(self, problem: _Problem, solution: Solution, model: Mechanism, factors: Array) -> tuple[Solution, Array]:
@@ -214,7 +214,7 @@ class _Problem:
                 f"OutputError: known names '{wrong[0]}'; the base parameters begin with {', '.join(base.leaders)}"
             )
         self.known = np.isin(base.leaders, estimator.known)
-        # Natural size of every base parameter: that of its value, or what the standard ones in it may be off.
+        # Natural size of every base parameter, from the plausible errors of its standard parameters.
         prior = natural_spread(base.mechanism)
         self.size = np.sqrt(np.sum((base.regrouping * prior) ** 2, axis=1))
 
@@ -229,7 +229,7 @@ class _Problem:
         return found
 
     def simulated(self, model: Mechanism, factors: Array) -> list[Array]:
-        """Return the same outputs of the closed loop."""
+        """Return the outputs of the simulated closed loop in the same order."""
         found = []
         beta = self.evidence.base.values(model.parameters.values)
         given = dict(zip(self.names, factors.tolist(), strict=True))
@@ -251,7 +251,7 @@ class _Problem:
             return None
 
     def sensitivities(self, model: Mechanism, factors: Array, share: float = STEP) -> list[Array]:
-        """Return d outputs / d unknowns, (M, k) for every channel; central differences, so that no effect comes out as none."""
+        """Return d outputs / d unknowns, (M, k) for every channel, by central differences, exactly zero without effect."""
         base, spread = self.evidence.base, natural_spread(self.evidence.mechanism)
         beta = base.values(model.parameters.values)
         columns = []
@@ -268,7 +268,7 @@ class _Problem:
 
 
 def _means(q: Array, part: Stretch) -> list[Array]:
-    """Return the means of positions over as many samples as a row stands for: white noise stays white."""
+    """Return the means of positions over the samples of each row: white noise stays white."""
     size = part.decimator.factor
     count = q.shape[0] // size
     return list(q[: count * size].reshape(count, size, -1).mean(axis=1).T)
@@ -282,14 +282,14 @@ def _moved(model: Mechanism, K: Array, change: Array, spread: Array) -> Mechanis
 
 
 def _sizes(residuals: list[Array], unknowns: int) -> list[float]:
-    """Return the standard deviation of every channel, from its residuals; each pays its share of the unknowns."""
+    """Return the standard deviation of every channel, from its residuals and its share of the degrees of freedom."""
     samples = sum(e.size for e in residuals)
     paid = samples / max(samples - unknowns, 1)
     return [max(float(np.sqrt(paid * np.mean(e**2))), 1e-13 * float(np.max(np.abs(e))), 1e-14) for e in residuals]
 
 
 def _covariance(J: list[Array], residuals: list[Array], sizes: list[float], solution: Solution) -> Array:
-    """Return the covariance of the unknowns under residuals that are autoregressive in every channel."""
+    """Return the covariance of the unknowns for autoregressive residuals in every channel."""
     plain = solution.covariance()
     result = np.zeros_like(plain)
     samples = sum(e.size for e in residuals)
@@ -327,7 +327,7 @@ def _cost(measured: list[Array], outputs: list[Array], sizes: list[float]) -> fl
 
 
 def _without_hidden_gains(J: list[Array], chosen: NDArray[np.bool_], problem: _Problem, tolerance: float) -> NDArray[np.bool_]:
-    """Return the unknowns less the gains that others can stand for: these are held at what the machine has."""
+    """Return the unknowns without redundant gains, which are held at the values of the machine."""
     stacked = np.vstack([block / max(float(np.linalg.norm(block)), 1e-300) for block in J])
     length = np.linalg.norm(stacked, axis=0)
     stacked = stacked / np.where(length > 0.0, length, 1.0)
@@ -378,14 +378,14 @@ def _visible(problem: _Problem, stacked: Array) -> Visible:
     return Visible(names, reach, tuple(hidden), tuple(sentences))
 
 
-LEVEL = 1e-3  # of the test: how often a right loop is doubted
+LEVEL = 1e-3  # level of the test: probability of doubting a correct loop
 ROUND = 1e-10  # eigenvalue of a scaled covariance below which a direction is round-off
 
 
 def contradiction(
     evidence: Regression, loop: Loop, active: NDArray[np.bool_], theta: Array, covariance: Array
 ) -> tuple[str, Array]:
-    """Return a sentence about what both disagree on, empty if nothing, and by how much, (b,), zero where they agree."""
+    """Return a sentence about the disagreement of loop and `IV`, empty if none, and its size (b,), zero where they agree."""
     apart, witness = np.zeros(evidence.base.rank), _witness(evidence, loop, active)
     if witness is None:
         return "", apart
@@ -412,12 +412,12 @@ def contradiction(
 
 
 def _witness(evidence: Regression, loop: Loop, active: NDArray[np.bool_]) -> Fit | None:
-    """Return the estimate of instrumental variables (references of the loop) from the same data; None if they cannot decide."""
+    """Return the `IV` estimate (instruments: references of the loop) from the same data; None if it is not decisive."""
     if not any(np.any(y) for part in evidence.stretches for y in part.y):
         return None  # a log without efforts has no inverse dynamics
     estimator = IV(instruments=lambda i, _: loop.reference(i))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DynidentWarning)  # weak ones are not asked
+        warnings.simplefilter("ignore", DynidentWarning)  # weak instruments are not decisive
         try:
             fit = estimator.fit(evidence, active=active).result_
         except IdentificationError:
@@ -426,7 +426,7 @@ def _witness(evidence: Regression, loop: Loop, active: NDArray[np.bool_]) -> Fit
 
 
 def told_gains(factors: Mapping[str, float], std: Mapping[str, float], held: Sequence[str]) -> str:
-    """Return the note about gains of a loop that were found, and those that were held; nothing where all are known."""
+    """Return the note about estimated and held gains of a loop; none where all are known."""
     said = []
     for name in (name for name in factors if name not in held):
         meant = {"delay": " s", "bias": ""}.get(name.partition(":")[0], " times what the loop has")

@@ -52,7 +52,7 @@ class IRLS(LeastSquares):
             raise IdentificationError(f"IRLS: loss is {self.loss!r}; it must be one of {', '.join(CONSTANTS)}")
         self._check_least(iterations=1)
         solution, _ = WLS(tolerance=self.tolerance)._estimate(regression, active)
-        if self.loss == "tukey":  # its loss has many minima: Huber's, which has one, shows where to begin
+        if self.loss == "tukey":  # its loss has many minima: start from the unique minimum of Huber's loss
             first = IRLS(loss="huber", iterations=self.iterations, tolerance=self.tolerance)
             solution, _ = first._estimate(regression, active)
         for i in range(self.iterations):
@@ -102,7 +102,7 @@ class IRLS(LeastSquares):
 
     @staticmethod
     def _scale(evidence: Regression, solution: Solution) -> Array:
-        """Return the robust standard deviation of the rows of every group, parameters paid for."""
+        """Return the robust standard deviation of the rows of every group, corrected for degrees of freedom."""
         residuals, scale = evidence.residuals(solution.beta), []
         free = free_rows(evidence, solution)
         for g, group in enumerate(evidence.groups):

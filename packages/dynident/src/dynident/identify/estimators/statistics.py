@@ -21,7 +21,7 @@ from dynident.signals.dependence import autocovariance, autoregression
 
 ORDER = 12  # largest order of a noise filter
 ENOUGH = 40  # rows per coefficient of a noise filter: the fit itself leaves residuals of few rows correlated
-RING = 200  # rows before the first one whose noise is felt through the filter
+RING = 200  # rows before the first one whose noise passes the filter
 
 
 def noise_filters(evidence: Regression, beta: Array, order: int | None = None) -> list[Array]:
@@ -63,7 +63,7 @@ def influence_covariance(evidence: Regression, beta: Array, influence: Sequence[
 
 
 def _whole(used: NDArray[np.bool_], order: int) -> NDArray[np.bool_]:
-    """Return the rows whose filter saw used rows only."""
+    """Return the rows whose filter covers used rows only."""
     whole = used.copy()
     whole[:order] = False
     for lag in range(1, order + 1):
@@ -92,7 +92,7 @@ def _innovation_covariance(
             size = float(np.linalg.norm(one) * np.linalg.norm(other))
             if one.size >= ENOUGH and size > 0.0:
                 correlation[g, h] = correlation[h, g] = float(one @ other) / size
-    values, vectors = np.linalg.eigh(correlation)  # from different rows, it may have lost its sign
+    values, vectors = np.linalg.eigh(correlation)  # estimated from different rows, it may be indefinite
     correlation = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return np.asarray(correlation * np.sqrt(np.outer(variances, variances)))
 
@@ -127,7 +127,7 @@ def coloured_covariance(evidence: Regression, solution: Solution, sigma: Array, 
 
 
 DRAWS = 3
-EDGE = 3.0  # periods of the cut-off before the first sample, so that the filter has forgotten its beginning
+EDGE = 3.0  # periods of the cut-off before the first sample: the transient of the filter has decayed
 
 
 def noisy_motion(stretch: Stretch, rng: np.random.Generator) -> Motion:

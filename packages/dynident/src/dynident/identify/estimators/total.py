@@ -3,7 +3,7 @@
     beta = argmin sum_g ||W_g beta - y_g||^2 / (beta^T C_g beta + sigma_g^2)
     (sum_g (W_g^T W_g - mu N_g C_g) / s_g^2) beta = sum_g W_g^T y_g / s_g^2,        s_g^2 = beta^T C_g beta + sigma_g^2
 
-C_g is the covariance of the noise in the rows that noise of the positions makes (`noise.py`). mu = 1 unless the noise is so
+C_g is the covariance of the noise in the rows due to noise of the positions (`statistics.py`). mu = 1 unless the noise is so
 strong that the matrix would lose its sign; then mu stays below the smallest eigenvalue [Fuller1987, sec. 2.5].
 """
 
@@ -25,7 +25,7 @@ SAFE = 0.8  # part of the smallest eigenvalue that mu may reach
 
 @dataclass(kw_only=True, eq=False)
 class TLS(LeastSquares):
-    """Total least squares: noise of the positions is in the regressor, and its mean effect is taken out.
+    """Total least squares: noise of the positions is in the regressor, and its mean effect is removed.
 
         (W^T W - N C) beta = W^T y,     C = covariance of the noise in the rows, from the noise of the positions
 
@@ -54,7 +54,7 @@ class TLS(LeastSquares):
         return self._reweighted(regression, first, compensated, self.iterations, self.convergence)
 
     def _compensated(self, regression: Regression, noise: list[Array], plain: Solution, sigma: Array) -> Solution:
-        """Return a least-squares solution with the mean effect of the noise taken out."""
+        """Return a least-squares solution with the mean effect of the noise removed."""
         NC = np.zeros(2 * (plain.beta.size,))
         for group, C, s in zip(regression.groups, noise, sigma, strict=True):
             NC[np.ix_(group.columns, group.columns)] += group.count * C / s**2

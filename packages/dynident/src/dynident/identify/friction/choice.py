@@ -1,10 +1,10 @@
-"""Choosing a model by data that it has not seen: cross-validation over blocks of time, and information criteria.
+"""Model selection by held-out data: cross-validation over blocks of time, and information criteria.
 
-A richer law always fits its own data better, so the training error chooses nothing. Blocks of time, not random samples,
+A richer law always fits its own data better, so the training error is no criterion. Blocks of time, not random samples,
 are held out: neighbouring samples share their errors. The fastest stretches are held out together as well, and so are the
-slowest, since a model is used beyond the speeds it was fitted to: a model that is worse there than the simplest one is out.
+slowest, since a model is used beyond its fitted speeds: a model that is worse there than the simplest one is excluded.
 The simplest remaining law is chosen whose squared error exceeds that of the best by no more than one standard error of their
-difference over the blocks; a gain below one per cent of the error does not count, however sure.
+difference over the blocks; a gain below one per cent of the error does not count, even if significant.
 
 For the same reason AIC and BIC count effective samples, ``N_eff = N / (1 + 2 sum_k rho_k)`` with rho the autocorrelation of
 the residuals.
@@ -42,8 +42,8 @@ from dynident.results import Result
 from dynident.signals.dependence import effective_samples
 from dynident.signals.log import Log
 
-BEYOND = 0.2  # share of the record that is held out for its high, and for its low speed
-MOVING = 0.5  # share of its rows that must move for a stretch to be fast or slow
+BEYOND = 0.2  # held-out share of the record at high speed, and at low speed
+MOVING = 0.5  # least share of moving rows of a fast or slow stretch
 PASSES, CLOSE = 8, 1e-5  # a search on a part of the data begins near its end: passes, and relative gain of a step that ends it
 WORTH = 0.02  # relative gain in squared error that is worth a parameter: one per cent of the error
 Candidate = Callable[[NDArray[np.bool_]], tuple[Array, int]]
@@ -62,7 +62,7 @@ class Contender:
     effective: float  # Effective number of independent samples by this model's own residuals
     aic: float
     bic: float
-    failed: str = ""  # Why the model could not be fitted; empty otherwise
+    failed: str = ""  # Reason why the model could not be fitted; empty otherwise
     extrapolated: float = float("nan")
     slower: float = float("nan")
 
@@ -96,7 +96,7 @@ def compare_models(candidates: Mapping[str, Candidate], count: int, blocks: int 
     """Compare models by held-out error over blocks of time, and over the fastest and the slowest stretches.
 
     A candidate ``fit(rows)`` fits some of `count` rows, (N,) of bool in the order of time, and returns the errors of all and
-    its number of parameters. Each of `blocks` is held out once; `speed` (N,) is zero at rest and NaN where it does not count.
+    its number of parameters. Each of `blocks` is held out once; `speed` (N,) is zero at rest and NaN where not counted.
     """
     if not candidates:
         raise IdentificationError("the list of models is empty; give at least one")
@@ -125,7 +125,7 @@ def compare_models(candidates: Mapping[str, Candidate], count: int, blocks: int 
 
 
 def loses_least(contenders: Sequence[Contender]) -> Contender:
-    """Return the model whose errors of blocks, of fast and of slow stretches together are least above the best ones."""
+    """Return the model with the least sum of error ratios to the best of blocks, fast and slow stretches."""
     keys = [key for key in ("held_out", "extrapolated", "slower") if all(np.isfinite(getattr(c, key)) for c in contenders)]
     size = {key: min(getattr(c, key) for c in contenders) for key in keys}
     return min(contenders, key=lambda c: sum(getattr(c, key) / (size[key] or 1.0) for key in keys))
@@ -133,7 +133,7 @@ def loses_least(contenders: Sequence[Contender]) -> Contender:
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """Squared errors of one model: of blocks, of fast and of slow stretches that were held out; all errors of a fit to all."""
+    """Squared errors of one model on held-out blocks, fast and slow stretches; errors of a fit to all rows."""
 
     squares: Array
     beyond: tuple[Array, ...]
@@ -211,19 +211,19 @@ def _criteria(c: Contender, n: float) -> Contender:
 
 
 USUAL = ("coulomb + viscous", "asymmetric", "polynomial", "tanh + viscous", "stribeck + viscous")
-WITH_LOAD = "coulomb + viscous + load(powers=(1.0,))"  # beside the usual ones for trees: gears lose a share of the load
+WITH_LOAD = "coulomb + viscous + load(powers=(1.0,))"  # in addition to the usual laws for trees: gears lose a share of the load
 STARTS = 6  # per shape parameter
-SPEED = 3.0  # times the RMS speed of the data: up to there a chosen law must take energy out
-ROOM = 20.0  # degree Celsius, at which laws of temperature are looked at
-WARM = 2.0  # range of temperatures [K] from which a law that knows of them is tried
+SPEED = 3.0  # times the RMS speed of the data: a chosen law must dissipate energy up to there
+ROOM = 20.0  # degree Celsius, at which temperature-dependent laws are evaluated
+WARM = 2.0  # smallest temperature range [K] to try temperature-dependent laws
 
 
 @dataclass(frozen=True)
 class FrictionChoice(Result):
-    """The law of every joint, and how it was chosen."""
+    """The law of every joint, with its comparison."""
 
     laws: Mapping[str, FrictionLaw]  # Chosen law by joint
-    choices: Mapping[str, Choice]  # The comparison of every joint for which there was something to choose
+    choices: Mapping[str, Choice]  # The comparison of every joint with a choice of laws
 
     def summary(self) -> str:
         """Return the comparisons as text. One table per joint."""
@@ -241,12 +241,12 @@ Laws = Law | Mapping[str, Law]
 
 @dataclass(frozen=True, eq=False)
 class FrictionData:
-    """Recordings of a robot, and regression data of the same with its linear terms."""
+    """Recordings of a robot, and their regression data with its linear terms."""
 
     robot: Mechanism  # The robot whose joints the data move
     recordings: tuple[Recording, ...]
     projection: Projection
-    known: Knowledge | None = None  # beside the description
+    known: Knowledge | None = None  # in addition to the description
     logs: tuple[Log, ...] = ()
     of_logs: Regression | None = None
 
@@ -260,20 +260,20 @@ class FrictionData:
 
     @cached_property
     def belief(self) -> Belief:
-        """What is believed about the bodies while laws are searched."""
+        """Distribution of the body parameters during the search for laws."""
         return Belief(self.evidence, self.known)
 
 
-SHARPEST = 1e-6  # of the deviation of a typical combination: none is believed more sharply, so that all can be inverted
+SHARPEST = 1e-6  # of the deviation of a typical combination: lower bound that keeps covariances invertible
 
 
 class Belief:
-    """The belief of the default estimator, without the data of some row groups."""
+    """Posterior of the default estimator without the data of some row groups."""
 
     def __init__(self, evidence: Regression, known: Knowledge | None = None) -> None:
         self.evidence, self.prior = evidence, prior_of(evidence, known)
         with one_blas_thread(with_scipy=True), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConditionWarning)  # the fit says it
+            warnings.simplefilter("ignore", ConditionWarning)  # the fit warns
             found = estimate(evidence, self.prior, WLS().fit(evidence).sigma_)
         self.spread = self.prior.unit * found.scale
         self.weights = 1.0 / (found.sigma**2 * found.inflation)
@@ -281,7 +281,7 @@ class Belief:
     def rows(self, base: BaseParameters, without: Sequence[str]) -> tuple[Array, Array]:
         """Return T (b, b) and t (b,) for base parameters of the robot without its friction laws.
 
-        `without` names the row groups whose data are not used, since they enter the search themselves.
+        `without` names the row groups whose data are not used, since the search uses them directly.
         """
         K, rank = self.evidence.base.regrouping, self.evidence.base.rank
         H, h = np.zeros((rank, rank)), np.zeros(rank)
@@ -312,7 +312,7 @@ def _rows(mean: Array, covariance: Array) -> tuple[Array, Array]:
 
 def with_laws(mechanism: Mechanism, laws: Laws) -> Mechanism:
     """Return the robot with the laws to be fitted, by joint or one for all driven joints."""
-    _ = mechanism.dof  # how loops close is found once, for all copies
+    _ = mechanism.dof  # loop closures are found once for all copies
     if isinstance(laws, Mapping):
         given = dict(laws)
         known = [*mechanism.tree.coordinates, *(actuator.name for actuator in mechanism.actuators)]
@@ -336,7 +336,7 @@ def driven(mechanism: Mechanism) -> tuple[str, ...]:
 
 
 def known_shape(law: Friction) -> Friction:
-    """Return a law with numbers and the shape parameters that are known of it, all of them when none is named."""
+    """Return a law with values and its known shape parameters, all of them when none is named."""
     return replace(law, known=law.known or law.law.shape)
 
 
@@ -350,8 +350,8 @@ def choose_recorded(
 ) -> FrictionChoice:
     """Choose the law of every joint by blocks of time that were held out; bodies are fitted along with every law.
 
-    Joints of a tree are judged each by its own rows; motors of a robot with loops one after the other by all rows, the others
-    with the law that they have so far.
+    Each joint of a tree is judged by its own rows; motors of a robot with loops in turn by all rows, with the current laws of
+    the others.
     """
     robot = data.robot
     given = dict(laws) if isinstance(laws, Mapping) else dict.fromkeys(driven(robot), laws)
@@ -377,7 +377,7 @@ def choose_recorded(
         chosen[name] = own[choice.best]
 
     for done, (name, own) in enumerate(options.items(), 1):
-        # What a warming does is asked first: blocks at other temperatures would drown the difference of curves.
+        # Temperature dependence is tested first: temperature differences of blocks would hide those of curves.
         if name in warm:
             choose(name, _scaled_or_not(chosen[name], warm[name]), ", temperature")
         scaled = isinstance(chosen[name], TemperatureDependent)
@@ -392,7 +392,7 @@ def choose_recorded(
 
 
 def _scaled_or_not(law: FrictionLaw, reference: float) -> dict[str, FrictionLaw]:
-    """Return a law, and the same scaled by temperature, by their text."""
+    """Return a law with and without scaling by temperature, by their text."""
     return {law_text(each): each for each in (law, TemperatureDependent(law, reference))}
 
 
@@ -408,7 +408,7 @@ def candidates_of(laws: Any) -> dict[str, FrictionLaw]:
 
 
 def _warm_joints(data: FrictionData, joints: Sequence[str]) -> list[tuple[str, float]]:
-    """Return the joints whose temperature was recorded and changed, with its mean."""
+    """Return the joints with a recorded, varying temperature, and its mean."""
     if any(recording.temperature is None for recording in data.recordings):
         return []
     channels = Rows(data.robot).efforts
@@ -433,7 +433,7 @@ def _speed(data: FrictionData, joint: str) -> Array:
 
 
 class _Joint:
-    """Errors of the rows that see the law of one joint, after a fit to some of them."""
+    """Errors of the rows that contain the law of one joint, after a fit to some of them."""
 
     def __init__(
         self, data: FrictionData, laws: Mapping[str, FrictionLaw], joint: str, seed: int, shared: dict[Hashable, Any]
@@ -442,7 +442,7 @@ class _Joint:
         robot = with_laws(data.robot, dict(laws))
         assembly = assemble(robot, data.recordings, data.projection, shared)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SignalWarning)  # what is wrong with the data is said by the fit
+            warnings.simplefilter("ignore", SignalWarning)  # the fit warns of faults of the data
             problem, _ = assembly.problem()
         at = list(robot.friction).index(joint)
         seen = [g for g, i in enumerate(assembly.used) if i in assembly.shares.seen[at]]
@@ -454,7 +454,7 @@ class _Joint:
 
     def errors(self, rows: NDArray[np.bool_]) -> tuple[Array, int]:
         """Return the errors of all rows, weighted together, and the number of parameters of the law."""
-        if self.eta is None:  # the first search has many starts, those on parts of the data go on from it
+        if self.eta is None:  # the first search has many starts; those on parts of the data continue from its result
             found = search(self.problem, self.bounds, None, STARTS, self.seed, 60, tolerance=CLOSE)
             self.eta, self.sigma = found.eta, found.sigma
         part = self.problem if rows.all() else self.problem.using(rows)
@@ -464,13 +464,13 @@ class _Joint:
             every = np.where(np.concatenate(self.problem.masks, axis=1) > 0.0, every, np.nan)
         scale = float(np.sqrt(np.mean(self.sigma**2)))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # a row that no group can use has no error
+            warnings.simplefilter("ignore", RuntimeWarning)  # a row unused by all groups has no error
             error = np.sqrt(np.nanmean(every**2, axis=0)) if len(every) > 1 else every[0]
         return scale * error, len(self.law.parameters)
 
 
 def _takes_energy(fit: Fit, joint: str, friction: Friction, speed: float) -> bool:
-    """Return whether a law takes energy out of the motion up to a speed, without load and with that of the data."""
+    """Return whether a law dissipates energy up to a speed, without load and with the load of the data."""
     effort = next((np.sqrt(g.effort_square / max(g.count, 1)) for g in fit.data.groups if g.name == joint), 0.0)
     for tau in {0.0, float(effort) if "tau" in friction.law.looks_at else 0.0}:
         held = {"q": 0.0, "tau": tau, "T": ROOM}
@@ -483,8 +483,8 @@ def _takes_energy(fit: Fit, joint: str, friction: Friction, speed: float) -> boo
 def passive_instead(choice: FrictionChoice, fit: Fit) -> FrictionChoice | None:
     """Return the choice without laws that feed energy as fitted, up to `SPEED` times the speeds of the data; None if none does.
 
-    The contender that loses least takes the place of such a law, with the temperature if that law had it. Where every law
-    feeds energy the data are wrong, not the law: the simplest one stays, and the verdict says so.
+    The next best contender replaces such a law, with temperature dependence if that law had it. If every law feeds energy,
+    the data are wrong, not the law: the simplest law stays, and the verdict reports it.
     """
     laws, choices = dict(choice.laws), dict(choice.choices)
     for joint, friction in fit.friction.items():

@@ -2,9 +2,9 @@
 
     tau = W beta + sum_j Phi_j(eta_j) rho_j        eta searched (variable projection), everything else linear
 
-The shape parameters found make the laws columns of the robot's equations: of their linear parameters, and of the shape
-parameters by their derivative. What follows is an ordinary `Regression` and an ordinary `Fit`, whose covariance knows of both.
-An axis without a robot has columns of its own beside the law [Roldan2017, section 4.1.2].
+With the shape parameters found, the laws become columns of the robot's equations: of their linear parameters, and of the shape
+parameters by linearisation. The result is an ordinary `Regression` and `Fit`, whose covariance includes both kinds.
+An axis without a robot has custom columns in addition to the law [Roldan2017, section 4.1.2].
 
 Single values of a `Sigmoid` law are not identifiable: (Bf, w) and (-Bf, -w) are the same law, terms can be exchanged, and
 two terms of opposite sign can be traded against each other. Compare curves: ``fit.friction["axis"](v)``.
@@ -78,10 +78,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-UNSURE = 0.5  # relative standard deviation from which a shape parameter is not determined: it is held where it was found
-SETTLED = 0.02  # change of a shape parameter, in standard deviations, below which its column need not be taken again
+UNSURE = 0.5  # relative standard deviation above which a shape parameter is undetermined and held at its value
+SETTLED = 0.02  # change of a shape parameter, in standard deviations, below which its column need not be updated
 ROUNDS = 4
-LOAD_ROUNDS = 2  # fits with the load of the fit before; what is left of an error is the share of friction in the load cubed
+LOAD_ROUNDS = 2  # fits with the load of the previous fit; the remaining error is the cubed share of friction in the load
 RATIO = 1.1  # least ratio of the slopes of equal terms: about the mean, the curve changes by a thousandth at most
 UNDETERMINED = "not determined by these data; fixed at the lowest error"
 ROWS = 1024
@@ -97,7 +97,7 @@ class Axis:
     """Measurements of one axis without a robot: ``effort = sum_i x_i fixed_i + f(state; rho, eta)``."""
 
     effort: ArrayLike  #: (N,), torque or force [N m or N]. Samples at a limit (saturated) are left out, with a warning.
-    state: State | ArrayLike  #: (N,), velocity, and what else the law looks at
+    state: State | ArrayLike  #: (N,), velocity, and other inputs of the law
     #: (N,), columns of the other linear parameters by name, as in ``{"J": a, "Qa": cos(q), "Qb": -sin(q)}``
     fixed: Mapping[str, ArrayLike] = field(default_factory=dict)
     name: str = "axis"  #: Name of the axis
@@ -109,16 +109,16 @@ class AxisFit(Result):
 
     linear: tuple[str, ...]  # Names of the linear and of the shape parameters
     shape: tuple[str, ...]  # Names of the linear and of the shape parameters
-    values: Array  # Linear parameters first; zero where the data do not show them
-    covariance: Array  # Their covariance; infinite variance where the data do not show a parameter
+    values: Array  # Linear parameters first; zero if the data do not determine them
+    covariance: Array  # Their covariance; infinite variance if the data do not determine a parameter
     laws: Mapping[str, FrictionLaw]  # Law of each joint
     sigma: Mapping[str, float]  # Standard deviation of the residual of each joint [N m or N]
     rows: int  # Number of equations
     relative: float  # ||e|| / ||tau|| on the data of the fit; not a validation
-    passes: int  # Passes over all samples that the search took
-    choice: Choice | None = None  # How the law was chosen, if there were several
-    notes: tuple[str, ...] = ()  # What to know about the result
-    fixed: tuple[str, ...] = ()  # Names of the columns beside the friction
+    passes: int  # Passes of the search over all samples
+    choice: Choice | None = None  # Comparison of the laws, if there were several
+    notes: tuple[str, ...] = ()  # Notes about the result
+    fixed: tuple[str, ...] = ()  # Names of the columns other than friction
     residuals: Array = field(default_factory=lambda: np.zeros(0))
     speed: Array = field(default_factory=lambda: np.zeros(0))
     resistance: Array = field(default_factory=lambda: np.zeros(0))
@@ -130,7 +130,7 @@ class AxisFit(Result):
 
     @property
     def std(self) -> dict[str, float]:
-        """Standard deviations by name; infinite where the data do not show a parameter."""
+        """Standard deviations by name; infinite if the data do not determine a parameter."""
         return dict(zip(self.linear + self.shape, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
 
     @property
@@ -140,7 +140,7 @@ class AxisFit(Result):
 
     @property
     def friction(self) -> dict[str, Friction]:
-        """Law with its numbers of each joint."""
+        """Law of each joint with its values."""
         result = {}
         first, shape = len(self.linear) - sum(len(law.linear) for law in self.laws.values()), len(self.linear)
         for joint, law in self.laws.items():
@@ -165,7 +165,7 @@ class AxisFit(Result):
         return "\n".join([*lines, *self.notes])
 
     def plot(self) -> Figure:
-        """Draw friction against speed: what was measured less the other columns, and the law."""
+        """Draw friction against speed: measured effort less the other columns, and the law."""
         ((name, friction),) = self.friction.items()
         figure, axes = one_axes(7.2, 3.6, "speed [rad/s, m/s]", "friction [N m, N]", f"Friction of {label(name)}")
         known = np.flatnonzero(np.isfinite(self.residuals))
@@ -176,7 +176,7 @@ class AxisFit(Result):
             for k, side in enumerate(sides):  # one line each: the jump at rest is none
                 v = np.linspace(side.min(), side.max(), 400)
                 axes.plot(v, friction(v), color=ORANGE, linewidth=1.4, label="" if k else "law")
-        else:  # it depends on more than the speed: the law at the samples
+        else:  # a law that depends on more than speed is drawn at the samples
             axes.plot(
                 self.speed[shown], (self.resistance - self.residuals)[shown], ".", color=ORANGE, markersize=3, label="law"
             )
@@ -201,7 +201,7 @@ class AxisFit(Result):
 
 @dataclass(frozen=True)
 class Search:
-    """How shape parameters are searched, see `fit_friction`."""
+    """Options of the search for shape parameters, see `fit_friction`."""
 
     start: Array | None = None
     starts: int = 12
@@ -262,7 +262,7 @@ def fit_friction(
     robot : Mechanism or None
         Robot; joints of a tree that the logs do not have are held at zero. None for an `Axis`.
     data : Log, sequence of Log, Recording or Axis
-        What was measured; temperatures and efforts serve laws that depend on them. Logs are prepared (checked, filtered,
+        Measurements; temperatures and efforts serve laws that depend on them. Logs are prepared (checked, filtered,
         differentiated, decimated) as by `Regression.from_logs`.
     laws : law, sequence of laws, "auto", or a mapping of str to these
         One law for all driven joints, or by joint: a FrictionLaw, its text (``"stribeck + viscous"``), or a law with numbers,
@@ -275,7 +275,7 @@ def fit_friction(
         Equations of a robot with loops, as in `Regression.from_motion`; by default those of the motors, or "gls" when there are
         more motors than freedoms.
     estimator : estimator, optional
-        What the final fit is made with; `WLS()` when omitted.
+        Estimator of the final fit; `WLS()` when omitted.
     start : array_like (S,), optional
         Shape parameters from which to start; many starts when omitted.
     starts : int
@@ -321,7 +321,7 @@ def fit_friction(
 
 
 def _fit_data(data: FrictionData, laws: Any, estimator: Any, how: Search) -> Fit:
-    """Return the fit of a robot, with laws that are given or chosen, none of which feeds energy."""
+    """Return the fit of a robot with given or chosen laws; chosen laws dissipate energy."""
     if not data.robot.loops and any(each.load is None for each in data.recordings) and _load_matters(laws):
         plain = MAP(known=data.known).fit(data.evidence).result_
         data = replace(data, recordings=_loaded(data.recordings, plain.mechanism, plain.standard))
@@ -335,7 +335,7 @@ def _fit_data(data: FrictionData, laws: Any, estimator: Any, how: Search) -> Fit
         return replace(fit, notes=tuple(dict.fromkeys((*before, *fit.notes))))
     choice = choose_recorded(data, laws, how.seed, how.progress)
     fit = fitted(dict(choice.laws))
-    while (other := passive_instead(choice, fit)) is not None:  # every turn rules out one contender at least
+    while (other := passive_instead(choice, fit)) is not None:  # every iteration excludes at least one contender
         choice, fit = other, fitted(dict(other.laws))
     said = [note("friction_law", line) for line in choice.summary().splitlines()]
     return replace(fit, notes=tuple(dict.fromkeys((*before, *said, *fit.notes))))
@@ -353,14 +353,14 @@ def _load_matters(laws: Any) -> bool:
 
 
 def _open(laws: Any) -> bool:
-    """Return whether there is something to choose."""
+    """Return whether laws remain to be chosen."""
     if isinstance(laws, Mapping):
         return any(_open(law) for law in laws.values())
     return laws == "auto" if isinstance(laws, str) else isinstance(laws, Sequence)
 
 
 def _find_shapes(assembly: Assembly, how: Search, data: FrictionData | None) -> tuple[Mechanism, list[Finding]]:
-    """Return the robot with the laws that fit best, those shape parameters held that the data do not determine."""
+    """Return the robot with the best-fitting laws; undetermined shape parameters are held."""
     robot = assembly.robot
     problem, notes = assembly.problem()
     if data is not None:
@@ -418,7 +418,7 @@ def _fit_recordings(robot: Mechanism, data: FrictionData, estimator: Any, how: S
     dead = skipped(data.recordings)
     robot = robot.altered(friction={name: law for name, law in robot.friction.items() if name not in dead})
     assembly = assemble(robot, data.recordings, data.projection)
-    # An estimator that weighs a belief weighs it while shapes are searched, too.
+    # An estimator with a prior uses it in the search for shapes too.
     found, notes = _find_shapes(assembly, how, data if isinstance(estimator, MAP) else None)
     found, told = _without_temperature(robot, found, assembly)
     notes += told
@@ -433,7 +433,7 @@ def _fit_recordings(robot: Mechanism, data: FrictionData, estimator: Any, how: S
             break
         if turn < ROUNDS:
             found = _moved(found, fit, at)
-        else:  # a column that is a derivative does not tell where it wanders: what does not settle is held
+        else:  # a linearised column cannot locate its optimum: shapes that do not converge are held
             lost = [fit.base.leaders[i] for i, move in zip(at, moves, strict=True) if move >= SETTLED]
             found = _held(found, lost)
             notes.append(note("shape_undetermined", f"{', '.join(lost)}: {UNDETERMINED}", "warning"))
@@ -450,10 +450,10 @@ def _fit_recordings(robot: Mechanism, data: FrictionData, estimator: Any, how: S
 
 
 def _with_held_shapes(fit: Fit, found: Mechanism, robot: Mechanism, assembly: Assembly, solver: Any) -> Fit:
-    """Return the fit with deviations that count what is not known of shape parameters that the search had to hold.
+    """Return the fit with deviations that include the uncertainty of shape parameters held by the search.
 
-    They are those of a fit in which the columns of these shapes are free, and at least what the parameters move when they are
-    freed. The covariance stays that of the held shapes, because predictions are made with them.
+    The deviations are those of a fit with free columns of these shapes, and at least the resulting change of the parameters.
+    The covariance stays that of the held shapes, because predictions use them.
     """
     frictions = {joint: replace(law, known=robot.friction[joint].known) for joint, law in found.friction.items()}
     if all(set(law.known) == set(found.friction[joint].known) for joint, law in frictions.items()):
@@ -464,7 +464,7 @@ def _with_held_shapes(fit: Fit, found: Mechanism, robot: Mechanism, assembly: As
     marginal = np.array([max(s, free[name][1], abs(x - free[name][0])) if name in free else s for name, x, s in held])
     for joint, law in found.friction.items():
         if _has_equal_terms(law.law) and set(law.known) - set(robot.friction[joint].known):
-            # Equal terms whose slopes are not known take over the heights of each other, far beyond a linearisation.
+            # Equal terms with unknown slopes exchange their heights, far beyond a linearisation.
             own = [
                 i for i, name in enumerate(fit.base.leaders) if name in {f"{x}_{joint}" for x in law.law.linear if "fc" in x}
             ]
@@ -473,7 +473,7 @@ def _with_held_shapes(fit: Fit, found: Mechanism, robot: Mechanism, assembly: As
 
 
 def _has_equal_terms(law: FrictionLaw) -> bool:
-    """Tell whether a law is a sum in which a kind of term occurs twice."""
+    """Return whether a law is a sum with two terms of one kind."""
     members = getattr(law, "members", ())
     return len({type(member) for member in members}) < len(members)
 
@@ -494,7 +494,7 @@ def _loaded(recordings: Sequence[Recording], robot: Mechanism, bodies: Parameter
 
 
 def _without_temperature(robot: Mechanism, found: Mechanism, assembly: Assembly) -> tuple[Mechanism, list[Finding]]:
-    """Return the robot whose friction does not change with temperatures where the data do not show how, and what to say."""
+    """Return the robot without temperature dependence of friction where the data do not show it, and notes."""
     cold = {
         joint: law
         for joint, law in found.friction.items()
@@ -521,7 +521,7 @@ def _speeds(robot: Mechanism, recordings: Sequence[Recording]) -> dict[str, floa
 
 
 def _fitted(robot: Mechanism, described: Mechanism, assembly: Assembly, solver: Any) -> tuple[Fit, list[dict[str, Any]]]:
-    """Return the fit of a robot with the shapes that were found, and residuals at rest; `described` has the user's numbers."""
+    """Return the fit of a robot with the shapes found, and residuals at rest; `described` has the user's values."""
     base = base_parameters(robot)
     rows = Rows(robot, assembly.rows.projection)
     parts, resting = [], []
@@ -538,7 +538,7 @@ def _fitted(robot: Mechanism, described: Mechanism, assembly: Assembly, solver: 
 
 
 def _believing(solver: Any, before: Mapping[str, float]) -> Any:
-    """Return an estimator that weighs a belief with the numbers of laws before the data: those found are data already."""
+    """Return the estimator with the laws' values before the data in its prior: fitted values already contain the data."""
     if not isinstance(solver, MAP):
         return solver
     known = solver.known or Knowledge()
@@ -555,7 +555,7 @@ def _held(robot: Mechanism, shapes: Sequence[str]) -> Mechanism:
 
 
 def _moved(robot: Mechanism, fit: Fit, at: Sequence[int]) -> Mechanism:
-    """Return the robot with the numbers of a fit in its laws; no shape changes by more than a half."""
+    """Return the robot with the values of a fit in its laws; no shape changes by more than a half."""
     value = dict(zip(fit.base.leaders, fit.values.tolist(), strict=True))
     shapes = {fit.base.leaders[i] for i in at}
     frictions = {}
@@ -579,7 +579,7 @@ def friction_data(
     projection: Projection | None = None,
     known: Knowledge | None = None,
 ) -> FrictionData:
-    """Prepare logs of one robot in the one band that `Regression.from_logs` chooses; all must move the same joints."""
+    """Prepare logs of one robot in the common band of `Regression.from_logs`; all must move the same joints."""
     logs, given = (log,) if isinstance(log, Log) else tuple(log), dict(options or {})
     if not logs:
         raise IdentificationError("no log is given; give at least one")
@@ -593,13 +593,13 @@ def friction_data(
 
 
 def _recordings(evidence: Regression, logs: Sequence[Log]) -> tuple[Recording, ...]:
-    """Return logs prepared as those of the regression data were."""
+    """Return logs with the preparation of the regression data."""
     robot, rows = evidence.mechanism, Rows(evidence.mechanism, evidence.projection)
-    # The same stretches as well: inflation and belief of the fit with laws are then those of the fit without.
+    # The same stretches too: inflation and prior of the fit with laws then equal those of the fit without.
     stretches = -(-max(len(group.counts) for group in evidence.groups) // len(logs))
     recordings = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SignalWarning)  # what is wrong with the logs was said with the regression data
+        warnings.simplefilter("ignore", SignalWarning)  # the regression data already reported faults of the logs
         for log, source in zip(logs, evidence.sources, strict=True):
             band = {"cutoff": source["cutoff"], "band": source["bandwidth"]}
             prepared = prepared_for(rows, match(robot, log).log, {**evidence.options, **band})
@@ -610,16 +610,16 @@ def _recordings(evidence: Regression, logs: Sequence[Log]) -> tuple[Recording, .
 
 
 def _rejudged(data: FrictionData, robot: Mechanism) -> FrictionData | None:
-    """Return the logs in the band that the robot with its laws chooses where that is wider, else None.
+    """Return the logs in the band chosen by the robot with its laws if wider, otherwise None.
 
-    A band is chosen by errors of a model. Those of linear terms where friction is not linear ask for too narrow a one. A
-    narrower one would only make errors smaller than those of the fit without laws.
+    Model errors choose the band. Linear terms for nonlinear friction give a band that is too narrow. A still narrower band
+    would only make the errors smaller than those of the fit without laws.
     """
     options, projection = dict(data.evidence.options), data.projection
     if options.get("cutoff", "auto") != "auto" or options.get("band", "auto") != "auto":
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SignalWarning)  # said before
+        warnings.simplefilter("ignore", SignalWarning)  # already reported
         judged = Regression.from_logs(robot, data.logs, None, projection, **options)
         (own, *_), (other, *_) = data.evidence.sources, judged.sources
         if other["cutoff"] <= own["cutoff"]:
@@ -634,7 +634,7 @@ def _rejudged(data: FrictionData, robot: Mechanism) -> FrictionData | None:
 
 
 def _fit_axis(axis: Axis, laws: Law | Sequence[Law], how: Search) -> AxisFit:
-    """Return the fit of one axis, by the simplest of several laws that is not worse on blocks of time that were not fitted."""
+    """Return the fit of one axis with the simplest of several laws that is not worse on held-out blocks of time."""
     tau, given, columns = _checked_axis(axis)
     if isinstance(laws, Friction):
         return _fit_law(laws.law, tau, given, columns, axis.name, how, known_shape(laws))
@@ -652,7 +652,7 @@ def _fit_axis(axis: Axis, laws: Law | Sequence[Law], how: Search) -> AxisFit:
 
 
 def _checked_axis(axis: Axis) -> tuple[Array, State, dict[str, Array]]:
-    """Return effort, state and columns of an axis after checking their shapes and that every value is finite."""
+    """Return effort, state and columns of an axis after checking shapes and finite values."""
     given = State.of(axis.state)
     tau = np.asarray(axis.effort, dtype=np.float64)
     if tau.ndim != 1 or given.v.shape != tau.shape:
@@ -675,7 +675,7 @@ def _fit_law(
     how: Search,
     friction: Friction | None = None,
 ) -> AxisFit:
-    """Return the fit of one law to checked data of an axis; known shape parameters are held at the numbers of `friction`."""
+    """Return the fit of one law to checked data of an axis; known shape parameters keep the values of `friction`."""
     notes = direction_note(name, given.v)
     cut = limited(tau)
     keep = ~cut
@@ -730,7 +730,7 @@ def _fit_law(
 
 
 def shape_notes(laws: Mapping[str, FrictionLaw], shape: tuple[str, ...], found: Found) -> list[Finding]:
-    """Say which shape parameters the data do not determine, and that those of sigmoids never are."""
+    """Return notes about undetermined shape parameters, among them always those of sigmoids."""
     said = list[Finding]()
     edge = [name for name, at in zip(shape, found.at_bound, strict=True) if at]
     if edge:

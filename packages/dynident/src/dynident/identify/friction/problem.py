@@ -1,11 +1,11 @@
 """The separable problem: shape parameters eta are searched, everything linear is eliminated (variable projection).
 
-    minimise over eta   min over x   sum_g || [W_g, Phi_g(eta)] x - y_g ||^2 / sigma_g^2  (+ ||T x - t||^2, a belief)
+    minimise over eta   min over x   sum_g || [W_g, Phi_g(eta)] x - y_g ||^2 / sigma_g^2  (+ ||T x - t||^2, a prior)
 
 x holds the base parameters of the bodies and the linear friction parameters of all joints. One pass over the samples reduces
 ``[W_g, Phi_g, dPhi_g/deta, y_g]`` to one triangle per row group; residual, Jacobian ([Golub1973]; [Roldan2017, eqs.
-2.35-2.36]) and covariance then come from a few hundred rows, whatever the weights. The triangle keeps all inner products, so
-nothing is approximated.
+2.35-2.36]) and covariance then come from a few hundred rows, with any weights. The triangle keeps all inner products, so the
+result is exact.
 
 The search has many starts per joint on thinned data, then one exact search over all joints together. Rows of a tree's joint
 hold only that joint's shape parameters, so good starting points are found joint by joint; the final search is one, since the
@@ -62,10 +62,10 @@ FEW = 512  # rows for which reflections are faster than cross products, whose ro
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """The problem at one eta: the linear parameters are the best ones."""
+    """The problem at one eta with optimal linear parameters."""
 
-    x: Array  # (P,) linear parameters; zero where the data do not show them
-    solved: NDArray[np.int64]  # (r,) those that were solved for
+    x: Array  # (P,) linear parameters; zero if the data do not determine them
+    solved: NDArray[np.int64]  # (r,) parameters solved for
     residual: Array  # (M,) weighted, in reduced coordinates; its length is that of all rows
     jacobian: Array  # (M, S) its exact derivative with respect to eta
     direct: Array  # (M, r + S) weighted derivative of the prediction by the solved x and eta, for the covariance
@@ -78,7 +78,7 @@ class Problem:
     """Rows of one or more row groups, ready to be reduced at any eta."""
 
     names: tuple[str, ...]  # row groups: joints, or projected equations
-    columns: list[NDArray[np.int64]]  # linear parameters that the rows of each group hold, in their order
+    columns: list[NDArray[np.int64]]  # linear parameters in the rows of each group, in their order
     bends: list[list[Pair]]  # (linear, shape) of the derivatives that follow them
     linear: int  # number P of linear parameters
     shapes: int  # number S of shape parameters
@@ -87,7 +87,7 @@ class Problem:
     counts: tuple[int, ...]  # rows of each group
     independence: float = 1.0  # independent rows per row
     masks: list[Array] | None = None  # (groups, T) per tile: rows to use (1) or to leave out (0)
-    step: int = 1  # every so-manieth row is used
+    step: int = 1  # every step-th row is used
     groups: tuple[int, ...] = ()  # numbers of the row groups in the tiles; all when empty
     belief: tuple[Array, Array] | None = None  # T (k, b), t (k,): T x = t of the first b linear parameters, in deviations
 
@@ -116,7 +116,7 @@ class Problem:
         return tuple(replace(group, count=count) for group, count in zip(groups, self.counts, strict=True))
 
     def project(self, eta: Array, groups: Sequence[RowGroup], sigma: Array) -> Projection:
-        """Eliminate the linear parameters; `groups` is what `reduce` returned for eta, sigma that of each group's rows."""
+        """Eliminate the linear parameters; `groups` is the result of `reduce` for eta, sigma the deviation of each group."""
         heights = [group.R.shape[0] for group in groups]
         tops = np.cumsum([0, *heights])
         A, y = np.zeros((tops[-1], self.linear)), np.zeros(tops[-1])
@@ -156,7 +156,7 @@ class Problem:
         return Projection(x, solved, residual, jacobian, np.hstack([A[:, solved], slopes]), squares, used)
 
     def errors(self, eta: Array, x: Array) -> Array:
-        """Return y - [W, Phi(eta)] x of all rows, masks or not, (groups, rows)."""
+        """Return y - [W, Phi(eta)] x of all rows, regardless of masks, (groups, rows)."""
         found = []
         for i in range(len(self.tiles)):
             blocks = zip(self._rows(eta, i), self.columns, strict=True)
@@ -172,7 +172,7 @@ class Problem:
         return replace(self, step=self.step * step, counts=counts, independence=1.0)
 
     def only(self, groups: Sequence[int]) -> Problem:
-        """Return the problem of some row groups alone, with all columns that they hold free for themselves."""
+        """Return the problem of some row groups alone, with separate parameters for all of their columns."""
         keep, known = list(groups), self.groups or tuple(range(len(self.names)))
         return replace(
             self,
@@ -196,9 +196,9 @@ class Problem:
         return replace(self, masks=masks, counts=counts)
 
 
-Progress = Callable[[str, int, int], object]  # what is done, how much of it, of how much
+Progress = Callable[[str, int, int], object]  # task, number done, total number
 
-#: Rows on which starting points are compared, and how many of the best of them are followed.
+#: Rows on which starting points are compared, and the number of best points to continue from.
 THIN = 4000
 FOLLOWED = 3
 ROUGH = 1e-4  # relative gain of a step below which a starting point is good enough
@@ -212,7 +212,7 @@ SMALL = 0.01  # of the efforts: residuals with which weights begin
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Where the search ended."""
+    """Result of the search."""
 
     eta: Array  # (S,) shape parameters
     projection: Projection  # the problem there
@@ -264,7 +264,7 @@ class Evaluator:
         return self._last[1]
 
     def search(self, u: Array, tolerance: float, passes: int) -> Array:
-        """Search from u by damped Gauss-Newton steps within the bounds, until one promises less than the relative tolerance."""
+        """Search from u by damped Gauss-Newton steps within the bounds, until the predicted gain is below the tolerance."""
         low, high = self.scale.bounds[self.free].T
         margin, reach = 1e-9 * (high - low), LONGEST * (high - low)
         low, high = low + margin, high - margin  # the exponential of a bound may be outside by rounding
@@ -290,7 +290,7 @@ class Evaluator:
         return u
 
     def settle(self, u: Array) -> None:
-        """Weigh the rows by their residuals at u: a belief is in deviations, so that ones would be no weights."""
+        """Weight the rows by their residuals at u: the prior is in deviations, so unit weights would be wrong."""
         if self.problem.belief is None:
             self.sigma = row_sigma(self.problem, self.projection(u))
             return
@@ -308,7 +308,7 @@ def row_sigma(problem: Problem, projection: Projection) -> Array:
     counts = np.array(problem.counts, dtype=np.float64) * problem.independence
     used = (projection.used + projection.jacobian.shape[1]) * counts / counts.sum()
     variance = projection.squares / np.maximum(counts - used, 1.0)
-    # A residual of exactly zero must not become an infinite weight.
+    # A residual of exactly zero must not give an infinite weight.
     floor = 1e-26 * max(float(variance.max()), 1e-26)
     return np.asarray(np.sqrt(np.maximum(variance, floor)))
 
@@ -321,7 +321,7 @@ def starting_points(
     held: Mapping[int, float] | None = None,
     progress: Progress | None = None,
 ) -> Array:
-    """Good shape parameters on thinned rows, those of one joint after the other, the others in the middle or already found."""
+    """Starting values of shape parameters on thinned rows, joint by joint; the others at mid-interval or already found."""
     generator = np.random.default_rng(seed)
     thin, known = problem.thinned(THIN), dict(held or {})
     scale = Scale(bounds)
@@ -330,7 +330,7 @@ def starting_points(
         if progress is not None:
             progress("searching shapes", done, len(problem.families))
         own = [s for s in family if s not in known]
-        # The rows of a tree's joint hold only its own shapes; projected rows hold those of all motors.
+        # The rows of a tree's joint contain only its own shapes; projected rows contain those of all motors.
         seen = [g for g, pairs in enumerate(problem.bends) if {s for _, s in pairs} & set(own)]
         if not own or not seen:
             continue
@@ -338,12 +338,12 @@ def starting_points(
         inner = Evaluator(thin.only(seen), scale, np.ones(len(seen)), own)
         if problem.belief is not None:
             inner.settle(u)
-        # One parameter: an even grid. More: as many random points per parameter, in a Latin hypercube.
+        # One parameter: a uniform grid. More: the same number of points per parameter, in a Latin hypercube.
         size, count = len(own), starts * len(own)
         cells = np.stack([generator.permutation(count) for _ in range(size)], axis=1) if size > 1 else np.arange(count)[:, None]
         trials = [_placed(u, own, w) for w in low + (high - low) * (cells + 0.5) / count]
         costs = np.array([np.sum(inner.projection(w).residual ** 2) for w in trials])
-        # Points of a grid beside a lower one lead to the same end.
+        # A grid point next to a lower one converges to the same minimum.
         lowest = [i for i in np.argsort(costs) if size > 1 or costs[i] <= costs[max(i - 1, 0) : i + 2].min()]
         ends = [inner.search(trials[i], ROUGH, 60) for i in lowest[:FOLLOWED]]
         left = [float(np.sum(inner.projection(w).residual ** 2)) for w in ends]
@@ -371,7 +371,7 @@ def search(
     sigma: Array | None = None,
     tolerance: float = 1e-9,
 ) -> Found:
-    """Find the shape parameters of all joints, but for those held at a known value; `sigma` are weights to begin with."""
+    """Find the shape parameters of all joints except those held at a known value; `sigma` are initial deviations."""
     total = sum(problem.counts) * problem.independence
     believed = 0 if problem.belief is None else problem.belief[0].shape[1]
     shown = {s for pairs in problem.bends for _, s in pairs}
@@ -413,8 +413,7 @@ def search(
 def shape_bounds(laws: Sequence[FrictionLaw], velocities: Sequence[Array], names: Sequence[str]) -> Array:
     """Intervals in which to search, from the largest speed of each joint and the slowest hundredth of its moving samples.
 
-    A hump below that (a Stribeck speed; its interval ends at the speed it is asked for) is decided by a few samples at
-    reversals: it would fit them, with any height.
+    A hump at lower speeds (of the Stribeck law) would fit the few samples at reversals, with any height.
     """
     parts = [np.zeros((0, 2))]
     for law, v, name in zip(laws, velocities, names, strict=True):
@@ -458,7 +457,7 @@ CACHE = 256e6
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """A uniformly sampled motion of a robot with its efforts, as `fit_friction` takes it."""
+    """A uniformly sampled motion of a robot with its efforts, as input of `fit_friction`."""
 
     motion: Motion  #: Motion of N samples
     effort: Array  #: (N, k), efforts of the joints; motor torques of a robot with loops [N m or N]
@@ -471,10 +470,10 @@ class Recording:
     #: omitted
     load: Array | None = None
     stretches: int | None = None  #: Number of stretches of time whose data are kept apart
-    logged: Array | None = None  #: (N, k), efforts before any filter, which show where they were limited
+    logged: Array | None = None  #: (N, k), efforts before any filter, to detect saturation
 
     def compressed(self, rows: Rows, base: BaseParameters) -> tuple[Regression, dict[str, list[float]]]:
-        """Return its regression data, and the residuals at rest."""
+        """Return the regression data of the recording, and the residuals at rest."""
         signals = rows.signals(self.temperature, self.load, self.motion)
         samples = Samples.of(self.motion, self.effort, signals, self.decimator, self.moving)
         groups, rests = factors_of(rows, base, samples, self.skip, self.stretches)
@@ -482,7 +481,7 @@ class Recording:
 
 
 class Shares:
-    """Positions and velocities that friction laws look at, and what every equation holds of their torques."""
+    """Positions and velocities of friction laws, and the coefficients of their torques in every equation."""
 
     def __init__(self, rows: Rows, coordinates: Sequence[str]) -> None:
         robot, x = rows.mechanism, Equations(rows.mechanism)
@@ -491,7 +490,7 @@ class Shares:
         table = [[column[i] for column in made] for i in range(robot.dof)]
         if robot.loops:
             table = projected(x, rows, table)[0]
-        # Equations in which each law is seen at all: its own joint's, or with a projection all of them.
+        # Equations that contain each law: its own joint's, or with a projection all of them.
         self.seen = [[i for i in range(robot.dof) if not table[i][k].is_const(0.0)] for k in range(len(places))]
         self.first = np.cumsum([2 * len(places), *map(len, self.seen)])
         wanted = [table[i][k] for k, own in enumerate(self.seen) for i in own]
@@ -519,7 +518,7 @@ def columns_of(law: FrictionLaw) -> Compiled:
 
 @dataclass(frozen=True, eq=False)
 class Assembly:
-    """The rows of a robot with friction laws: what is searched, and what stays.
+    """The rows of a robot with friction laws: linear unknowns and shape parameters.
 
     Linear unknowns are the base parameters of the robot without its laws, then the linear parameters of one law after the
     other.
@@ -529,10 +528,10 @@ class Assembly:
     rows: Rows
     used: tuple[int, ...]  # equations with usable efforts
     recordings: tuple[Recording, ...]
-    shared: dict[Hashable, Any]  # what other assemblies of these recordings have as well, with laws of the same joints
+    shared: dict[Hashable, Any]  # shared with other assemblies of these recordings, with laws of the same joints
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what is the same for all laws of these joints."""
+        """Return an object shared by all laws of these joints, created once."""
         if key not in self.shared:
             self.shared[key] = make()
         found: T = self.shared[key]
@@ -557,7 +556,7 @@ class Assembly:
 
     @property
     def shares(self) -> Shares:
-        """What the equations hold of the laws' torques."""
+        """Coefficients of the laws' torques in the equations."""
         return self.once("shares", lambda: Shares(self.bare, list(self.robot.friction)))
 
     @cached_property
@@ -573,12 +572,12 @@ class Assembly:
 
     @cached_property
     def shapes(self) -> list[slice]:
-        """Where the shape parameters of each law are in eta."""
+        """Slices of the shape parameters of each law in eta."""
         ends = np.cumsum([0, *(len(f.law.shape) for f in self.robot.friction.values())])
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     def frictions(self, eta: Array, x: Array) -> dict[str, Friction]:
-        """Return the laws with their numbers."""
+        """Return the laws with their values."""
         found = {}
         for first, own, (name, friction) in zip(self.firsts, self.shapes, self.robot.friction.items(), strict=True):
             rho = x[first : first + len(friction.law.linear)]
@@ -592,7 +591,7 @@ class Assembly:
         return [v[:, self.robot.tree.coordinates.index(name)] for name in self.robot.friction]
 
     def problem(self) -> tuple[Problem, list[Finding]]:
-        """Return the separable problem of all recordings, and what to know about the data."""
+        """Return the separable problem of all recordings, and notes about the data."""
         code = self.code
         seen, bends = [], []
         for i in self.used:
@@ -612,7 +611,7 @@ class Assembly:
             keep = self._keep(recording, notes)
             spans = list(recording.decimator.tiles(len(recording.motion), ROWS))
             starts: Sequence[Array | None] = [None] * len(spans)
-            if self.robot.loops:  # the branch is followed once through all samples; then every tile stands alone
+            if self.robot.loops:  # the branch is followed once through all samples; tiles are then independent
                 begins = [inside.start for inside, _ in spans]
                 starts = self.once(("starts", number), partial(closure_starts, self.robot, recording.motion.q, begins))
             signals = self.rows.signals(recording.temperature, recording.load, recording.motion) or {}
@@ -639,7 +638,7 @@ class Assembly:
         return problem, notes
 
     def _keep(self, recording: Recording, notes: list[Finding]) -> NDArray[np.bool_]:
-        """Return which rows can be used: not those of dead or saturated efforts, nor those near standstill."""
+        """Return the mask of usable rows: without dead or saturated efforts and without standstill."""
         whole, length = recording.decimator.factor == 1, recording.decimator.length(len(recording.motion))
         alive = [k for k, i in enumerate(self.used) if self.rows.names[i] not in recording.skip]
         own = [self.used[k] for k in alive]
@@ -647,7 +646,7 @@ class Assembly:
         keep = np.zeros((len(self.used), length), dtype=bool)
         keep[alive] = True
         if not self.robot.loops:
-            logged = recording.effort if recording.logged is None else recording.logged  # a filter would round the limit off
+            logged = recording.effort if recording.logged is None else recording.logged  # a filter would hide the limit
             cut = np.stack([limited(logged[:, i]) for i in own])
             for row, name in zip(cut, names, strict=True):
                 if row.any():
@@ -661,7 +660,7 @@ class Assembly:
 
 
 class _Tile:
-    """Rows of one stretch; what does not change with the shape parameters is kept where it is small."""
+    """Rows of one stretch; parts independent of the shape parameters are kept if small."""
 
     def __init__(self, of: Assembly, number: int, span: slice, start: Array | None, signals: Signals, keep: bool) -> None:
         recording = of.recordings[number]
@@ -690,7 +689,7 @@ class _Tile:
     def __call__(self, eta: Array, step: int, groups: Sequence[int]) -> list[Array]:
         if not self.keep:
             return self._blocks(eta, step, groups)
-        asked = eta.tobytes(), step, tuple(groups)  # again for every part of the data that is held out
+        asked = eta.tobytes(), step, tuple(groups)  # repeated for every held-out part of the data
         if asked != self._last[0]:
             self._last = asked, self._blocks(eta, step, groups)
         return self._last[1]
@@ -698,7 +697,7 @@ class _Tile:
     def _blocks(self, eta: Array, step: int, groups: Sequence[int]) -> list[Array]:
         of, code, seen = self.of, self.of.code, self.of.shares.seen
         wanted = [of.used[g] for g in groups]
-        skip = step if self.decimator.factor == 1 else 1  # without a filter only the rows that are wanted are computed
+        skip = step if self.decimator.factor == 1 else 1  # without a filter only the requested rows are computed
         shares, joints = self._shares[:, ::skip], len(of.laws)
         found: dict[tuple[int, int], Array] = {}  # columns and derivatives by equation and law
         for k, law in enumerate(of.laws):
@@ -725,13 +724,13 @@ class _Tile:
 
 
 def usual_projection(robot: Mechanism) -> str | tuple[str, ...]:
-    """Return one row per motor where a robot with loops has as many as freedoms, and rows of least variance with more."""
+    """Return one row per motor if a robot with loops has as many motors as degrees of freedom, otherwise "gls"."""
     motors = tuple(actuator.name for actuator in robot.actuators)
     return motors if robot.loops and len(motors) == robot.dof else "gls"
 
 
 def skipped(recordings: Sequence[Recording]) -> set[str]:
-    """Return the joints whose efforts say nothing in any recording."""
+    """Return the joints with unused efforts in all recordings."""
     return set.intersection(*(set(recording.skip) for recording in recordings))
 
 
@@ -741,7 +740,7 @@ def assemble(
     projection: str | tuple[str, ...],
     shared: dict[Hashable, Any] | None = None,
 ) -> Assembly:
-    """Put recordings of a robot with friction laws together; `shared` is that of another one with laws of the same joints."""
+    """Assemble recordings of a robot with friction laws; `shared` is of another assembly with laws of the same joints."""
     rows = Rows(robot, projection)
     dead = skipped(recordings)
     used = tuple(i for i, name in enumerate(rows.names) if name not in dead)
@@ -775,7 +774,7 @@ LIMITED = (0.002, 0.7)
 
 
 def direction_note(name: str, v: Array) -> list[Finding]:
-    """Say when a joint was driven in one direction only."""
+    """Return a note if a joint was driven in one direction only."""
     slow = 1e-3 * float(np.max(np.abs(v), initial=0.0))
     forward, backward = float(np.mean(v > slow)), float(np.mean(v < -slow))
     if min(forward, backward) >= DRIVEN:
@@ -789,7 +788,7 @@ def direction_note(name: str, v: Array) -> list[Finding]:
 
 
 def limited(effort: Array) -> NDArray[np.bool_]:
-    """Find samples at which the effort was cut off at a limit."""
+    """Find samples with saturated effort."""
     result = np.zeros(effort.size, dtype=bool)
     for end in (effort.max(), effort.min()):
         near = np.abs(effort - end) <= 1e-9 * max(abs(float(end)), 1e-300)
@@ -801,7 +800,7 @@ def limited(effort: Array) -> NDArray[np.bool_]:
 
 
 def limit_note(name: str, cut: NDArray[np.bool_], used: bool) -> Finding:
-    """Say what was done about a saturated effort."""
+    """Return the note about the handling of a saturated effort."""
     what = "they bias the fit: remove them from the log" if used else "they were left out"
     text = f"effort of joint '{name}' is saturated in {int(cut.sum())} samples ({100 * cut.mean():.1f} %); {what}"
     return note("saturated", text, "warning", f"effort:{name}")

@@ -1,11 +1,11 @@
-"""Elastic drives that a rigid model lacks, and what they do to a load.
+"""Drive elasticity that a rigid model lacks, and the bias it causes in a load.
 
     q_link = q_motor - c u,      u = (A^T A)^-1 tau_bodies         encoders at the motors, compliance c of the drives
     tau(q_link) = tau(q_motor) + c C,    C = -d tau_bodies / d(q, v, a) (u, u', u'')
 
-C is one more column of the regression, per joint of a tree and one for all motors of a robot with loops. Where the data
-ask for a positive compliance, the load with it and the load without it differ by the bias of the rigid model. Torques of C are
-those of the model: noise of measured ones would be in C and in the residuals, and pass for compliance.
+C is an additional regressor column, per joint of a tree and one for all motors of a robot with loops. If the estimated
+compliance is significantly positive, the loads with and without it differ by the bias of the rigid model. C uses torques of
+the model: noise of measured torques would correlate C with the residuals and appear as compliance.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from dynident.mechanics.dynamics import inverse_dynamics
 from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 
-CLEAR = 2.5  # standard deviations of a compliance that is there: one test in 160 is passed by chance
+CLEAR = 2.5  # standard deviations of a significant compliance: one test in 160 is passed by chance
 MATTERS = 0.5  # of a standard deviation of the load: a smaller bias is not reported
 STEP = 1e-3  # of a difference, relative to the motion
 
 
 def compliance_bias(fit: Fit, name: str, index: list[int]) -> tuple[Array, str]:
-    """Return what elastic drives add to some parameters of a fit of kept rows, and a sentence; zeros and "" where nothing.
+    """Return the bias by drive elasticity of some parameters of a fit of kept rows, and a sentence; zeros and "" if none.
 
-    `name` is the load, which runs without it do not have.
+    `name` is the load, absent in unloaded runs.
     """
     base, groups, b = fit.base, fit.data.groups, fit.base.rank
     robots = {True: _bodies(fit.model), False: _bodies(fit.without(name).model)}
@@ -73,7 +73,7 @@ def _bodies(robot: Mechanism) -> Mechanism:
 
 
 def _columns(robot: Mechanism, part: Stretch, count: int) -> list[Array]:
-    """Return the efforts (N, k) by which a unit of each compliance changes what the motors give."""
+    """Return the change of the motor efforts (N, k) per unit of each compliance."""
     motion = part.motion
     torque = np.asarray(inverse_dynamics(robot, motion))
     A = actuator_jacobian(robot, motion.q)
@@ -90,7 +90,7 @@ def _columns(robot: Mechanism, part: Stretch, count: int) -> list[Array]:
 
 
 def _solved(products: Array, b: int, columns: Sequence[int], dependence: float) -> tuple[Array, Array]:
-    """Return base parameters and some compliances of least squares, zero for the others, and their standard deviations."""
+    """Return least-squares base parameters and selected compliances, zero for the others, and their standard deviations."""
     use = np.append(np.arange(b), b + np.array(columns, dtype=np.int64))
     size = np.sqrt(np.diagonal(products)[use])
     size = np.where(size > 0.0, size, 1.0)

@@ -3,8 +3,8 @@
     [W_a   0 ] [beta  ]   [tau_a]         a: without load
     [W_b  W_l] [beta_l] = [tau_b]         b: with load
 
-The load is a body of its own on the link that carries it. Loaded runs alone cannot tell the two apart; both together can, and
-so can loaded runs with an arm that is known from before: W_l beta_l = tau_b - W_b beta.
+The load is a separate body on the link that carries it. Loaded runs alone cannot separate link and load; both kinds together
+can, and so can loaded runs of an arm identified before: W_l beta_l = tau_b - W_b beta.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def payload_regression(
     order: Sequence[str] | str | None = None,
     **options: Any,
 ) -> Regression:
-    """Return the regression data of runs without and with a load, which has parameters of its own.
+    """Return the regression data of runs without and with a load that has separate parameters.
 
     Parameters
     ----------
     mechanism : Mechanism
         The robot without the load.
     unloaded, loaded : sequence of Log
-        Runs without and with it.
+        Runs without and with the load.
     body : str, optional
         Link that carries the load; the last moving one when omitted.
     name : str
@@ -73,7 +73,7 @@ def payload_regression(
 
 
 def payload_of(fit: Fit, name: str = "payload", reach: float | None = None, heaviest: float | None = None) -> Payload:
-    """Return the load `name` that a `fit` of `payload_regression` has found, and what speaks against it.
+    """Return the load `name` identified by a `fit` of `payload_regression`, with its doubts.
 
     Its centre of mass is plausible up to `reach` [m] from the link (the size of the robot), its mass up to `heaviest` [kg]
     (twice the described mass of the moving robot). Where rows were kept, as by `payload_regression`, a bias by elastic drives
@@ -98,7 +98,7 @@ def payload_on_arm(
     heaviest: float | None = None,
     **options: Any,
 ) -> Payload:
-    """Return the load of runs with it, the arm being known from a fit without it: only the load is estimated.
+    """Return the load of loaded runs, with the arm known from a fit without load: only the load is estimated.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def payload_on_arm(
     Returns
     -------
     Payload
-        Mass, centre of mass, inertia and base parameters with standard deviations, and what speaks against them.
+        Mass, centre of mass, inertia and base parameters with standard deviations, and doubts.
     """
     require(fit, Fit, "fit")
     if not loaded:
@@ -147,7 +147,7 @@ def payload_on_arm(
     target = rows[:, -1] - shift @ fit.values
     inverse, known = inverse_of(W, SEEN)
     values = inverse @ target
-    # The residual says what noise there was; a load that wears the friction differently shows up in it.
+    # The residual gives the noise variance; it includes changes of friction by the load.
     free = max(sum(g.count * g.independence for g in groups) - int(known.sum()), 1.0)
     scale = max(float(np.sum((W @ values - target) ** 2)) / free, 1.0)
     moved = inverse @ shift
@@ -185,7 +185,7 @@ def _payload(
     limits: tuple[float, float],
     notes: tuple[str, ...],
 ) -> Payload:
-    """Return a load from its base parameters; those that stand alone are standard parameters."""
+    """Return a load from its base parameters; base parameters of one term are standard parameters."""
     robot = base.mechanism
     columns = columns_of(robot, (name,))
     phi, cov = np.full(10, np.nan), np.full((10, 10), np.nan)

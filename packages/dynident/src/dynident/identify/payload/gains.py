@@ -1,4 +1,4 @@
-"""Drive gains from a known load, and what a gain that is not known exactly does to a fit.
+"""Drive gains from a known load, and the effect of uncertain gains on a fit.
 
     y_j = (W_j beta + W_lj beta_l) / k_j          y_j: effort by the nominal gain of joint j,  k_j: true over nominal gain
 
@@ -7,7 +7,7 @@ so c_j = 1/k_j multiplies the model and not the measurement. About (beta, c) the
 
     y_j + c_j W_j beta = [c_j W_j,  W_j beta + W_lj beta_l] (beta, c_j),
 
-rows of the same data, whose stretches of time tell how dependent residuals are and how estimates scatter.
+rows of the same data, whose stretches of time show the correlation of residuals and the scatter of estimates.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from dynident.signals.log import Log
 from dynident.signals.quality import note
 
 PASSES, CLOSE = 100, 1e-10
-LOOSE = 0.25  # relative deviation from which on a gain is not determined
+LOOSE = 0.25  # relative deviation above which a gain is not determined
 STEP = 1e-4  # of an effort, for the derivative of a fit by a gain
 
 
 @dataclass(frozen=True, eq=False)
 class DriveGains(Result):
-    """Drive gains, relative to those that the logs were read with."""
+    """Drive gains, relative to the nominal gains of the logs."""
 
     joints: tuple[str, ...]  #: Joints with efforts
     factors: Array  #: (n,), true over nominal gain
@@ -56,7 +56,7 @@ class DriveGains(Result):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What a person would doubt, one sentence each."""
+        """Doubtful results, one sentence each."""
         loose = self.std > LOOSE * self.factors
         if loose.all():
             return ("no gain is determined: the efforts do not show the load; give runs that lift and turn it",)
@@ -103,7 +103,7 @@ def estimate_gains(
     Parameters
     ----------
     data : Regression
-        Of `payload_regression`, efforts by nominal gains; a tree robot with one motor per joint.
+        Result of `payload_regression`, efforts by nominal gains; a tree robot with one motor per joint.
     mass : float
         Mass of the load [kg].
     com : array_like (3,), optional
@@ -133,7 +133,7 @@ def estimate_gains(
     own = np.isin(base.columns, columns)
     if np.any(load[~own] != 0.0):
         raise IdentificationError(f"'{name}' is not a separate body in the regression data; use payload_regression")
-    arm = np.flatnonzero(~own | np.any(base.regrouping[:, columns[known:]] != 0.0, axis=1))  # and what is not known of the load
+    arm = np.flatnonzero(~own | np.any(base.regrouping[:, columns[known:]] != 0.0, axis=1))  # and the unknown part of the load
     load[arm] = 0.0
     if not np.any(load):
         raise IdentificationError(
@@ -215,10 +215,10 @@ def with_gain_uncertainty(estimator: Any, data: Regression, std: float | Mapping
     estimator : estimator
         Such as `WLS()`.
     data : Regression
-        What to fit.
+        Regression data to fit.
     std : float, mapping or DriveGains
-        Relative deviation of the gains, such as 0.05: one for all, or by joint (0 where not named). `DriveGains` bring their
-        covariance, for logs corrected by them.
+        Relative deviation of the gains, such as 0.05: one for all, or by joint (0 where not named). `DriveGains` include
+        their covariance, for logs corrected by them.
     """
     require(data, Regression, "data")
     names = [group.name for group in data.groups]

@@ -17,9 +17,9 @@ from dynident.mechanics.inverse_kinematics_damped import robot_size
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
 
-CLEAR = 2.0  # standard deviations beyond which something is sure
-HEAVY = 2.0  # of the described mass of a robot: a load above it is doubted
-LOOSE = 0.1  # of the reach: a centre of mass that is known no better helps no controller
+CLEAR = 2.0  # standard deviations of a significant value
+HEAVY = 2.0  # fraction of the described mass of a robot: a heavier load is doubted
+LOOSE = 0.1  # fraction of the reach: a less certain centre of mass is of no use to a controller
 STEP = 1e-6
 CONVENTIONS = ("ur", "franka", "franka_desk", "kuka")
 UPPER = ([0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2])  # Ixx Ixy Ixz Iyy Iyz Izz
@@ -32,19 +32,19 @@ class Payload(Result):
     #: (10,), ``m mx my mz Ixx Ixy Ixz Iyy Iyz Izz`` in the frame of the link that carries it, inertia about its origin; NaN
     #: where the data show none of it, or only its sum with others
     parameters: Array
-    covariance: Array  #: (10, 10), their covariance, NaN alike
-    names: tuple[str, ...] = ()  #: Base parameters of the load as they were estimated
+    covariance: Array  #: (10, 10), their covariance, NaN in the same way
+    names: tuple[str, ...] = ()  #: Estimated base parameters of the load
     values: Array = field(default_factory=lambda: np.zeros(0))  #: (k,), their values
     std: Array = field(default_factory=lambda: np.zeros(0))  #: (k,), their standard deviations
-    frame: str = ""  #: The link
+    frame: str = ""  #: Link that carries the load
     reach: float = np.inf  #: Largest plausible distance of the centre of mass from that frame [m]
-    #: (6,), offset of a wrist sensor, force and moment [N, N m]; NaN where poses do not tell it from the load
+    #: (6,), offset of a wrist sensor, force and moment [N, N m]; NaN where poses do not separate it from the load
     bias: Array | None = None
     bias_std: Array | None = None  #: (6,), its standard deviation
     gravity: Array | None = None  #: (3,), gravity in the base frame, where it was estimated [m/s^2]
     gravity_std: float | None = None  #: Standard deviation of its direction [rad]
-    notes: tuple[str, ...] = ()  #: How it was found
-    doubts: tuple[str, ...] = ()  #: What the data themselves speak against, such as a base that is not level
+    notes: tuple[str, ...] = ()  #: Method and quality of the estimate
+    doubts: tuple[str, ...] = ()  #: Assumptions contradicted by the data, such as a level base
     heaviest: float = np.inf  #: Largest plausible mass [kg]
     derived = ("mass", "mass_std", "com", "com_std", "inertia", "inertia_std", "plausible", "findings", "conventions")
 
@@ -97,7 +97,7 @@ class Payload(Result):
 
     @property
     def inertia_known(self) -> bool:
-        """Whether the inertia about the centre of mass is possible and clearly seen in at least one axis."""
+        """Whether the inertia about the centre of mass is possible and significant in at least one axis."""
         moments, std = self.inertia, self.inertia_std
         if not np.isfinite(moments).all():
             return False
@@ -134,7 +134,7 @@ class Payload(Result):
         return (*found, *self.doubts)
 
     def _far(self) -> list[str]:
-        """Return what speaks against the centre of mass, where there is a load that has one."""
+        """Return doubts about the centre of mass of a significant load."""
         seen = np.isfinite(self.com)
         if not seen.any() or not abs(self.mass) >= CLEAR * self.mass_std:
             return []
@@ -162,7 +162,7 @@ class Payload(Result):
     def summary(self) -> str:
         """Return the load as text.
 
-        Mass, centre of mass, inertia, every base parameter with its standard deviation, and what speaks against it.
+        Mass, centre of mass, inertia, every base parameter with its standard deviation, and doubts.
         """
         place = f" in '{self.frame}'" if self.frame else ""
         lines = [
@@ -194,11 +194,11 @@ class Payload(Result):
 
     @property
     def conventions(self) -> dict[str, dict[str, Any]]:
-        """The load as controllers want it, by maker; empty for one that cannot be true."""
+        """Load data in the conventions of controllers, by maker; empty for an implausible load."""
         return {name: self.convention(name) for name in CONVENTIONS} if self.plausible else {}
 
     def convention(self, maker: str) -> dict[str, Any]:
-        """Return the load as a robot's controller wants it, in the frame of the link (give the flange as that link)."""
+        """Return the load in the convention of a robot controller, in the frame of the link (which must be the flange)."""
         choice("maker", maker, CONVENTIONS)
         c = np.where(np.isfinite(self.com), self.com, 0.0)
         inertia = self.inertia if self.inertia_known else np.zeros((3, 3))
@@ -219,10 +219,10 @@ class Payload(Result):
 def plausible_limits(
     robot: Mechanism, reach: float | None, heaviest: float | None, load: str | None = None
 ) -> tuple[float, float]:
-    """Return how far from its link [m] and how heavy [kg] a load on a robot may plausibly be.
+    """Return the largest plausible distance from its link [m] and mass [kg] of a load on a robot.
 
-    Unless told better, the size of the robot and twice the described mass of its moving bodies, `load` itself left out: arms
-    carry less than they weigh. Robots with loops may carry more, and robots described without masses have no such limit.
+    Defaults: the size of the robot and twice the described mass of its moving bodies without `load`, since arms carry less
+    than they weigh. Robots with loops may carry more, and robots described without masses have no such limit.
     """
     far = robot_size(robot) if reach is None else number("reach", reach, above=0.0, unit="m")
     if heaviest is not None:
@@ -233,7 +233,7 @@ def plausible_limits(
 
 
 def inverse_of(W: Array, least: float, size: Array | None = None) -> tuple[Array, NDArray[np.bool_]]:
-    """Return W^+ for columns divided by their `size` (their length), and which unknowns they show, each by itself."""
+    """Return W^+ for columns divided by their `size` (their length), and the mask of individually identifiable unknowns."""
     length = np.linalg.norm(W, axis=0)
     size = np.where(length > 0.0, length, 1.0) if size is None else size
     U, s, V = np.linalg.svd(W / size, full_matrices=False)

@@ -36,9 +36,9 @@ SEEN = 1e-7  # part of a column of unit length below which the data do not show 
 PASSES = 30
 CHUNK = 256  # samples whose innovations are held for all ratios of drift to noise
 DRIFTED = 3.0  # standard deviations of the noise by which a bias drifts to be mentioned
-ENOUGH = 8  # samples from which on a base that is not level can be told
+ENOUGH = 8  # fewest samples to test whether the base is level
 BETTER = 0.5  # of the residual that a turned gravity must leave at most ...
-LEVEL = 0.5  # ... and the angle [deg] from which on that is a doubt
+LEVEL = 0.5  # ... and the angle [deg] above which a tilt is doubted
 SLOWEST = 0.25  # time between samples of a motion [s]
 CHANNELS = ("fx", "fy", "fz", "tx", "ty", "tz")
 LONG = ("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z")
@@ -56,7 +56,7 @@ def payload_from_wrench(
     reach: float | None = None,
     heaviest: float | None = None,
 ) -> Payload:
-    """Return the load behind a wrist sensor.
+    """Identify the load behind a wrist sensor.
 
     Parameters
     ----------
@@ -70,11 +70,11 @@ def payload_from_wrench(
     frame : str
         Link whose frame is the sensor's; the load is given in it.
     sense : {"load", "reaction"}
-        Whether the sensor shows what the load does to it, or the opposite.
+        Whether the sensor shows the wrench of the load on it, or the opposite.
     gravity : bool
         Whether to estimate the direction of gravity in the base frame too, for a base that is not level.
     independence : float
-        Effective number of independent samples per sample, below 1 for signals that were low-passed.
+        Effective number of independent samples per sample, below 1 for low-passed signals.
     reach : float, optional
         Largest plausible distance of its centre of mass from the sensor [m]; the size of the robot when omitted.
     heaviest : float, optional
@@ -110,7 +110,7 @@ def payload_from_wrench(
     if np.linalg.norm(mechanism.gravity) == 0.0 and (gravity or not isinstance(motion, Motion)):
         raise IdentificationError(f"gravity of robot '{mechanism.name}' is zero; give its gravity, at least its size")
     sign = -1.0 if sense == "load" else 1.0
-    every = max(1, int(1.0 / number("independence", independence, above=0.0)))  # low-passed samples between these tell nothing
+    every = max(1, int(1.0 / number("independence", independence, above=0.0)))  # samples between these add nothing
     moving, y, independence = moving[::every], y[::every], independence * every
     velocity, acceleration = frame_motion(mechanism, moving, frame)
     R, _ = forward_kinematics(mechanism, moving.q, frame)
@@ -228,7 +228,7 @@ def _solve(
     blocks = np.array_split(np.arange(len(rows)), min(BLOCKS, len(rows) // 2))
     left_out = np.array([_without(rows / sigma[:, None], block, known, size) for block in blocks]).reshape(-1, count)
     mean, notes = A.mean(axis=0), [f"wrist sensor, {samples} samples: residual {sigma[0]:.3g} N, {sigma[3]:.3g} N m"]
-    rest = y - A @ np.where(known, x, 0.0)  # the mean of a smoothed random walk is that of what the load does not explain
+    rest = y - A @ np.where(known, x, 0.0)  # a smoothed random walk has the mean of the residual of the load
     T = np.vstack([np.eye(count), -mean])
     known = np.append(known, ~np.any(mean[:, ~known] != 0.0, axis=1))
     covariance = T @ covariance @ T.T
@@ -262,9 +262,9 @@ def _solve(
 
 
 def _innovations(rows: Array, ratios: Array) -> tuple[Array, Array]:
-    """Return the innovations (N - 1, G, 6, c) of rows (N, 6, c) for G sets of ratios (G, 6), each of the same variance.
+    """Return the innovations (N - 1, G, 6, c) of rows (N, 6, c) for G sets of ratios (G, 6), with equal variance.
 
-    Also the sums of the logarithms of the variances by which they were divided, (G, 6).
+    Also return the sums of the logarithms of their original variances, (G, 6).
     """
     level = np.broadcast_to(rows[0], (len(ratios), *rows.shape[1:])).copy()
     out = np.empty((len(rows) - 1, *level.shape))
@@ -305,7 +305,7 @@ def _drift(rows: Array, sigma: Array, floor: Array) -> Array:
 
     at = np.full(6, grid.size - 1)  # from differences of neighbouring samples, which no drift spoils
     best, weights = cost(at, cost(at, 1.0 / sigma**2)[1])
-    # Axes share the variance of the noise, so they are moved together first: alone, none would leave the largest ratio.
+    # Axes share the noise variance, so their ratios move together first: no single axis would leave the largest ratio.
     together = [np.full(6, True), np.arange(6) < 3, np.arange(6) >= 3, *np.eye(6, dtype=bool)]
     for _ in range(PASSES):
         before = best
@@ -334,7 +334,7 @@ def _drift_notes(rest: Array, ratios: Array, sigma: Array) -> list[str]:
 
 
 def _without(rows: Array, block: NDArray[np.int64], known: NDArray[np.bool_], size: Array) -> Array:
-    """Return the unknowns that the data show, zero for the others, without some samples."""
+    """Return the identifiable unknowns, zero for the others, without some samples."""
     rest, x = np.delete(rows, block, axis=0), np.zeros(known.size)
     scaled = (rest[:, :, :-1][:, :, known] / size[known]).reshape(6 * len(rest), -1)
     x[known] = np.linalg.lstsq(scaled, rest[:, :, -1].reshape(-1), rcond=None)[0] / size[known]

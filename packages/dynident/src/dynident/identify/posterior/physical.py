@@ -1,10 +1,10 @@
-"""Physically consistent standard parameters: the most probable ones that bodies can have.
+"""Most probable physically consistent standard parameters.
 
     minimise   ||T x - t||^2      subject to   P_i(phi) >= margin,   friction and rotor terms >= 0,     phi = phi0 + d x
 
-T and t are the triangle of data and prior together (`posterior.py`), P_i is the pseudo-inertia of a body, with
+T and t are the combined triangle of data and prior (`posterior.py`), P_i is the pseudo-inertia of a body, with
 Sigma = tr(I)/2 1 - I. The programme is solved by Newton's method on ||T x - t||^2 / 2 - mu log det P_i - mu log x_k, with mu
-falling to nothing: bodies have ten parameters each, so that a step costs no more than a solution of the least squares.
+decreasing to zero: bodies have ten parameters each, so a step costs no more than a least-squares solution.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MARGIN = 1e-5  # smallest eigenvalue of the pseudo-inertia, in units of the body
 LAST = 1e-6  # weight of the barrier at the end; the cost is then within this times the number of inequalities of its minimum
 FALL = 0.1
 STEPS = 40
-SMALL = 1e-3  # start of a term that must not be negative, in its unit
+SMALL = 1e-3  # start of a nonnegative term, in its unit
 AT_LIMIT = 1e-5  # distance that the barrier keeps from zero, in the unit of a term; there its cost is LAST
 ROUND_OFF = 1e-12  # of the unit of a parameter
 
@@ -36,7 +36,7 @@ class Cone:
 
     basis: Array  # P_i = offset_i + sum_k x_ik basis_ik, in units of the body's mass and size
     offset: Array  # P_i of x = 0
-    columns: NDArray[np.int64]  # Where the bodies' parameters are in x
+    columns: NDArray[np.int64]  # Indices of the bodies' parameters in x
     signed: NDArray[np.int64]  # Terms that must not be negative
     lowest: Array  # ... which is x >= lowest
 
@@ -52,7 +52,7 @@ class Cone:
 
 
 def cone_of(robot: Mechanism, mean: Array, unit: Array, size: Array, free: NDArray[np.bool_]) -> Cone:
-    """Return the inequalities of a robot; `size` (p,) is how large its parameters are, bodies that are held take no part."""
+    """Return the inequalities of a robot; `size` (p,) is the magnitude of its parameters; held bodies are excluded."""
     units = np.stack([pseudo_inertia(one) for one in np.eye(10)])
     bases, offsets, columns = [], [], []
     for i in range(len(robot.tree.bodies)):
@@ -61,7 +61,7 @@ def cone_of(robot: Mechanism, mean: Array, unit: Array, size: Array, free: NDArr
             continue
         m, mr = size[own[0]], size[own[1]]
         scaling = np.array([m / mr, m / mr, m / mr, 1.0]) / np.sqrt(m)
-        scaled = units * np.outer(scaling, scaling)  # one margin fits a gripper finger and a base axis alike
+        scaled = units * np.outer(scaling, scaling)  # one margin fits both a gripper finger and a base axis
         bases.append(scaled * unit[own][:, None, None])
         offsets.append(np.einsum("k,kab->ab", mean[own], scaled))
         columns.append(own)
@@ -102,7 +102,7 @@ def consistent(root: Array, target: Array, cone: Cone, x: Array) -> Array:
             if mu <= LAST:
                 break
             mu = max(FALL * mu, LAST)
-    except np.linalg.LinAlgError:  # so far from possible that rounding decides; what was reached is possible
+    except np.linalg.LinAlgError:  # too far from consistency for round-off; the last iterate is consistent
         pass
     if not (np.all(np.isfinite(found)) and cone.inside(found)):
         raise IdentificationError("no physically possible parameters were found; check the masses and centres given as known")
@@ -110,7 +110,7 @@ def consistent(root: Array, target: Array, cone: Cone, x: Array) -> Array:
 
 
 def _settled(x: Array, cone: Cone) -> Array:
-    """Return x with zero for round-off, and with terms on their limit that only the barrier keeps from it."""
+    """Return x with zero for round-off, and with terms at their limit if only the barrier keeps them from it."""
     settled = np.where(np.abs(x) < ROUND_OFF, 0.0, x)
     at_limit = settled[cone.signed] - cone.lowest < AT_LIMIT
     settled[cone.signed[at_limit]] = cone.lowest[at_limit]
@@ -118,7 +118,7 @@ def _settled(x: Array, cone: Cone) -> Array:
 
 
 def _inside(cone: Cone, x: Array) -> Array:
-    """Return a point strictly inside: every body like x where that is possible, else moved towards a round one."""
+    """Return an interior point: every body of x if possible, otherwise moved towards a spherical one."""
     start = x.copy()
     start[cone.signed] = np.maximum(x[cone.signed], cone.lowest + SMALL)
     round_one = np.zeros((4, 4))
@@ -127,7 +127,7 @@ def _inside(cone: Cone, x: Array) -> Array:
         inner = np.linalg.lstsq(basis.reshape(10, 16).T, (round_one - offset).ravel(), rcond=None)[0]
         best = x[own]
         for share in (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1e4):
-            # P of the sum is P of x plus `share` times the round one, which is possible for a share that is large enough
+            # P of the sum is P of x plus `share` times the spherical one, positive definite for a large enough share
             P = offset + np.einsum("k,kab->ab", best, basis) + share * round_one
             if np.linalg.eigvalsh(P)[0] > max(0.1 * share, 1e-3):
                 inner = np.linalg.lstsq(basis.reshape(10, 16).T, (P - offset).ravel(), rcond=None)[0]
@@ -189,7 +189,7 @@ FLOOR = 1e-10  # of a correlation matrix
 def physical_parameters(
     base: BaseParameters, values: Array, covariance: Array, combinations: Array, solved: NDArray[np.bool_]
 ) -> Parameters:
-    """Return the most probable standard parameters that are physically possible."""
+    """Return the most probable physically consistent standard parameters."""
     robot = base.mechanism
     spread = spread_beside(base, values, solved)
     prior = robot.parameters
@@ -206,7 +206,7 @@ def physical_parameters(
 
 
 def spread_beside(base: BaseParameters, values: Array, solved: NDArray[np.bool_]) -> Array:
-    """Return how far each standard parameter may plausibly be from the description; joint terms as far as their estimate."""
+    """Return the plausible error of each standard parameter of the description; for joint terms the size of the estimate."""
     spread = natural_spread(base.mechanism)
     terms = [i for i, column in enumerate(base.columns) if column >= base.mechanism.tree.inertias.size and solved[i]]
     columns = base.columns[terms]

@@ -2,27 +2,27 @@
 
     minimise  sum_g ||W_g K phi - tau_g||^2 / (c_g sigma_g^2) + sum_k x_k^2 / s_f(k)^2,      phi = phi0 + d x
 
-c_g is the variance inflation by correlated residuals, s_f the scale of a family. The scales maximise the
-evidence, the probability of the data with all parameters integrated out, by MacKay's fixed point
+c_g is the variance inflation due to correlated residuals, s_f the scale of a family. The scales maximise the
+marginal likelihood of the data, by MacKay's fixed point
 
     s_f^2 = (sum x_k^2 + h_f) / (gamma_f + h_f),        gamma_f = sum (1 - var(x_k) / s_f^2),
 
 the number of well determined parameters. h_f is the weight of the assumption that d is the right size, in observations: one for
-bodies; next to none for joint terms, whose d is no more than a bound. Where data are good, the second sum is negligible; where
-they say nothing, x stays at zero and phi at the description.
+bodies; nearly zero for joint terms, whose d is only a bound. With good data the second sum is negligible; where the data
+determine nothing, x stays at zero and phi at the description.
 
 The prior is the description, in units of the robot itself.
 
     phi = phi0 + d x,        x_k ~ N(0, s_f^2) for every parameter k of a family f
 
-d are units in which a parameter may plausibly be off: m, m r and m r^2 of every body (r: distance of its mass from its origin),
-and for friction and rotor terms what would explain all of a joint's torque. The scales s_f, one per family, are not chosen
-beforehand: the data choose them.
+d are plausible errors of the parameters: m, m r and m r^2 of every body (r: distance of its mass from its origin), and for
+friction and rotor terms the value that explains all of a joint's torque. The scales s_f, one per family, are estimated from
+the data.
 
 All friction of a joint is one family, and its offset belongs to it: friction that differs between the directions and takes
 energy in both has an offset between -fc and fc, so the offset's unit is fc / sqrt(3), the deviation of a uniform distribution.
-A joint that moves in one direction only shows the sum of both. As families of their own one of them would take it all, with a
-deviation that claims to know it.
+A joint that moves in one direction only shows their sum. In separate families one of them would absorb the sum, with a
+deviation that is too small.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ FRICTION, OTHER = "friction and offsets", "other terms"
 ASYMMETRY = 3.0**-0.5  # offset over friction
 EXACT = 1e-4  # relative deviation of a known value that is given without one
 CENTRE = 1e-3  # deviation of a known centre of mass [m]
-NEGLIGIBLE = 1e-4  # of the first moment that would make all of a joint's torque: no body of a robot is that light
+NEGLIGIBLE = 1e-4  # of the first moment that explains all of a joint's torque: robot bodies are heavier
 BEYOND = 1e9  # no mass [kg] and no distance [m] of a robot
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What is known about the bodies beside their description.
+    """Knowledge about the bodies in addition to their description.
 
     Examples
     --------
@@ -73,10 +73,10 @@ class Knowledge:
     total_mass: Value | None = None  #: Mass of all moving bodies together [kg]
     #: Centres of mass in the link frame [m]; known to a millimetre
     centres: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    without: Sequence[str] = ()  #: Bodies that have no parameters of their own: too light, or part of another one
-    #: What other robots of the type have shown: a far better prior for a robot with little data than its description
+    without: Sequence[str] = ()  #: Bodies without separate parameters: too light, or part of another body
+    #: Distribution over robots of the type: for little data, a better prior than the description
     population: Population | None = None
-    #: Numbers of joint terms and friction laws before these data, by parameter, where the robot holds later ones
+    #: Values of joint terms and friction laws before these data, by parameter, if the robot holds later ones
     terms: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -163,21 +163,21 @@ def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
 
 
 def _says_nothing(unit: Array, largest: Array) -> bool:
-    """Return whether all described bodies are far too light for these efforts: numbers that only stand in for a description."""
+    """Return whether all described bodies are far too light for these efforts, as placeholders are."""
     moment, most = unit.reshape(-1, 10)[:, 1], largest.reshape(-1, 10)[:, 1:4]
     seen = most > 0.0
     return bool(np.any(seen)) and not np.any(seen & (moment[:, None] > NEGLIGIBLE * most))
 
 
 def _units_of_data(unit: Array, largest: Array) -> None:
-    """Give bodies of a robot without any description the mass that would make all of the torque of the joints they act on.
+    """Give bodies of a robot without any description the mass that explains all of the torque of the joints they act on.
 
-    Bodies fall in mass along an arm, and so do the torques of its joints: one mass for all would hold the first bodies too
-    tight and let go of the last. The size r of the bodies, from the distances between joints, stays.
+    Masses decrease along an arm, and so do the torques of its joints: one mass for all would constrain the first bodies too
+    much and the last too little. The size r of the bodies, from the distances between joints, stays.
     """
     phi, most = unit.reshape(-1, 10), largest.reshape(-1, 10)
     r = phi[:, 1] / phi[:, 0]
-    moment = np.min(np.where(most[:, 1:4] > 0.0, most[:, 1:4], np.inf), axis=1)  # along the axis that these data show best
+    moment = np.min(np.where(most[:, 1:4] > 0.0, most[:, 1:4], np.inf), axis=1)  # along the most visible axis
     seen = np.isfinite(moment)
     if not np.any(seen):
         return
@@ -187,7 +187,7 @@ def _units_of_data(unit: Array, largest: Array) -> None:
 
 
 def _largest(regression: Regression) -> Array:
-    """Return for every standard parameter the value that would make all of the torque of the joints it acts on; 0 if unseen."""
+    """Return for every standard parameter the value that explains all of the torque of the joints it acts on; 0 if unseen."""
     base = regression.base
     torque, column = np.zeros(base.rank), np.zeros(base.rank)
     for group in regression.groups:
@@ -227,7 +227,7 @@ def _pair(value: Value, what: str, smallest: float) -> tuple[float, float]:
 
 
 def _known_rows(robot: Mechanism, known: Knowledge, bodies: Sequence[str]) -> tuple[Array, Array]:
-    """Return what is known as rows phi = values of unit deviation."""
+    """Return the knowledge as rows phi = values of unit deviation."""
     p = len(robot.parameters)
     rows: list[Array] = []
     values: list[float] = []
@@ -260,7 +260,7 @@ def _known_rows(robot: Mechanism, known: Knowledge, bodies: Sequence[str]) -> tu
     return np.array(rows).reshape(-1, p), np.array(values)
 
 
-SHARPEST = 1e-12  # eigenvalues of the scaled covariance: none is known better than this
+SHARPEST = 1e-12  # lower bound of the eigenvalues of the scaled covariance
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,10 +272,10 @@ class Population(Result):
 
     robot: str  #: Name of the type
     names: tuple[str, ...]  #: Base parameters
-    mean: Array  #: (b,), those of the nominal robot
+    mean: Array  #: (b,), base parameters of the nominal robot
     covariance: Array  #: (b, b), covariance of a new robot's parameters about the mean
-    robots: int  #: Number of robots it rests on
-    fingerprint: Array  #: What tells the robot's geometry (`BaseParameters.fingerprint`)
+    robots: int  #: Number of identified robots
+    fingerprint: Array  #: Fingerprint of the robot's geometry (`BaseParameters.fingerprint`)
 
     @property
     def spread(self) -> Array:
@@ -304,12 +304,12 @@ class Population(Result):
 
 FLOOR = 1e-6  # of the torque: smaller residuals are not plausible
 REWEIGHTINGS = 8
-CORRECTED = 2  # re-weighting after which the inflation is corrected by stretches that were left out
-UNSURE = 0.05  # part of the noise that errors of left-out stretches may differ by for other reasons than parameters
+CORRECTED = 2  # re-weighting after which the inflation is corrected by left-out stretches
+UNSURE = 0.05  # part of the noise by which errors of left-out stretches may differ for reasons other than parameters
 SCALES = 60
 CONVERGED = 1e-3
 LARGEST, SMALLEST = 1e3, 1e-3  # scales, in units of d
-DETERMINED = 0.5  # of the deviation before the data: a parameter that is known better than this is determined by them
+DETERMINED = 0.5  # of the prior deviation: data determine a parameter with a smaller posterior deviation
 SIZE_OF_BODIES, SIZE_OF_TERMS = 1.0, 0.01  # h: without the second, a family that the data do not show would have no scale
 
 
@@ -320,14 +320,14 @@ class Posterior:
     values: Array  # base parameters (b,)
     covariance: Array  # of the base parameters (b, b)
     standard: Parameters  # standard parameters that give the same torques
-    solved: NDArray[np.bool_]  # which were estimated each by itself (b,)
-    active: NDArray[np.bool_]  # which were asked for; others were dropped as not essential (b,)
-    # E (k, b): the data determine E beta, no more. Rows of the unit matrix for `solved` parameters; other rows are sums of
-    # parameters that these data cannot tell apart, of which `values` holds the sum in one and zero in the others.
+    solved: NDArray[np.bool_]  # estimated individually (b,)
+    active: NDArray[np.bool_]  # included in the fit; others were dropped as not essential (b,)
+    # E (k, b): the data determine only E beta. Rows of the unit matrix for `solved` parameters; other rows are sums of
+    # parameters that these data do not separate; `values` has the sum in one and zero in the others.
     combinations: Array
     sigma: Array  # residual standard deviation of each joint [N m or N]
     condition: float  # condition number of the scaled, weighted regression
-    estimator: str  # how it was estimated
+    estimator: str  # name and settings of the estimator
     training_relative: float = float("nan")  # ||e|| / ||tau|| on the data it was fitted to; not a validation
     free: Array | None = None  # base parameters of least squares alone, without prior and physical consistency (b,)
     unconstrained: Array | None = None  # base parameters with the prior but without physical consistency (b,)
@@ -351,7 +351,7 @@ class MapEstimate:
 
     prior: Prior  # The prior
     scale: Array  # s of every parameter; 0 for one that is held
-    x: Array  # (phi - phi0) / d, without regard to physical consistency
+    x: Array  # (phi - phi0) / d, without physical consistency
     root: Array  # Triangle T and t: the cost is ||T x - t||^2 up to a constant
     target: Array  # Triangle T and t: the cost is ||T x - t||^2 up to a constant
     sigma: Array  # Residual standard deviation of a row, in the sense of `group_sigma`
@@ -363,7 +363,7 @@ class MapEstimate:
 
     @property
     def free(self) -> NDArray[np.bool_]:
-        """Parameters that were estimated, not held."""
+        """Estimated parameters; the others are held."""
         return self.scale > 0.0
 
     def standard(self, x: Array | None = None) -> Array:
@@ -380,7 +380,7 @@ class MapEstimate:
 
 
 def estimate(regression: Regression, prior: Prior, sigma: Array) -> MapEstimate:
-    """Return the posterior of the standard parameters, beginning with the residual deviations `sigma` of a free fit."""
+    """Return the posterior of the standard parameters, starting from the residual deviations `sigma` of a free fit."""
     base = regression.base
     floor = np.array([FLOOR * np.sqrt(g.effort_square / max(g.count, 1)) for g in regression.groups])
     floor = np.where(floor > 0.0, floor, max(float(floor.max(initial=0.0)), 1e-12))
@@ -421,7 +421,7 @@ def estimate(regression: Regression, prior: Prior, sigma: Array) -> MapEstimate:
 
 
 def _evidence(A: Array, y: Array, family: NDArray[np.int64], s2: Array, h: Array) -> tuple[Array, Array]:
-    """Return x and the squared scales that maximise the evidence; `h` is the weight of d per family."""
+    """Return x and the squared scales of maximum marginal likelihood; `h` is the weight of d per family."""
     U, d, Vt = np.linalg.svd(A, full_matrices=False)
     project = U.T @ y
     free = family >= 0
@@ -463,8 +463,8 @@ def _left_out(
 ) -> tuple[Array, Array, float]:
     """Return the base parameters without each stretch of time, their covariances, and a correction of the inflation.
 
-    The squared errors of left-out stretches have two parts, noise and the uncertainty of the parameters; the correction is what
-    the second part really is over what the covariance says.
+    The squared errors of left-out stretches consist of noise and the uncertainty of the parameters; the correction is the ratio
+    of the actual second part to that of the covariance.
     """
     parts = stretch_products(regression.groups, regression.base.rank, 1.0 / (sigma**2 * c))
     N, E = M * scale, extra * scale
@@ -503,16 +503,16 @@ def _solved(A: Array, right: Array) -> Array:
     return np.asarray(np.linalg.pinv(A, hermitian=True) @ right)
 
 
-ENOUGH_ROWS = FEWEST_BLOCKS * FEWEST_ROWS  # from which on stretches tell how dependent residuals are
+ENOUGH_ROWS = FEWEST_BLOCKS * FEWEST_ROWS  # fewest rows for the correlation of residuals between stretches
 RANK = 1e-9  # of a unit diagonal: smaller pivots are round-off
 # Quantile of Student's distribution over that of Gauss at two deviations, by powers of 1/nu (Cornish and Fisher's expansion).
 STUDENT = (0.9218, 1.4297, 1.53125, 1.25, 1.0)
 
 
 def inflation(groups: Sequence[RowGroup], beta: Array, sigma: Array, correction: float = 1.0) -> Array:
-    """Return c >= 1 of every joint: all alike, since the joints are weighed against each other by their residuals.
+    """Return c >= 1 of every joint, equal for all, since residuals already weight the joints relative to each other.
 
-    The stretches of a very short log tell of its estimates' scatter (see `jackknife`) but are too short to tell of dependence.
+    The stretches of a very short log show the scatter of estimates (see `jackknife`) but are too short to show correlation.
     """
     found, expected = 0.0, 0.0
     for group, deviation in zip(groups, sigma, strict=True):
@@ -523,7 +523,7 @@ def inflation(groups: Sequence[RowGroup], beta: Array, sigma: Array, correction:
 
 
 def _scores(products: Array, beta: Array) -> tuple[float, float]:
-    """Return sum_b g_b^T G^-1 g_b of one joint, and what it would be for independent residuals of variance 1."""
+    """Return sum_b g_b^T G^-1 g_b of one joint, and its expectation for independent residuals of variance 1."""
     G = products[:, :-1, :-1]
     score = G @ beta - products[:, :-1, -1]
     size = np.sqrt(np.diagonal(G.sum(axis=0)))
@@ -566,8 +566,8 @@ def student(freedom: float) -> float:
 def at_least_jackknife(covariance: Array, left_out: Array) -> Array:
     """Return the covariance with no deviation below that of the jackknife.
 
-    One number c for all parameters does not tell that some rest on a few stretches only, as where motors of a robot with loops
-    pass a singularity, or where a log is a single move; the estimates without each stretch do.
+    One number c for all parameters hides that some depend on a few stretches only, such as when motors of a robot with loops
+    pass a singularity or a log is a single move; the estimates without each stretch show it.
     """
     if len(left_out) < FEWEST_BLOCKS:
         return covariance
@@ -583,10 +583,10 @@ def parameter_covariance(regression: Regression, found: MapEstimate) -> Array:
 
         var beta_k = C_kk - D_k + max(J_k t(P - 1)^2, (D_k + J_k) / 2 t(2 P - 2)^2),       D = diag(C G C)
 
-    C is the covariance of the base parameters and G the information of the data. D, the variance that the noise of the data
-    makes, holds if residuals are as dependent for every parameter as on average. J, the jackknife, supposes nothing, but knows
-    P stretches only; those at the same phase of a periodic motion repeat the errors of the model and count as one. Where J is
-    smaller, residuals alternate and cancel: the mean of both counts, since each may be wrong.
+    C is the covariance of the base parameters and G the information of the data. D, the variance due to the noise of the data,
+    is valid if residuals are equally correlated for all parameters. J, the jackknife, assumes nothing but uses only
+    P stretches; those at the same phase of a periodic motion repeat the errors of the model and count as one. If J is
+    smaller, residuals alternate and cancel: the mean of both is used, since each may be wrong.
     """
     phi, K = found.covariance(), regression.base.regrouping
     phases = np.unique(max((group.phases for group in regression.groups), key=len), return_inverse=True)[1]
@@ -603,13 +603,13 @@ def parameter_covariance(regression: Regression, found: MapEstimate) -> Array:
     std = np.sqrt(np.diag(C))
     size = np.where(std > 0.0, std, 1.0)
     scale = np.sqrt(1.0 + (wanted - D) / size**2)
-    # Standard parameters are still distributed as before, given the base parameters.
+    # The distribution of standard parameters given the base parameters does not change.
     follow = _solved(C / np.outer(size, size), K @ phi / size[:, None]) / size[:, None]
     return np.asarray(phi + follow.T @ (C * np.outer(scale, scale) - C) @ follow)
 
 
 def base_covariance(regression: Regression, found: MapEstimate) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the covariance of the base parameters, and which of them the data determine better than the prior."""
+    """Return the covariance of the base parameters, and the mask of those that the data determine better than the prior."""
     K = regression.base.regrouping
     covariance = K @ parameter_covariance(regression, found) @ K.T
     believed = K**2 @ (found.prior.unit * found.scale) ** 2

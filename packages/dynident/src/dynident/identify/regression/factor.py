@@ -5,22 +5,22 @@ For the rows [W, tau] of a joint (or of a projected equation) the factor is the 
     [W, tau]^T [W, tau] = R^T R,
 
 so ||W beta - tau|| = ||R[:, :k] beta - R[:, k]|| for every beta, and two logs are merged by one QR of their stacked factors.
-Samples pass in tiles and are never stored. Cross products square the condition number, so they are used only where the summed
-matrix shows that this does no harm; else Householder reflections fold the rows. Weighted least squares on factors,
+Samples pass in tiles and are never stored. Cross products square the condition number, so they are used only if the summed
+matrix is well conditioned; otherwise Householder reflections fold the rows. Weighted least squares on factors,
 
     minimise  sum_g ||W_g beta - tau_g||^2 / sigma_g^2          over the active base parameters,
 
 has a few hundred rows instead of a few hundred thousand samples.
 
 Stretches of time are kept apart. Errors of a model are functions of the state, so they repeat where the motion repeats. A
-stretch whose twin stays in the fit is predicted as if it had been in the fit itself, and R twins tell hardly more about the
-parameters than one: noise averages out, the error of the model does not (the design effect of sampling in clusters,
+stretch whose twin stays in the fit is predicted as well as a fitted one, and R twins determine the parameters hardly better
+than one: noise averages out, the error of the model does not (the design effect of sampling in clusters,
 1 + (R - 1) times the correlation of twins).
 
-* Logs of which at most a fifth is new (`repeated_stretches`): a piece of time in which the robot comes back to states of before
-  is counted with those, and stretches are cut along what is new.
-* A log of a few periods (`period_of`): its stretches are the phases of a period, and it is kept which are of the same phase;
-  the deviations of parameters allow for that.
+* Logs with at most a fifth of new motion (`repeated_stretches`): a piece of time that returns to earlier states is counted
+  with these, and stretches are cut along the new motion.
+* A log of a few periods (`period_of`): its stretches are the phases of a period, and stretches of the same phase are marked;
+  the deviations of parameters allow for this.
 * All others are cut by time.
 """
 
@@ -57,7 +57,7 @@ T = TypeVar("T")
 ROWS = 1024  # samples per tile at most
 FEW_TILES = 4  # starting threads takes longer than computing them
 CACHE = 260_000  # bytes of rows of a tile: they are read soon after they are written, and should still be in the cache
-SHORTEST = 128  # samples of a tile at least, for what it costs to begin one
+SHORTEST = 128  # fewest samples of a tile, because of its overhead
 FEWEST = 160  # rows per tile after decimation: the filter's ends are computed for every tile
 ROUND_OFF = 1e-12  # relative length below which a column is zero but for round-off
 CONTAINED = 1e-6  # part of a column of unit length below which it is round-off
@@ -65,7 +65,7 @@ SAFE = 1e-7  # smallest over largest eigenvalue of scaled cross products: estima
 KEPT = 1_000_000  # numbers in decimated rows up to which they are kept: reflections need them a second time
 BLOCKS = 12  # stretches per log ...
 FEWEST_ROWS = 12  # ... each with at least this many rows, ...
-FEWEST_BLOCKS = 4  # ... but so many of a short log: fewer tell nothing about dependence and the scatter of estimates, ...
+FEWEST_BLOCKS = 4  # ... but this number for a short log: fewer do not show correlation and scatter of estimates, ...
 SHORT_ROWS = 4  # ... each of at least this many rows
 MOST_BLOCKS = 48  # of a fit; neighbours are merged beyond
 
@@ -76,7 +76,7 @@ PER_BAND = 5.0  # ... per period of the band
 PIECES = 500  # of all logs, at most
 DECIMATED = 2.5  # rows per period of the band, that decimation leaves
 
-GROUPS = 2  # of periods, which tell of changes from period to period
+GROUPS = 2  # of periods, which show changes between periods
 Tile = Callable[["Workspace"], Array]
 """Rows of one tile, (height, T): those of [W, y] of all row groups."""
 
@@ -91,7 +91,7 @@ class RowGroup:
     """Regression data of one row group: a joint of a tree robot, or a projected row."""
 
     name: str
-    columns: NDArray[np.int64]  # (k,) base parameters that this row sees at all
+    columns: NDArray[np.int64]  # (k,) base parameters that occur in this row
     R: Array  # (m, k + 1), m <= k + 1: triangular factor of [W, tau] over all samples
     count: int  # rows it stands for
     independence: float = 1.0  # independent rows per row; below 1 when the rows were low-passed together
@@ -117,7 +117,7 @@ class RowGroup:
         return float(self.R[:, -1] @ self.R[:, -1])
 
     def merge(self, other: RowGroup) -> RowGroup:
-        """Return the regression data of both."""
+        """Return the merged regression data."""
         R = triangle(np.vstack([self.R, other.R]))
         count = self.count + other.count
         independence = (self.count * self.independence + other.count * other.independence) / max(count, 1)
@@ -176,13 +176,13 @@ class Stretches:
         return found
 
     def rows(self, used: NDArray[np.bool_] | None = None) -> tuple[int, ...]:
-        """Return the number of rows of each stretch, of those that are used."""
+        """Return the number of used rows of each stretch."""
         stretch = np.repeat(self.owner, np.diff(self.edges))
         return tuple(np.bincount(stretch if used is None else stretch[used], minlength=self.count).tolist())
 
 
 def stretches_of(times: Array, asked: int | Repeats | None = None, period: float = np.inf) -> Stretches:
-    """Return the stretches of rows at these times: as told, or so many; phases if it repeats itself every `period` rows."""
+    """Return the stretches of rows at these times: as given, or in this number; phases if rows repeat every `period` rows."""
     rows = times.size
     if isinstance(asked, Repeats):
         inner = np.searchsorted(times, asked.edges[1:-1]).tolist()
@@ -201,7 +201,7 @@ def stretches_of(times: Array, asked: int | Repeats | None = None, period: float
 
 
 def repeated_stretches(logs: Sequence[Log], found: Cutoff, count: int) -> tuple[Repeats, ...] | None:
-    """Return about `count` stretches of all logs together, one cut per log; None where little is repeated."""
+    """Return about `count` stretches of all logs together, one cut per log; None if little is repeated."""
     total = sum(log.duration for log in logs)
     if not (np.any(found.moving) and total > 0.0):
         return None
@@ -241,14 +241,14 @@ def _phases(log: Log, period: float, band: float) -> Repeats | None:
     first, last = float(log.t[0]), float(log.t[-1])
     if not period < NEW * (last - first):
         return None
-    # Errors within one period of the motion's fastest part belong together: shorter stretches would not be independent.
+    # Errors within one period of the fastest motion are correlated: shorter stretches would not be independent.
     count = int(np.clip(round(period * band), FEWEST_BLOCKS, BLOCKS))
     edges = np.arange(first, last, period / count)
     return Repeats(np.append(edges, last), np.arange(edges.size) % count, count)
 
 
 def _states(log: Log, window: float, moving: NDArray[np.bool_]) -> Array:
-    """Return means of the positions in windows of time and their rates of change, (windows, 2 n); NaN where samples miss."""
+    """Return window means of the positions and their rates of change, (windows, 2 n); NaN where samples are missing."""
     index = ((log.t - log.t[0]) / window).astype(np.int64)
     number = np.bincount(index)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -259,10 +259,10 @@ def _states(log: Log, window: float, moving: NDArray[np.bool_]) -> Array:
 
 
 def _origins(x: Array, middle: NDArray[np.int64], half: int) -> NDArray[np.int64]:
-    """Return for every piece the first one with the same motion: itself where it is new.
+    """Return for every piece the first piece with the same motion: itself if the motion is new.
 
-    The same motion: at its middle the robot is where it was before, it had left in between, and half a piece earlier and later
-    it is where it was then, too.
+    Same motion: at the middle of the piece the robot returns to an earlier state that it had left in between, and half a piece
+    earlier and later the states agree too.
     """
     origin = np.arange(middle.size)
     ends = (-(half - 1), half - 1)
@@ -282,9 +282,9 @@ def _origins(x: Array, middle: NDArray[np.int64], half: int) -> NDArray[np.int64
 
 
 REST_SAMPLES = 300
-SLOW = 0.05  # of the RMS speed in training: below, friction is not known
-RESTING = 15.0  # samples at rest that tell something about residuals there
-LARGER = 0.5  # of the variance in motion: what rests add at least to be told from chance
+SLOW = 0.05  # of the RMS speed in training; below this speed friction is unknown
+RESTING = 15.0  # fewest samples at rest for the residual variance there
+LARGER = 0.5  # of the variance in motion: smallest significant increase at rest
 CALMEST = 0.1  # of the mean variance: residuals in motion are not assumed to be smaller
 
 
@@ -320,13 +320,13 @@ def nearness(v: Array, rms: Array) -> Array:
 
 
 def added(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Return the sums of two pieces of a log, given as sources."""
+    """Return the added sums of two pieces of a log, given as sources."""
     a, b = one.get("resting", {}), other.get("resting", {})
     return {name: np.sum([each[name] for each in (a, b) if name in each], axis=0).tolist() for name in {**a, **b}}
 
 
 def shares(sources: Iterable[Mapping[str, Any]], name: str) -> tuple[float, float]:
-    """Return a and b over the mean variance of a joint's residuals: (1, 0) where logs do not tell."""
+    """Return a and b over the mean variance of a joint's residuals: (1, 0) if the logs do not determine them."""
     sums = np.sum([s["resting"][name] for s in sources if name in s.get("resting", {})] or [np.zeros(5)], axis=0)
     count, w, ww, square, rested = sums
     spread = ww * count - w * w
@@ -340,12 +340,12 @@ def shares(sources: Iterable[Mapping[str, Any]], name: str) -> tuple[float, floa
     return float(a / mean), float(b / mean)
 
 
-#: Share of its rows below which a joint that was left out near standstill is warned about.
+#: Share of usable rows of a joint below which the exclusion of rows near standstill gives a warning.
 FEW = 1.0 / 3.0
 
 
 def moving_rows(moving: NDArray[np.bool_], decimator: Decimator, names: Sequence[str]) -> NDArray[np.bool_]:
-    """Return the decimated rows that no standing sample spoils, and say where few are left."""
+    """Return the mask of decimated rows without standstill samples, and warn where few are left."""
     usable = decimator.usable(moving)
     share = usable.mean(axis=0)
     if np.any(share < FEW):
@@ -362,7 +362,7 @@ def moving_rows(moving: NDArray[np.bool_], decimator: Decimator, names: Sequence
 
 
 class Workspace:
-    """Memory of one thread that is used again for every tile: fresh pages cost more than what is computed in them."""
+    """Per-thread scratch memory, reused for every tile: new pages cost more than the computation."""
 
     def __init__(self) -> None:
         self._memory: dict[str, Array] = {}
@@ -370,22 +370,22 @@ class Workspace:
         self._part: object = None
 
     def enter(self, part: object) -> None:
-        """Forget what was made for another part of the samples."""
+        """Clear the cached objects of another part of the samples."""
         if part is not self._part:
             self._made.clear()
             self._part = part
 
     def rows(self, name: str, height: int, width: int) -> Array:
-        """Return an array (height, width) whose rows do not fall into the same lines of the cache; the same one each time."""
+        """Return a reused array (height, width) whose rows do not map to the same cache lines."""
         stride = width + 8 + (-width) % 8
         size = height * stride
         if name not in self._memory or self._memory[name].size < size:
             self._memory[name] = np.empty(size)
-            self._made.clear()  # it belongs to the memory of before
+            self._made.clear()  # cached objects use the old memory
         return self.once((name, height, width), lambda: self._memory[name][:size].reshape(height, stride)[:, :width])
 
     def once(self, key: Hashable, make: Callable[..., T], *given: object) -> T:
-        """Return what was made for this key in the memory of this thread, or make it."""
+        """Return the cached object of this key in this thread, or create it."""
         if key not in self._made:
             self._made[key] = make(*given)
         found: T = self._made[key]
@@ -393,7 +393,7 @@ class Workspace:
 
 
 class Part(NamedTuple):
-    """Some samples in the order of time: motion, efforts (N, k) and what friction laws look at."""
+    """Consecutive samples: motion, efforts (N, k) and the other signals of friction laws."""
 
     motion: Motion
     effort: Array
@@ -402,13 +402,13 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Motion and efforts that are compressed, a part at a time."""
+    """Motion and efforts to be compressed, one part at a time."""
 
     t: Array  # (N,) times [s]
     decimator: Decimator
     part: Callable[[int, int], Part]  # from a first to a last sample (not included)
     period: float  # samples after which the motion repeats itself; inf if never, or where other stretches are given
-    longest: int | None = None  # samples of a part, at least; half of `PART` if None
+    longest: int | None = None  # most samples of a part unless cores lack tiles; half of `PART` if None
     moving: NDArray[np.bool_] | None = None  # (N, k) False where a joint stands
 
     @classmethod
@@ -421,7 +421,7 @@ class Samples:
         moving: NDArray[np.bool_] | None,
         period: float | None = None,
     ) -> Samples:
-        """Return samples that are in memory, as one part; their `period` is looked for unless it is known."""
+        """Return samples in memory, as one part; their `period` is detected unless given."""
 
         def part(first: int, last: int) -> Part:
             own = slice(first, last)
@@ -439,9 +439,9 @@ def factors_of(
     stretches: int | Repeats | None = None,
     rests: bool = True,
 ) -> tuple[tuple[RowGroup, ...], dict[str, list[float]]]:
-    """Return the factors of a robot's equations along a motion with its efforts, and of a tree the residuals at rest, if asked.
+    """Return the factors of a robot's equations along a motion with its efforts; for a tree, residuals at rest on request.
 
-    See `Regression.from_motion` and `resting`, which looks at some hundred samples.
+    See `Regression.from_motion` and `resting`, which uses a few hundred samples.
     """
     mechanism, names, filter_ = rows.mechanism, rows.names, given.decimator
     compiled = rows.compiled(base.columns)
@@ -504,25 +504,25 @@ class Tiles:
         self.whole = [slice(compiled.first[i], compiled.first[i] + compiled.seen[i].size + 1) for i in used]
         self.wide = int(np.clip(CACHE // (8 * compiled.height) // 32 * 32, SHORTEST, ROWS))  # samples evaluated at once
         height = self.wide
-        if self.filter.factor > 1 or loops:  # few tiles, because its ends are computed for each, but some for a part
+        if self.filter.factor > 1 or loops:  # few tiles, because the filter's ends are computed for each, but several per part
             height = max(ROWS // self.filter.factor, min(FEWEST, PART // (2 * self.filter.factor)), SHORTEST // 4)
         spans = list(self.filter.tiles(samples, height))
         self.inputs, self.outputs = [piece for piece, _ in spans], [outputs for _, outputs in spans]
         self.starts: Sequence[Array | None] = [None] * len(spans)
-        if loops:  # the branch is followed once through all samples; then every tile stands alone
+        if loops:  # the branch is followed once through all samples; tiles are then independent
             q = given.part(0, samples).motion.q
             self.starts = closure_starts(rows.mechanism, q, [piece.start for piece in self.inputs])
         absent = np.flatnonzero(np.isin(base.columns, rows.absent))
         zero = [first + np.flatnonzero(np.isin(own, absent)) for own, first in zip(compiled.seen, compiled.first, strict=True)]
         self.gone = np.concatenate(zero)
         few = self.filter.factor > 1 and self.filter.length(samples) * compiled.height <= KEPT
-        self._kept: dict[int, Array] | None = {} if few else None  # rows by the number of their tile
+        self._kept: dict[int, Array] | None = {} if few else None  # rows by tile number
         self.every = max(samples // REST_SAMPLES, 1)
-        some = -(-samples // self.every) if look else 0  # samples that are looked at for rests
+        some = -(-samples // self.every) if look else 0  # samples used for the residuals at rest
         self.looked_at, self.speeds = np.zeros((compiled.height, some)), np.zeros((some, rows.mechanism.dof))
 
     def parts(self) -> Iterator[Sequence[Tile]]:
-        """Yield the tiles of one part of the samples after the other; they are valid until the next part is asked for."""
+        """Yield the tiles of each part of the samples in turn; they are valid until the next part is requested."""
         kept = self._kept or {}
         if len(kept) == len(self.inputs):
             yield [partial(lambda rows, _: rows, kept[number]) for number in range(len(kept))]
@@ -538,11 +538,11 @@ class Tiles:
             part = self.given.part(begin, self.inputs[last - 1].stop)
             into = self.compiled.over(part.motion, part.effort, begin, part.signals)
             yield [partial(self._rows, k, begin, part.motion, into) for k in range(first, last)]
-            del part, into  # before the next one is made
+            del part, into  # before the next one is created
             first = last
 
     def _rows(self, number: int, begin: int, motion: Motion, into: Callable[[Array], Writer], work: Workspace) -> Array:
-        """Return the rows of a tile, whose part begins at the sample `begin`."""
+        """Return the rows of a tile; its part begins at sample `begin`."""
         piece, outputs, height, every = self.inputs[number], self.outputs[number], self.compiled.height, self.every
         work.enter(into)
         filtered = self.filter.factor > 1
@@ -583,7 +583,7 @@ def accumulate(
     outputs: Sequence[slice] | None = None,
     stretches: Stretches | None = None,
 ) -> tuple[RowGroup, ...]:
-    """Reduce tiles of rows to one factor per group, all cores at work; `places` are the rows of each group, in order if None.
+    """Reduce tiles of rows to one factor per group, on all cores; `places` are the rows of each group, in order if None.
 
     `outputs` are the rows of each tile in time; with `stretches` of them their cross products are kept too.
     """
@@ -599,7 +599,7 @@ def accumulate(
         rows, count = np.empty((0, 0)), 0
         for t, tile in share:
             found = tile(work[worker])
-            if found is not rows:  # else the same memory again
+            if found is not rows:  # otherwise the memory is reused
                 rows, add = found, gram.adding(found, sums[worker])
             width = rows.shape[1]
             for own in stretches.parts(outputs[t]) if stretches and outputs else [(0, 0, width)]:
@@ -614,7 +614,7 @@ def accumulate(
             for i in unsafe:
                 folded[worker][i] = triangle(np.vstack([folded[worker][i], rows[places[i]].T]))
 
-    # Several BLAS threads on matrices this small get in each other's way; the tiles are what is parallel.
+    # BLAS threads do not help on matrices this small; tiles run in parallel instead.
     with one_blas_thread(), ThreadPoolExecutor(workers) if workers > 1 else nullcontext() as pool:
         every = map if pool is None else pool.map
         total = sum(sum(every(products, range(workers), shares)) for shares in _shared(tiles, workers))
@@ -638,7 +638,7 @@ def accumulate(
 
 
 def _shared(tiles: Sequence[Tile] | Tiles, workers: int) -> Iterator[list[list[tuple[int, Tile]]]]:
-    """Yield the numbered tiles of one part of the samples after the other, shared between workers."""
+    """Yield the numbered tiles of each part of the samples in turn, shared between workers."""
     first = 0
     for part in tiles.parts() if isinstance(tiles, Tiles) else [tiles]:
         numbered = list(enumerate(part, first))
@@ -651,7 +651,7 @@ def _shared(tiles: Sequence[Tile] | Tiles, workers: int) -> Iterator[list[list[t
 
 
 def _related_triangle(products: Array, kept: NDArray[np.int64], T: Array) -> Array | None:
-    """Return R of columns of which those not kept are W[:, kept] T; None where rounding could be seen in it."""
+    """Return R if the columns not kept are W[:, kept] T; None if rounding would be visible."""
     if kept.size == products.shape[0] - 1:
         return None
     own = np.append(kept, products.shape[0] - 1)
@@ -665,10 +665,10 @@ def _related_triangle(products: Array, kept: NDArray[np.int64], T: Array) -> Arr
 
 
 def _triangle_of(products: Array) -> Array | None:
-    """Return R with R^T R = products, or None where rounding of the products could be seen in it.
+    """Return R with R^T R = products, or None if rounding of the products would be visible.
 
-    Columns are scaled to length 1 first. Noise-free efforts lie in the span of the columns, so that they are refused as well:
-    their tiny residual would drown.
+    Columns are scaled to length 1 first. Noise-free efforts lie in the span of the columns and are refused too:
+    their tiny residual would be lost.
     """
     size = np.sqrt(np.diagonal(products))
     seen = size > 0.0
@@ -691,9 +691,9 @@ class Solution:
     beta: Array  # (b,) base parameters; zero where not active or not excited
     precision_root: Array  # (k, k) upper triangle T of the scaled, weighted stack of the solved columns
     scale: Array  # (k,) column lengths S
-    solved: NDArray[np.int64]  # (k,) base parameters that were solved for
-    #: (k, b) E with E beta_true = beta[solved]: what the data determine. Identity where a parameter stands alone; other entries
-    #: where one that was not solved for acts on these data just like solved ones and is contained in their values.
+    solved: NDArray[np.int64]  # (k,) base parameters solved for
+    #: (k, b) E with E beta_true = beta[solved], the identifiable combinations. Identity for single parameters; other entries
+    #: for unsolved parameters that act on these data like solved ones and are contained in their values.
     combinations: Array
     condition: float  # of the scaled stack of the solved columns
 
@@ -716,7 +716,7 @@ def weighted_rows(groups: Sequence[RowGroup], weights: Array, b: int) -> Array:
 def solve(regression: Regression, sigma: Array, active: NDArray[np.bool_], tolerance: float) -> Solution:
     """Solve for the active base parameters with one standard deviation per row group.
 
-    Columns whose part orthogonal to better visible ones is below `tolerance` of their length are not excited by the data
+    Columns whose part orthogonal to more visible columns is below `tolerance` of their length are not excited by the data
     and are left at zero; they are missing from ``solved``.
     """
     b = regression.base.rank
@@ -754,7 +754,7 @@ def solve(regression: Regression, sigma: Array, active: NDArray[np.bool_], toler
 
 def group_sigma(regression: Regression, solution: Solution) -> Array:
     """Return the noise standard deviation of each row group, sigma_g^2 = RSS_g / free rows."""
-    # A residual of exactly zero (data made by the model, a joint at rest) must not become an infinite weight.
+    # A residual of exactly zero (data from the model, a joint at rest) must not give an infinite weight.
     typical = sum(group.effort_square for group in regression.groups) / sum(group.count for group in regression.groups)
     floor = [1e-26 * (group.effort_square / group.count or typical or 1.0) for group in regression.groups]
     square = np.array([group.residual(solution.beta) for group in regression.groups])
@@ -764,7 +764,7 @@ def group_sigma(regression: Regression, solution: Solution) -> Array:
 def free_rows(regression: Regression, solution: Solution) -> Array:
     """Return the independent rows of every group less its share of the parameters, at least one.
 
-    Groups pay for a parameter in proportion to their rows that show it: the shares add up to the number of parameters.
+    A parameter is charged to the groups in proportion to their rows that show it: shares add up to the number of parameters.
     """
     seen = np.zeros((len(regression.groups), regression.base.rank))
     for i, group in enumerate(regression.groups):
@@ -775,7 +775,7 @@ def free_rows(regression: Regression, solution: Solution) -> Array:
 
 
 def constrained_sigma(regression: Regression, sigma: Array, free: Array, values: Array) -> Array:
-    """Return the deviations of the rows about constrained parameters: larger, as the residuals of every group are."""
+    """Return the row deviations about constrained parameters, enlarged in proportion to the residuals of every group."""
     floor = [1e-26 * (group.effort_square or 1.0) for group in regression.groups]
     before, after = (np.array([group.residual(beta) for group in regression.groups]) for beta in (free, values))
     return np.asarray(sigma * np.sqrt(np.maximum(after, floor) / np.maximum(np.minimum(before, after), floor)))
@@ -806,7 +806,7 @@ def training_columns(regression: Regression) -> Array:
 
 
 def typical_speeds(regression: Regression) -> dict[str, float]:
-    """Return the root mean square speed of the joints whose viscous term shows it."""
+    """Return the root mean square speed of the joints with a visible viscous term."""
     speeds = {}
     leaders = regression.base.leaders
     for group in regression.groups:

@@ -1,15 +1,14 @@
 """From logs to regression data: names, motor side to joint side, preparation, and one band for all logs of a fit.
 
-The spectra of all positions give a cut-off that holds the motion and that noise does not reach (`common_cutoff`). It is
-confirmed by the model itself: a narrower band (drives and sensors are late at high frequencies) and, where noise was the limit,
-wider ones are fitted too, each stretch of time is predicted by the model of the others, and the errors are compared in
-the same, narrowest band. Another band is taken only if it is better by more than a standard error. A band that one of the logs
-is too short for is not tried.
+The spectra of all positions give a cut-off above the motion and below the noise (`common_cutoff`). The model confirms it:
+a narrower band (drives and sensors lag at high frequencies) and, if noise was the limit, wider ones are fitted too, each
+stretch of time is predicted by the model of the others, and the errors are compared in the same, narrowest band. Another band
+is used only if it is better by more than a standard error. Bands for which one of the logs is too short are not tried.
 
-Where accelerations reach far beyond the band of the positions (drives that step, shaking structures), parameters at lower
-cut-offs are the test. If they differ by more than their deviations from those of the lowest one, the cut-off is taken whose
-parameters agree with that and are the most precise. There joints stick and slip at reversals too: if parameters without the
-rows near standstill are clearly more precise, although the rows are fewer, those are left out.
+If accelerations reach far beyond the band of the positions (stepping drives, shaking structures), parameters at lower
+cut-offs are compared. If they differ significantly from those of the lowest cut-off, the cut-off is used whose parameters
+agree with the lowest and are the most precise. Such joints also stick and slip at reversals: if parameters without the rows
+near standstill are clearly more precise despite fewer rows, these rows are left out.
 """
 
 from __future__ import annotations
@@ -60,18 +59,18 @@ if TYPE_CHECKING:
     from dynident.identify.posterior.posterior import MapEstimate
 
 AGREE = 0.02  # of the largest motor position, up to which redundant motors agree (shafts twist)
-MOVED = 1e-3  # rad or m: a joint that is left out and moved by more is named
+MOVED = 1e-3  # rad or m: an omitted joint that moved further is reported
 MOTOR_EFFORTS = ("motor_torque", "motor_current", "voltage")
 WORTH = 0.25  # of the longest piece of a log with gaps: a shorter one would widen the band of all
 STEP = 1.6  # ratio of neighbouring cut-offs that are tried
-SLOWEST = 1.0  # samples per second: no robot is identified from fewer
+SLOWEST = 1.0  # samples per second: fewer do not suffice for identification
 FEWEST = 7.0  # band times length of the shortest log: some rows are left when the ends are gone
 RATIO, EDGE = 2.5, 1.25  # cut-off over band: as wanted, and at least
-BEYOND = 5.0  # band of the accelerations over that of the positions from which on a cut-off is tested by lower ones
-STANDSTILL = 0.02  # of the RMS speed, below which joints of such logs are taken to stick
+BEYOND = 5.0  # band of accelerations over that of positions above which a cut-off is compared with lower ones
+STANDSTILL = 0.02  # of the RMS speed, below which joints of such logs count as sticking
 AGREED = 3.0  # standard deviations, up to which parameters of two cut-offs agree
-CLEARLY = 1.0 - (2.0 / (BLOCKS - 1)) ** 0.5  # of a variance: those of so many stretches are not known better
-EXACT = 1e-3  # of a parameter: differentiation is not more exact at high cut-offs
+CLEARLY = 1.0 - (2.0 / (BLOCKS - 1)) ** 0.5  # of a variance: its uncertainty from this number of stretches
+EXACT = 1e-3  # of a parameter: accuracy of differentiation at high cut-offs
 TINY = np.finfo(float).tiny
 STICKING = f"rows below {STANDSTILL:g} of the RMS speed are excluded: joints stick there, which makes parameters less precise"
 REPEATED = "the motion repeats: repetitions count as one observation because model errors repeat with them"
@@ -79,20 +78,20 @@ REPEATED = "the motion repeats: repetitions count as one observation because mod
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """A robot and a log that speak of the same joints."""
+    """A robot and a log with the same joints."""
 
     mechanism: Mechanism  # The robot with only the logged joints moving
     log: Log  # Joint-side positions and generalised efforts, columns in the order of ``mechanism.coordinate_names``
-    notes: tuple[Finding, ...]  # What was converted or held fixed
+    notes: tuple[Finding, ...]  # Conversions and joints held fixed
 
     @cached_property
     def piece(self) -> Segment:
-        """The part of the log that is used, which is examined once."""
+        """The used part of the log, examined once."""
         return Segment(self.log)
 
 
 def match(mechanism: Mechanism, log: Log) -> Matched:
-    """Convert a log to the joint side and hold the joints still that it does not have.
+    """Convert a log to the joint side and hold missing joints fixed.
 
     q = N^-1 (q_motor - n0),        tau = N^T (gain effort)
     """
@@ -191,7 +190,7 @@ def _speaks_of(log: Log, robot: Mechanism) -> bool:
 
 
 def _without_strangers(mechanism: Mechanism, log: Log, notes: list[Finding]) -> Log:
-    """Return a log of motors without channels that the robot does not have, as of a gripper, if all of its joints are left."""
+    """Return a motor log without channels unknown to the robot, such as of a gripper, if all of its joints remain."""
     known = [
         name for name in log.joints if name in mechanism.coordinate_names or any(name == a.name for a in mechanism.actuators)
     ]
@@ -205,7 +204,7 @@ def _without_strangers(mechanism: Mechanism, log: Log, notes: list[Finding]) -> 
 
 
 def _left_out(mechanism: Mechanism, log: Log, names: list[str]) -> Finding:
-    """Return the note about channels of joints that the robot does not have: mimic and locked joints, a gripper, a base."""
+    """Return the note about channels of joints unknown to the robot: mimic and locked joints, a gripper, a base."""
     text = f"channels left out, because robot '{mechanism.name}' has no such free joints: {', '.join(names)}"
     moved = [
         name
@@ -223,7 +222,7 @@ def _left_out(mechanism: Mechanism, log: Log, names: list[str]) -> Finding:
 
 
 def _follows(mechanism: Mechanism, log: Log, name: str, position: Array) -> bool:
-    """Tell whether a coupled joint moves as its coupling says."""
+    """Return whether a coupled joint follows its coupling."""
     for coupling in mechanism.couplings:
         if coupling.joint == name and coupling.function is None and set(coupling.of) <= set(log.joints):
             followed = sum(ratio * log.position[:, log.joints.index(other)] for other, ratio in coupling.of.items())
@@ -232,7 +231,7 @@ def _follows(mechanism: Mechanism, log: Log, name: str, position: Array) -> bool
 
 
 def _held(mechanism: Mechanism, names: list[str]) -> Finding:
-    """Return the note about joints that the log does not have, and how to say where they stood."""
+    """Return the note about joints missing in the log, with the option for their positions."""
     example = next((joint.name for joint in mechanism.joints if names[0] in joint.coordinates), names[0])
     beyond = [j.name for j in mechanism.joints if j.name in names and not j.limits.lower <= 0.0 <= j.limits.upper]
     doubt = f"; zero is outside the limits of {', '.join(beyond)}" if beyond else ""
@@ -244,7 +243,7 @@ def _held(mechanism: Mechanism, names: list[str]) -> Finding:
 
 
 def _joints_of_motors(mechanism: Mechanism, log: Log, N: Array, turned: Array) -> Array:
-    """Return the matrix that brings motor positions (N, k) to the joints; redundant motors must agree about them."""
+    """Return the matrix from motor positions (N, k) to joint positions; redundant motors must agree."""
     if np.linalg.matrix_rank(N) < N.shape[1]:
         raise LogError(
             f"log '{log.name}' has motor positions, but robot '{mechanism.name}' has {N.shape[0]} motors for "
@@ -346,7 +345,7 @@ def _joint_channels(mechanism: Mechanism, log: Log, quantity: str) -> list[int]:
 
 
 def with_drive_gains(mechanism: Mechanism, log: Log) -> Mechanism:
-    """Return the robot whose motors have the drive gains of a log of currents or voltages, so that its model knows them."""
+    """Return the robot with the drive gains of a log of currents or voltages in its motors."""
     if log.gain is None or log.effort_kind not in ("motor_current", "voltage"):
         return mechanism
     known = dict(zip(log.joints, np.broadcast_to(log.gain, (len(log.joints),)).tolist(), strict=True))
@@ -358,7 +357,7 @@ def with_drive_gains(mechanism: Mechanism, log: Log) -> Mechanism:
 
 
 def _gain(mechanism: Mechanism, log: Log) -> Array | None:
-    """Return drive gains (N m per A or V) from the actuators when the log has none and its efforts are not torques yet."""
+    """Return drive gains (N m per A or V) of the actuators if the log has none and its efforts are not torques."""
     if log.gain is not None or log.effort_kind not in ("motor_current", "voltage"):
         return None
     gains = {}
@@ -374,12 +373,12 @@ def _gain(mechanism: Mechanism, log: Log) -> Array | None:
 
 
 def preparation_notes(prepared: Prepared | Preparation) -> list[Finding]:
-    """Return what the preparation of a log decided."""
+    """Return the decisions of the preparation of a log as findings."""
     return [Finding("preparation", "", "info", line) for line in prepared.explanation.splitlines()]
 
 
 def prepared_for(rows: Rows, log: Log, options: Mapping[str, Any]) -> Prepared:
-    """Return a prepared log; rows are shortened where few of the long ones have no standing joint in them."""
+    """Return a prepared log, with shorter rows if too few long rows are free of stationary joints."""
     return preparation_for(rows, Segment(log), options).part()
 
 
@@ -388,9 +387,9 @@ def preparation_for(
 ) -> Preparation:
     """Return the decisions about a log.
 
-    Where few of the rows have no standing joint in them, they are shortened. All motors of a robot with loops must move for a
-    row to hold, which they rarely do for as long as a decimated row averages over: its rows are then single samples. Those of
-    other robots are halved until enough hold, so that they still average.
+    Rows are shortened if too few are free of stationary joints. A row of a robot with loops requires that all motors move,
+    which is rare over the duration of a decimated row: its rows then are single samples. Rows of other robots are halved
+    until enough are usable, so that they still average.
     """
     known = [each.name for each in fields(Options)]
     if unknown := sorted(set(options) - set(known)):
@@ -416,7 +415,7 @@ def preparation_for(
 
 
 def slow_clock(log: Log) -> str:
-    """Return what is wrong with the clock of a log that has too few samples per second for any motion, else an empty text."""
+    """Return the fault of the clock of a log with too few samples per second for any motion, otherwise an empty text."""
     if len(log) < 2 or log.rate >= SLOWEST:
         return ""
     return (
@@ -426,25 +425,25 @@ def slow_clock(log: Log) -> str:
 
 
 def _usable(rows: Rows, prepared: Preparation) -> float:
-    """Return the share of decimated rows without standing joints, of the joint that has fewest."""
+    """Return the smallest share over all joints of decimated rows without standstill."""
     assert prepared.moving is not None
     return float(prepared.decimator.usable(rows.usable(prepared.moving)).mean(axis=0).min())
 
 
 def dead_efforts(prepared: Prepared | Preparation) -> tuple[str, ...]:
-    """Return the channels whose effort says nothing."""
+    """Return the joints with a dead effort channel."""
     dead = {finding.channel for finding in prepared.quality.findings if finding.kind == "dead"}
     joints = prepared.joints if isinstance(prepared, Prepared) else prepared.log.joints
     return tuple(joint for joint in joints if f"effort:{joint}" in dead)
 
 
 def robot_motion(mechanism: Mechanism, measured: Motion) -> Motion:
-    """Return the motion of the robot's coordinates from what was measured: the same for a tree, from the motors with loops."""
+    """Return the motion of the robot's coordinates: the measured motion for a tree, from the motors with loops."""
     return motion_from_actuators(mechanism, measured) if mechanism.loops else measured
 
 
 def source_of(log: Log, prepared: Prepared | Preparation) -> dict[str, Any]:
-    """Return what identifies the samples used: file, time span, rows."""
+    """Return the provenance of the samples used: name, checksum, time span, rate and band."""
     t = prepared.motion.t if isinstance(prepared, Prepared) else prepared.t
     return {
         "name": log.name,
@@ -460,7 +459,7 @@ def source_of(log: Log, prepared: Prepared | Preparation) -> dict[str, Any]:
 
 
 def long_pieces(logs: Sequence[Log]) -> tuple[list[Log], list[Finding]]:
-    """Return logs of which those with gaps are cut into their long pieces, and notes about what is used of these."""
+    """Return the logs, those with gaps cut into their long pieces, and notes about the pieces used."""
     found, notes = [], list[Finding]()
     for log in logs:
         if not isinstance(log, Log):
@@ -479,7 +478,7 @@ def long_pieces(logs: Sequence[Log]) -> tuple[list[Log], list[Finding]]:
 
 
 def same_band(sources: tuple[Mapping[str, Any], ...], rate: float) -> dict[str, Any]:
-    """Return the options of `prepare` that put another log into the band in which the regression data was taken."""
+    """Return the options of `prepare` for another log in the band of the regression data."""
     if not sources:
         return {}
     cutoff = max(float(s["cutoff"]) for s in sources)
@@ -501,10 +500,10 @@ def compressed_log(
     between: tuple[float, float] | None = None,
     keep_rows: bool = False,
 ) -> Regression:
-    """Return the regression data of a log, which `matched` has in terms of the robot, in the band that `options` give.
+    """Return the regression data of a log, converted to the robot in `matched`, in the band given by `options`.
 
-    With `between`, first and last time [s], only rows of samples between them are used; what the log has around them serves the
-    filters. Pieces of a long log that overlap by 16 periods of the cut-off give the data of the whole.
+    With `between`, first and last time [s], only rows of samples between them are used; samples around them serve the filters.
+    Pieces of a long log that overlap by 16 periods of the cut-off give the data of the whole log.
     """
     robot = matched.mechanism
     rows = Rows(robot, check_projection(projection), tuple(columns_of(robot, absent)) if absent else ())
@@ -550,7 +549,7 @@ def compressed_log(
 def regression_without_effort(
     mechanism: Mechanism, log: Log, base: BaseParameters | None, options: Mapping[str, Any]
 ) -> Regression:
-    """Return the rows of a log without usable efforts; `Regression.without_effort` is the public way."""
+    """Return the rows of a log without usable efforts, for `Regression.without_effort`."""
     if mechanism.loops:
         raise IdentificationError(f"robot '{mechanism.name}' has loops; logs without efforts are fitted for trees only")
     # Preparation refuses dead efforts; these are never used.
@@ -570,11 +569,11 @@ def regression_without_effort(
 
 
 def with_log(stretch: Stretch, matched: Matched, cutoff: float, options: Mapping[str, Any]) -> Stretch:
-    """Return a stretch with what only its log has: measured positions, their noise and the motion that was asked for."""
+    """Return a stretch with further signals of its log: measured positions, their noise and the reference motion."""
     log, t = matched.log, stretch.motion.t
     measured = _differentiated(log.t, log.position, t, cutoff, options)
     raw = positions_at(log, t)
-    # What the low-pass took away is noise above the cut-off; white noise has as much density below it.
+    # The low-pass removes the noise above the cut-off; white noise has the same density below it.
     share = max(1.0 - 2.0 * cutoff / stretch.rate, 0.1)
     smooth = _differentiated(log.t, log.position, t, cutoff, {**options, "phase": "zero"}).q
     noise = np.sqrt(np.var(raw - smooth, axis=0) / share)
@@ -626,7 +625,7 @@ def regression_of_logs(
     keep_rows: bool,
     options: Mapping[str, Any],
 ) -> Regression:
-    """Return the regression data of all logs in one band; `Regression.from_logs` is the public way."""
+    """Return the regression data of all logs in one band, for `Regression.from_logs`."""
     if isinstance(logs, LogStream | Iterator):
         if keep_rows:
             raise IdentificationError("rows of a stream are not kept; give logs, or an estimator that needs no rows")
@@ -649,7 +648,7 @@ def _in_one_band(
     keep_rows: bool,
     options: Mapping[str, Any],
 ) -> Regression:
-    """Return the regression data of logs without gaps in the band that is given, or that the model confirms."""
+    """Return the regression data of logs without gaps in the given band, or in the band confirmed by the model."""
     robots = [match(mechanism, log) for log in logs]
     known = base_parameters(robots[0].mechanism) if base is None else base
     if other := [each.mechanism.name for each in robots if not same_robot(known, each.mechanism)]:
@@ -664,9 +663,9 @@ def _in_one_band(
             for each, log, cut in zip(robots, logs, cuts, strict=True)
         ]
         whole = reduce(add, parts)
-        if isinstance(stretches, tuple):  # those of all logs are the same ones
+        if isinstance(stretches, tuple):  # the same options for all logs
             whole = replace(whole, groups=_together(whole.groups, parts))
-        # The band is a matter of the regression data, not an option of the user: other logs are put into it by `same_band`.
+        # The band belongs to the regression data, not to the user's options: `same_band` applies it to other logs.
         return replace(whole, options={k: v for k, v in options.items() if k != "like"})
 
     if options.get("cutoff", "auto") != "auto" or "like" in options:
@@ -695,7 +694,7 @@ def _in_one_band(
         alone = len(logs) == 1 and asked == "auto"
         own = {} if alone else {"cutoff": found.frequency, "band": width(found.frequency)}
         return said(compress(repeated, own), found.frequency, "")
-    stretches = repeated or max(2, -(-BLOCKS // len(logs)))  # the same for all, so that they can be compared
+    stretches = repeated or max(2, -(-BLOCKS // len(logs)))  # the same for all, to allow comparison
 
     def of_band(cutoff: float, narrow: float | None = None) -> Regression:
         return compress(stretches, {"cutoff": cutoff, "band": width(narrow or cutoff)}, False)
@@ -706,13 +705,13 @@ def _in_one_band(
     chosen, sentence = 0, ""
     if len(evidence) > 1:
         usual = min(tried, key=lambda cutoff: abs(np.log(cutoff / found.frequency)))
-        # A cut-off below that of the spectra changes the motion itself: rows that it makes know only the models of its own.
+        # A cut-off below that of the spectra changes the motion itself: its rows can only judge models of this cut-off.
         judged = evidence[0] if tried[0] == usual else of_band(usual, tried[0])
         errors = np.array([_errors(own, judged) for own in evidence])
         chosen, sentence = _choose(tried, errors, tried.index(usual))
     cutoff, best, apart = tried[chosen], evidence[chosen], list[Finding]()
     if doubtful:
-        # Deviations need rows to be trusted, and a band has about as many per second as its cut-off is high.
+        # Deviations are reliable only with enough rows, whose rate is about the cut-off frequency.
         enough = BLOCKS * FEWEST_ROWS / sum(log.duration for log in logs)
         cutoff, best, apart = _agreeing(cutoff, best, of_band, max(BEYOND * found.position_band, enough))
         again = partial(_in_one_band, mechanism, logs, known, projection, absent, keep_rows)
@@ -723,7 +722,7 @@ def _in_one_band(
 
 
 def _long_enough(tried: Sequence[float], of_band: Callable[[float], Regression]) -> tuple[list[float], list[Regression]]:
-    """Return the cut-offs that all logs are long enough for, with their regression data."""
+    """Return the cut-offs for which all logs are long enough, with their regression data."""
     found: dict[float, Regression] = {}
     refused: LogError | None = None
     for cutoff in tried:
@@ -743,7 +742,7 @@ def _agreeing(
     below = [cutoff / STEP**k for k in range(1, 5) if cutoff / STEP**k >= lowest]
     try:
         reference = of_band(below[-1])
-    except (LogError, IndexError):  # the logs are too short, or nothing lower holds the motion
+    except (LogError, IndexError):  # the logs are too short, or no lower cut-off contains the motion
         return cutoff, data, []
     known = _parameters(reference)
     apart, name = _difference(_parameters(data), known, data)
@@ -763,7 +762,7 @@ def _agreeing(
 
 
 def _in_motion(data: Regression, again: Callable[..., Regression], options: Mapping[str, Any]) -> Regression | None:
-    """Return the data without rows near standstill if these fewer rows determine the parameters clearly better than all."""
+    """Return the data without rows near standstill if they determine the parameters clearly better than all rows."""
     if "standstill" in options:
         return None
     try:
@@ -791,9 +790,9 @@ def _parameters(data: Regression) -> tuple[Array, Array]:
 
 
 def _difference(one: tuple[Array, Array], other: tuple[Array, Array], data: Regression) -> tuple[float, str]:
-    """Return the largest difference of parameters in standard deviations, and whose it is.
+    """Return the largest difference of parameters in standard deviations, and the parameter.
 
-    Columns of a law with shapes do not count: its shapes are guesses here, whose error differs from band to band.
+    Columns of a law with shape parameters do not count: their initial values have errors that differ between bands.
     """
     laws = {joint: each.law for joint, each in data.mechanism.friction.items() if each.law.shape}
     guessed = {f"{name}_{joint}" for joint, law in laws.items() for name in law.parameters}
@@ -822,17 +821,17 @@ def _regression_of_stream(
     absent: Sequence[str],
     options: Mapping[str, Any],
 ) -> Regression:
-    """Return the regression data of a stream, piece by piece in the band of the first one."""
+    """Return the regression data of a stream, piece by piece in the band of the first piece."""
     whole: Regression | None = None
     rate = 0.0
     for piece in logs:
         if whole is None:
             whole, rate = Regression.from_log(mechanism, piece, base, projection, absent, **options), piece.rate
-        elif piece.duration > FEWEST / whole.sources[0]["bandwidth"]:  # a short end shows nothing in this band
+        elif piece.duration > FEWEST / whole.sources[0]["bandwidth"]:  # a short end gives no rows in this band
             own = {**options, **same_band(whole.sources[:1], rate)}
             more = replace(Regression.from_log(mechanism, piece, whole.base, projection, absent, **own), logs=())
             *before, last, new = (*whole.sources, *more.sources)
-            follows = new["start"] - last["end"] < 0.5 * piece.duration  # else pieces between them were left out
+            follows = new["start"] - last["end"] < 0.5 * piece.duration  # otherwise pieces between them are missing
             whole = replace(whole + more, sources=(*before, *((joined_source(last, new),) if follows else (last, new))))
     if whole is None:
         raise IdentificationError("the stream holds no samples; nothing can be identified")
@@ -841,7 +840,7 @@ def _regression_of_stream(
 
 
 def _candidates(found: Cutoff) -> list[float]:
-    """Return the cut-offs to try, rising: the one that the spectra give, lower and higher ones as far as they are worth it."""
+    """Return the cut-offs to try in rising order: that of the spectra, and useful lower and higher ones."""
     below = [found.lowest] if found.lowest * STEP < found.frequency else []
     if found.lowest * STEP**2 < found.frequency:
         below.append(float(np.sqrt(found.lowest * found.frequency)))
@@ -852,14 +851,14 @@ def _candidates(found: Cutoff) -> list[float]:
 
 
 def _comparable(narrow: Regression, wide: Regression) -> bool:
-    """Return whether a band has rows enough for a fit and for the same stretches of time; a short log may have too few."""
+    """Return whether a band has enough rows for a fit and for the same stretches of time."""
     same = all(len(a.counts) == len(b.counts) for a, b in zip(narrow.groups, wide.groups, strict=True))
     return same and narrow.rows > narrow.base.rank
 
 
 def _estimate(data: Regression) -> MapEstimate:
     """Return the default fit of regression data without physical consistency."""
-    from dynident.identify.estimators.least_squares import WLS  # noqa: PLC0415 - estimators stand on logs
+    from dynident.identify.estimators.least_squares import WLS  # noqa: PLC0415 - estimators import logs
     from dynident.identify.posterior.posterior import estimate, prior_of  # noqa: PLC0415
 
     return estimate(data, prior_of(data), WLS().fit(data).sigma_)

@@ -32,11 +32,11 @@ from dynident.signals.preparation import both
 from dynident.signals.quality import Finding, read_notes
 from dynident.signals.stream import LogStream
 
-TILE = 4096  # samples whose regressor is held at once
+TILE = 4096  # samples whose regressor is in memory at once
 
 
 class Recorded(NamedTuple):
-    """A source log of regression data, and the bodies that the robot did not carry."""
+    """A source log of regression data, and the bodies absent in it."""
 
     log: Log
     absent: tuple[str, ...] = ()
@@ -47,19 +47,19 @@ class Stretch:
     """Rows of one log, in the order of time."""
 
     motion: Motion  # N samples of the robot's coordinates before decimation
-    measured: Motion  # The same of the channels that were measured; motors of a robot with loops
+    measured: Motion  # Motion of the measured channels; motors of a robot with loops
     decimator: Decimator  # Filter of the rows
     rows: Rows  # The equations
     t: Array  # Time of the rows [s]
     W: tuple[Array, ...]  # Rows of every group; zero where they are not used
-    y: tuple[Array, ...]  # What they should give
+    y: tuple[Array, ...]  # Right sides of these rows
     used: tuple[NDArray[np.bool_], ...]  # Which rows are used
     positions: Array  # Measured positions before any filter, and efforts [rad, m, N m, N]
     effort: Array  # Measured positions before any filter, and efforts [rad, m, N m, N]
     noise: Array
-    cutoff: float = 0.0  # Low-pass of the differentiation [Hz]; 0 when the motion did not come from a log
+    cutoff: float = 0.0  # Low-pass of the differentiation [Hz]; 0 if the motion is not from a log
     options: Mapping[str, Any] | None = None  # Options of `prepare`
-    reference: Motion | None = None  # The motion that was asked for, filtered alike
+    reference: Motion | None = None  # The reference motion, with the same filter
 
     @property
     def rate(self) -> float:
@@ -71,7 +71,7 @@ class Stretch:
 class Regression:
     """Regression data: one triangular factor of [W_base, tau] per row group.
 
-    Everything that least squares needs, whatever the weights, without the samples. Merging logs is adding Regressions.
+    Sufficient for least squares with any weights, without the samples. Logs are merged by adding Regressions.
 
     Examples
     --------
@@ -79,18 +79,18 @@ class Regression:
     >>> IRLS().fit(rows).result_                                 # doctest: +SKIP
     """
 
-    base: BaseParameters  #: Base parameters (and the robot) that the columns stand for
+    base: BaseParameters  #: Base parameters (and the robot) of the columns
     groups: tuple[RowGroup, ...]  #: One per joint that has usable efforts
     #: Sources of the regression data: name, sha256, first and last time, number of rows
     sources: tuple[Mapping[str, Any], ...] = ()
-    #: Options of `dynident.signals.prepare` that were used, to score other logs alike
+    #: Options of `dynident.signals.prepare`, to score other logs in the same way
     options: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Finding, ...] = ()  #: Every decision of the preparation, with a code and a sentence
     #: How the equations of a robot with loops were projected (see `dynident.identify.regression.rows`)
     projection: Projection = "gls"
     #: The logs themselves while they are in memory, for `dynident.inspect`; not written to files
     logs: tuple[Recorded, ...] = ()
-    #: Rows of every log in the order of time, if they were kept (``keep_rows=True``), for estimators that look at single rows;
+    #: Rows of every log in the order of time, if they were kept (``keep_rows=True``), for estimators that need single rows;
     #: not written to files
     stretches: tuple[Stretch, ...] = ()
 
@@ -161,15 +161,15 @@ class Regression:
         mechanism : Mechanism
             Robot; joints that the log does not have are held at zero.
         log : Log
-            What was measured.
+            Measurements.
         base : BaseParameters, optional
             Base parameters; found when omitted.
         projection : str or sequence of str
             Equations of a robot with loops, see `from_motion`.
         absent : sequence of str
-            Bodies that were not there, see `from_motion`.
+            Absent bodies, see `from_motion`.
         keep_rows : bool
-            Whether to keep the rows, for estimators that look at single ones.
+            Whether to keep the rows, for estimators that need single rows.
         **options
             Passed to `dynident.signals.prepare`.
 
@@ -191,7 +191,7 @@ class Regression:
         keep_rows: bool = False,
         **options: Any,
     ) -> Regression:
-        """Prepare and compress the logs of one fit, all in one band that is chosen for them together.
+        """Prepare and compress the logs of one fit, all in one common band.
 
         A stream or an iterator gives pieces of one recording, one at a time in memory; the band is that of the first one.
         """
@@ -279,7 +279,7 @@ class Regression:
         )
 
     def with_rows(self, rows: Sequence[Sequence[tuple[Array, Array]]], counts: Sequence[int] | None = None) -> Regression:
-        """Return regression data of other rows, which are not kept."""
+        """Return regression data of other rows, without keeping the rows."""
         groups = []
         for g, group in enumerate(self.groups):
             stacked = np.vstack([np.column_stack(part[g]) for part in rows])
@@ -318,16 +318,16 @@ class Regression:
         ]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the regression data to an .npz file (a few hundred kilobytes, whatever the number of samples)."""
+        """Write the regression data to an .npz file (a few hundred kilobytes, independent of the number of samples)."""
         return write_atomic(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Mechanism) -> Regression:
-        """Read what `save` wrote."""
+        """Read regression data written by `save`."""
         return load_regression(path, mechanism)
 
     def to_bytes(self) -> bytes:
-        """Return the regression data as the bytes of the .npz file that `save` writes, to be sent to another machine."""
+        """Return the content of the .npz file of `save` as bytes, to be sent to another machine."""
         arrays: dict[str, Any] = {"columns": self.base.columns, "fingerprint": self.base.fingerprint()}
         for i, group in enumerate(self.groups):
             arrays[f"R{i}"], arrays[f"columns{i}"], arrays[f"products{i}"] = group.R, group.columns, group.products
@@ -351,7 +351,7 @@ class Regression:
 
 
 def check_projection_of(rows: Rows, motion: Motion, skip: Sequence[str]) -> None:
-    """Refuse motors without efforts where motors are projected on, and warn of a projection that amplifies noise."""
+    """Refuse a projection onto motors without efforts, and warn of a projection that amplifies noise."""
     robot = rows.mechanism
     if robot.loops and skip:
         raise IdentificationError(f"efforts of {', '.join(skip)} are missing; a projection needs the efforts of all motors")
@@ -360,7 +360,7 @@ def check_projection_of(rows: Rows, motion: Motion, skip: Sequence[str]) -> None
 
 
 def same_robot(base: BaseParameters, mechanism: Mechanism) -> bool:
-    """Return whether base parameters belong to a robot; its parameter values do not matter."""
+    """Return whether base parameters belong to a robot, independent of its parameter values."""
     if base.mechanism is mechanism:
         return True
     if base.mechanism.parameters.names != mechanism.parameters.names or base.mechanism.dof != mechanism.dof:
@@ -398,7 +398,7 @@ def own_rows(Y: ArrayLike, tau: ArrayLike, count: int) -> tuple[Array, Array]:
 
 
 def sampled(regression: Regression, name: str) -> Regression:
-    """Return regression data that have their rows, or say how to get them."""
+    """Return regression data with kept rows, or raise an error that explains how to keep them."""
     if not regression.stretches:
         raise IdentificationError(
             f"{name} needs single rows, which these regression data do not have; "
@@ -415,7 +415,7 @@ def filtered_rows(
     groups: Sequence[RowGroup],
     decimator: Decimator,
 ) -> tuple[list[Array], list[Array]]:
-    """Return W (M, k_g) and y (M,) of every group, decimated; no efforts are zero ones."""
+    """Return W (M, k_g) and y (M,) of every group, decimated; omitted efforts count as zero."""
     spans = list(decimator.tiles(len(motion), max(TILE // decimator.factor, 96)))
     starts: Sequence[Array | None] = [None] * len(spans)
     if rows.mechanism.loops:
@@ -433,18 +433,18 @@ def filtered_rows(
 
 
 def rows_along(regression: Regression, stretch: Stretch, motion: Motion) -> list[Array]:
-    """Return the rows W of a stretch as they would be along another motion, zero where rows are not used."""
+    """Return the rows W of a stretch along another motion, zero where rows are not used."""
     W, _ = filtered_rows(stretch.rows, motion, None, regression.base, regression.groups, stretch.decimator)
     return [w * used[:, None] for w, used in zip(W, stretch.used, strict=True)]
 
 
-MOST = 1 << 30  # bytes that the arrays of a file may fill; a robot of a hundred joints needs a tenth
+MOST = 1 << 30  # limit of the arrays of a file [bytes]; a robot of a hundred joints needs a tenth
 
 
 def load_regression(
     path: str | os.PathLike[str] | bytes, mechanism: Mechanism, known: BaseParameters | None = None
 ) -> Regression:
-    """Read what `to_bytes` returned, or its file; `Regression.load` and `Regression.from_bytes` are the public ways."""
+    """Read the bytes of `to_bytes` or their file, for `Regression.from_bytes` and `Regression.load`."""
     what = "the bytes" if isinstance(path, bytes) else f"'{os.fspath(path)}'"
     try:
         content = io.BytesIO(path if isinstance(path, bytes) else read_regular(path, MOST))
@@ -457,7 +457,7 @@ def load_regression(
         with np.load(content, allow_pickle=False) as data:
             size = sum(entry.file_size for entry in data.zip.infolist())
             arrays = {name: np.asarray(data[name]) for name in data.files} if size <= MOST else {}
-    except Exception as error:  # a damaged archive fails in a hundred ways, Python's tokenizer among them
+    except Exception as error:  # a damaged archive raises many kinds of errors, also of Python's tokenizer
         why = f"it is damaged or something else ({type(error).__name__})"
         raise IdentificationError(f"cannot read {what} as a Regression: {why}; save the regression data again") from error
     if size > MOST:

@@ -1,13 +1,13 @@
-"""How measured efforts become equations W beta = y.
+"""Equations W beta = y from measured efforts.
 
 A tree robot gives one equation per joint: y = tau_joint. A robot with loops is projected, so that reactions and any internal
 preload drop out (A^T u = 0 for a preload u):
 
     A^T tau = G^T Y_tree phi                                        "independent": one row per coordinate of the robot
     J_r^-T (A^T tau) = J_r^-T G^T Y_tree phi,   J_r = rows of A     a tuple of motors: one row per named motor
-    Q^T tau = R^-T G^T Y_tree phi,              A = Q R             "gls": minimum variance for alike, independent motor noise
+    Q^T tau = R^-T G^T Y_tree phi,              A = Q R             "gls": minimum variance for equal, independent motor noise
 
-All three have the same exact solutions; they differ only in how they weigh noise.
+All three have the same exact solutions; they differ only in the weighting of noise.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from dynident.mechanism.mechanism import Mechanism
 Projection = str | tuple[str, ...]
 Writer = Callable[[slice, Array | None], None]
 
-DEPENDENT = 1e-9  # part of a column of unit length, along unrelated states, below which it depends on the others by structure
-SINGULAR = 1e-7  # pivot ratio of the closure or of a projection below which its equations mean nothing
+DEPENDENT = 1e-9  # part of a column of unit length, over random states, below which it is structurally dependent
+SINGULAR = 1e-7  # pivot ratio of the closure or of a projection below which its equations are singular
 
 Signals = Mapping[str, Array]
 """Temperature ``T`` and ``load`` of the joints with friction laws, (N, laws) each."""
 Relation = tuple[NDArray[np.int64], Array]
 """Independent columns of a row group, and T with W[:, others] = W[:, independent] T."""
-LAW_SIGNALS = {"T": "T", "load": "tau"}  # and what a law calls them
+LAW_SIGNALS = {"T": "T", "load": "tau"}  # values: names within a law
 
 
 def law_signals(mechanism: Mechanism) -> tuple[str, ...]:
-    """Return which signals beside the motion the friction laws of a robot look at."""
+    """Return the signals other than motion on which the friction laws of a robot depend."""
     used = {letter for friction in mechanism.friction.values() for letter in friction.law.looks_at}
     return tuple(name for name, letter in LAW_SIGNALS.items() if letter in used)
 
@@ -59,7 +59,7 @@ class Rows:
 
     mechanism: Mechanism
     projection: Projection = "independent"  # or "gls", or the names of n motors; ignored for a tree robot
-    absent: tuple[int, ...] = ()  # standard parameters of bodies that were not there, as a payload in a run without it
+    absent: tuple[int, ...] = ()  # standard parameters of absent bodies, such as a payload in an unloaded run
 
     def __post_init__(self) -> None:
         if not self.mechanism.loops:
@@ -99,14 +99,14 @@ class Rows:
         return tuple(self.projection)
 
     def seen(self, pattern: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which base columns each equation sees, (n, b), from those that coordinates see: a projection mixes them."""
+        """Return the base columns of each equation, (n, b), from those of each coordinate: a projection mixes coordinates."""
         mixed = self.mechanism.loops and self.projection != "independent"
         return np.broadcast_to(pattern.any(axis=0), pattern.shape) if mixed else pattern
 
     def usable(self, moving: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which equations (N, n) hold where joints, or motors with loops, stand (N, k) and their friction is not known.
+        """Return the mask (N, n) of equations without unknown standstill friction; `moving` (N, k): joints, motors with loops.
 
-        It is that of the joint itself; of the named motor when these are all motors; else all motors must move.
+        The joint itself must move, or the named motor if all motors are named; otherwise all motors.
         """
         if not self.mechanism.loops or (not isinstance(self.projection, str) and moving.shape[1] == self.mechanism.dof):
             order = [self.efforts.index(name) for name in self.names]
@@ -124,7 +124,7 @@ class Rows:
     ) -> tuple[Array, Array]:
         """Return W (n, b, N) and y (n, N) of base columns along a stretch of motion with `efforts` (N, k).
 
-        What is known beforehand (force elements with known coefficients) is taken from y. `start` is a closed configuration
+        Known contributions (force elements with known coefficients) are subtracted from y. `start` is a closed configuration
         near the first sample of a robot with loops, `first` the number of that sample, for messages.
         """
         compiled = self.compiled(columns)
@@ -141,7 +141,7 @@ class Rows:
     def signals(self, temperature: Array | None, load: Array | None, motion: Motion) -> Signals | None:
         """Return ``T`` [degree Celsius] and ``load`` [N m, N], (N, laws) each, from columns as in `efforts`; None if unused.
 
-        A load that is not given is that of the robot's own bodies.
+        An omitted load is computed from the robot's own bodies.
         """
         robot, samples = self.mechanism, len(motion)
         wanted = law_signals(robot)
@@ -171,7 +171,7 @@ class Rows:
         return found
 
     def targets(self, motion: Motion, effort: Array) -> Array:
-        """Return what the equations should give, (N, n): projected efforts, the efforts (N, k) themselves for a tree robot."""
+        """Return the right sides of the equations, (N, n): projected efforts; for a tree robot the efforts (N, k)."""
         if not self.mechanism.loops:
             return effort
         bare = self.mechanism.altered(friction={}, forces=())
@@ -179,7 +179,7 @@ class Rows:
         return compiled.whole(motion, effort).T
 
     def known_forces(self, motion: Motion) -> Array:
-        """Return the part of the equations that force elements with known coefficients give, (N, n); friction is none of it."""
+        """Return the contribution of force elements with known coefficients to the equations, (N, n), without friction."""
         bare = self.mechanism.altered(friction={})
         if not bare.known_columns.size:
             return np.zeros((len(motion), self.mechanism.dof))
@@ -189,7 +189,7 @@ class Rows:
 class CompiledRows:
     """Machine code of some equations: W and y of every sample, samples last, columns that are identically zero left out.
 
-    Equation i holds column ``seen[i][k]`` at row ``first[i] + k`` and what it should give in the row after its last column.
+    Equation i has column ``seen[i][k]`` at row ``first[i] + k`` and its right side y in the row after its last column.
     """
 
     def __init__(self, rows: Rows, columns: Sequence[int]) -> None:
@@ -225,7 +225,7 @@ class CompiledRows:
         )
 
     def of(self, rows: Rows) -> CompiledRows:
-        """Return the same code with the numbers of another robot of this geometry."""
+        """Return the same code with the parameters of another robot of this geometry."""
         if rows.mechanism is self.rows.mechanism:
             return self
         other = copy(self)
@@ -242,7 +242,7 @@ class CompiledRows:
         return W, y
 
     def relation(self, i: int, columns: NDArray[np.int64], states: Callable[[], Motion]) -> Relation:
-        """Return which columns of equation i are independent along unrelated states, and what the others are of them."""
+        """Return the independent columns of equation i over random states, and the coefficients of the others in them."""
         key = (i, columns.tobytes(), self.rows.mechanism.law_values.tobytes())
         if key not in self._relations:
             motion = states()
@@ -276,15 +276,15 @@ class CompiledRows:
     def over(
         self, motion: Motion, effort: Array | None, first: int = 0, signals: Signals | None = None
     ) -> Callable[[Array], Writer]:
-        """Return a function that takes an array (height, at least a stretch's length) and returns what writes rows into it.
+        """Return a function that takes an array (height, at least a stretch's length) and returns its `Writer`.
 
-        That takes a stretch of the motion and, for a robot with loops, a closed configuration near its first sample. `first`
-        is the number of the motion's first sample, for messages.
+        The writer takes a stretch of the motion and, for a robot with loops, a closed configuration near its first sample.
+        `first` is the number of the motion's first sample, for messages.
         """
         robot = self.rows.mechanism
         tau = np.zeros((len(motion), len(self.rows.efforts))) if effort is None else np.ascontiguousarray(effort)
         more = signals or {name: np.zeros((len(motion), laws)) for name, laws in self.signals.items()}
-        if robot.loops:  # solved stretch by stretch: for all at once it would need memory
+        if robot.loops:  # solved stretch by stretch to limit memory
             return lambda out: (
                 lambda piece, start: self._closed(
                     motion[piece], tau[piece], out, start, first + piece.start, {name: x[piece] for name, x in more.items()}
@@ -299,12 +299,12 @@ class CompiledRows:
         return into
 
     def _known(self) -> dict[str, Array]:
-        """Return the values of what is known beforehand."""
+        """Return the known coefficients of force elements."""
         robot = self.rows.mechanism
         return {"known": robot.parameters.values[robot.known_columns]}
 
     def _closed(self, stretch: Motion, tau: Array, out: Array, start: Array | None, number: int, more: Signals) -> None:
-        """Write the rows of a stretch whose loops are closed first; `number` is its first sample."""
+        """Close the loops of a stretch and write its rows; `number` is the index of its first sample."""
         robot = self.rows.mechanism
         positions = close_positions(robot, stretch.q, start, first=number)
         outputs = {"W": out, "size": np.empty((len(stretch), 1))}
@@ -319,7 +319,7 @@ class CompiledRows:
 
 
 def checked_efforts(rows: Rows, effort: ArrayLike, samples: int) -> Array:
-    """Return the efforts (N, k) after checking that there is a number for each sample."""
+    """Return the efforts (N, k) after checking that each sample has a finite value."""
     robot = rows.mechanism
     tau = numbers(effort, "effort")
     motors = len(robot.actuators)
@@ -352,7 +352,7 @@ def check_projection(projection: Projection | Sequence[str]) -> Projection:
 def projected(x: Equations, rows: Rows, right: NodeRows) -> tuple[NodeRows, Node]:
     """Return S `right` (n, m), and the smallest over the largest pivot of the projection, 1 without one.
 
-    R^-T makes alike, independent noise of the motors white.
+    R^-T makes equal, independent noise of the motors white.
     """
     if rows.projection == "independent":
         return right, x.graph.one
@@ -372,7 +372,7 @@ def projected(x: Equations, rows: Rows, right: NodeRows) -> tuple[NodeRows, Node
 
 
 def unprojected(x: Equations, rows: Rows) -> NodeRows:
-    """Return S^-1 (n, n), which brings errors of the equations back to the robot's coordinates."""
+    """Return S^-1 (n, n), which maps errors of the equations to the robot's coordinates."""
     if rows.projection == "independent":
         n = rows.mechanism.dof
         return [[x.graph.const(float(i == j)) for j in range(n)] for i in range(n)]
