@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 import dynident as di
 from benchmarks.fault_kinds import HEALTHY, KINDS, Apply, Subject, recorded
 from dynident.identify.base import base_parameters
-from dynident.identify.regression.logs import dead_efforts, match, prepared_for
+from dynident.identify.regression.logs import dead_efforts, prepared_for
 from dynident.identify.regression.rows import Rows
+from dynident.signals.matching import match
 from dynident.validate.diagnosis.left_out import left_out_errors
 from dynident.validate.diagnosis.sample import Sample
 

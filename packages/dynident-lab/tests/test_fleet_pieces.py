@@ -13,7 +13,8 @@ from identify_cases import arm
 
 import dynident as di
 from dynident.errors import DynidentError
-from dynident.identify.regression.logs import compressed_log, match
+from dynident.identify.regression.logs import compressed_log
+from dynident.signals.matching import match
 from dynident_lab.fleet import identify
 
 CUTOFF = 4.3  # 1.5 periods at 100 Hz are 34.88 samples: not close to a whole number

@@ -13,10 +13,10 @@ from dynident.errors import DynidentError, DynidentWarning, IdentificationError,
 from dynident.friction import Tanh, Viscous
 from dynident.friction.terms import ASYMMETRIC
 from dynident.identify import OLS, WLS, Fit, Regression, essential_parameters, evaluate
-from dynident.identify.regression.logs import match
 from dynident.mechanics import inverse_dynamics
 from dynident.mechanism import Actuator
 from dynident.signals import Log, prepare
+from dynident.signals.matching import match
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ import pytest
 
 import dynident as di
 from dynident.identify.regression.factor import shares
-from dynident.identify.regression.logs import compressed_log, match
+from dynident.identify.regression.logs import compressed_log
+from dynident.signals.matching import match
 from dynident.validate import judge
 
 RATE, MOVE, REST = 200.0, 1.0, 0.5

@@ -7,9 +7,9 @@ from scipy.optimize import minimize
 
 from dynident.errors import IdentificationError
 from dynident.identify import OLS, WLS, Regression, base_parameters, recover_standard
-from dynident.identify.base import natural_spread
 from dynident.identify.posterior.physical import MARGIN, cone_of, consistent
 from dynident.mechanics import inverse_dynamics
+from dynident.mechanism.parameters import natural_spread
 
 
 @pytest.mark.parametrize("recovery", ["prior", "minimum_norm"])

@@ -88,7 +88,7 @@ def identify(
     """
     from dynident.identify.estimators.essential import contributing_parameters  # noqa: PLC0415 - `import dynident` loads this module
     from dynident.identify.estimators.least_squares import Estimator, fit_of  # noqa: PLC0415
-    from dynident.identify.regression.logs import with_drive_gains  # noqa: PLC0415
+    from dynident.signals.matching import with_drive_gains  # noqa: PLC0415
     from dynident.signals.quality import note  # noqa: PLC0415
     from dynident.signals.stream import LogStream  # noqa: PLC0415
     from dynident.validate.diagnosis.inspection import with_findings, without_contacts  # noqa: PLC0415

@@ -22,10 +22,11 @@ import numpy as np
 
 from dynident.errors import LogError, missing_extra
 from dynident.identify import BaseParameters, Regression
-from dynident.identify.regression.logs import compressed_log, match
+from dynident.identify.regression.logs import compressed_log
 from dynident.mechanism import Mechanism
 from dynident.signals import Log, prepare
 from dynident.signals.formats import open_parquet
+from dynident.signals.matching import match
 from dynident.signals.reading import naming
 from dynident.signals.tables import decoding
 from dynident_lab.fleet.storage import fingerprint, opened

@@ -21,10 +21,11 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.errors import DynidentError, DynidentWarning, IdentificationError
 from dynident.identify import MAP, WLS, BaseParameters, Regression, base_parameters
-from dynident.identify.regression.logs import compressed_log, match
+from dynident.identify.regression.logs import compressed_log
 from dynident.mechanism import Mechanism
 from dynident.parallel import one_core
 from dynident.signals import Log
+from dynident.signals.matching import match
 from dynident.validate import Check, Verdict, judge
 from dynident_lab.fleet.engine import keep_freed_memory, refuse_other, worker_memory
 from dynident_lab.fleet.results import RobotEstimate, RobotPeriod

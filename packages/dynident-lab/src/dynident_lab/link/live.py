@@ -9,11 +9,11 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from dynident.arrays import Array
 from dynident.errors import LinkError
-from dynident.identify.regression.logs import match
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 from dynident.monitor import Monitor, Reading
 from dynident.signals import Log
+from dynident.signals.matching import match
 from dynident_lab.link.controller import Identity, Samples
 from dynident_lab.link.recursive import RLS
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError
-from dynident.identify.regression.logs import match
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals import Log
+from dynident.signals.matching import match
 from dynident_lab.campaigns.log import CampaignLog, read_cycles
 from dynident_lab.testbench.curves import FrictionCurves
 from dynident_lab.testbench.moments import DEGREE, SpeedMoments

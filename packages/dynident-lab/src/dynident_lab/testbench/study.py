@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynident.errors import DynidentError, IdentificationError
-from dynident.identify.regression.logs import match
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals import Log
+from dynident.signals.matching import match
 from dynident_lab.figures import per_second
 from dynident_lab.testbench.curves import FrictionCurves, friction_curves
 from dynident_lab.testbench.history import FrictionHistory

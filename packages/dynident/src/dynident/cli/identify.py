@@ -56,7 +56,7 @@ from dynident.cli.progress import progress
 from dynident.cli.robots import KnownRobot, find_robot, is_known
 from dynident.cli.words import COMMAND, in_options
 from dynident.errors import DynidentError
-from dynident.identify.regression.logs import match
+from dynident.signals.matching import match
 
 FOLLOWS = 0.5  # largest distance of a recording from its plan, as a share of the spread of the plan's positions
 

@@ -1,6 +1,5 @@
 from .base import BaseParameters as BaseParameters
 from .base import base_parameters as base_parameters
-from .base import recover_standard as recover_standard
 from .estimators.bias import least_squares_bias as least_squares_bias
 from .estimators.direct import DIDIM as DIDIM
 from .estimators.direct import simulated_instruments as simulated_instruments
@@ -10,6 +9,7 @@ from .estimators.gls import GLS as GLS
 from .estimators.instrumental import IV as IV
 from .estimators.least_squares import OLS as OLS
 from .estimators.least_squares import WLS as WLS
+from .estimators.least_squares import recover_standard as recover_standard
 from .estimators.map import MAP as MAP
 from .estimators.output_error import OutputError as OutputError
 from .estimators.robust import IRLS as IRLS

@@ -29,12 +29,9 @@ from dynident.identify.regression.rows import Rows, law_signals
 from dynident.mechanics.closure import random_closed_motion
 from dynident.mechanics.functions import Motion, weighted_regressor
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import FIXED
 from dynident.parallel import one_blas_thread
 from dynident.results import Result
-
-RECOVERIES = ("prior", "minimum_norm")
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,48 +136,6 @@ def columns_of(mechanism: Mechanism, bodies: Sequence[str]) -> list[int]:
     return [i for i, owner in enumerate(mechanism.parameters.owners[:inertial]) if owner in bodies]
 
 
-def recover_standard(base: BaseParameters, beta: Array, combinations: Array, recovery: str = "prior") -> Parameters:
-    """Return standard parameters phi with E K phi = E beta, for the values `beta` (b,) of `base` parameters.
-
-    `combinations` (k, b) is E, the unit matrix if all were estimated; unidentifiable directions follow the rule
-    `recovery`, "prior" or "minimum_norm".
-    """
-    if recovery not in RECOVERIES:
-        raise IdentificationError(f"recovery is '{recovery}'; it must be one of {', '.join(RECOVERIES)}")
-    prior = base.mechanism.parameters
-    K = combinations @ base.regrouping
-    phi0 = prior.values if recovery == "prior" else np.zeros(len(prior))
-    spread = natural_spread(base.mechanism) if recovery == "prior" else np.ones(len(prior))
-    root = K * spread  # K D^(1/2)
-    x, _, rank, singular = np.linalg.lstsq(root, combinations @ beta - K @ phi0, rcond=None)
-    phi = phi0 + spread * x
-    if rank:
-        # Rounding leaves an error of up to p eps cond(K D^(1/2)) ||x|| in every x: a smaller parameter is zero, and its sign
-        # (of a mass, say) would depend on the processor. A prior value that the data left alone is exact and stays.
-        error = len(prior) * np.finfo(float).eps * singular[0] / singular[rank - 1] * np.linalg.norm(x)
-        phi = np.where((np.abs(phi) <= spread * error) & (phi != phi0), 0.0, phi)
-    return prior.replace(phi, provenance=f"identified, {recovery} recovery")
-
-
-def natural_spread(mechanism: Mechanism) -> Array:
-    """Return the plausible error of each prior value: mass m, first moment m r, inertia m r^2, r the radius of gyration.
-
-    A body without a prior gets the mean mass of those that have one, and a size from its robot's geometry when there is none.
-    """
-    phi = mechanism.tree.inertias.reshape(-1, 10)
-    mass = phi[:, 0]
-    gyration = 0.5 * (phi[:, 4] + phi[:, 7] + phi[:, 9])  # tr(Sigma) = tr(I)/2
-    known = (mass > 0.0) & (gyration > 0.0)
-    typical = float(np.mean(mass[known])) if known.any() else 1.0
-    length = float(np.sqrt(np.mean(gyration[known] / mass[known]))) if known.any() else _size(mechanism)
-    m = np.where(known, mass, typical)
-    r = np.where(known, np.sqrt(np.where(known, gyration, 1.0) / m), length)
-    spread = np.empty_like(phi)
-    spread[:, 0], spread[:, 1:4], spread[:, 4:] = m, (m * r)[:, None], (m * r**2)[:, None]
-    joint_terms = np.full(len(mechanism.parameters) - spread.size, typical * length**2)
-    return np.concatenate([spread.ravel(), joint_terms])
-
-
 def joint_terms(mechanism: Mechanism) -> dict[int, JointTerm | None]:
     """Return the joint term of each parameter after those of the bodies, by its index; coulomb.fc of a law counts as fc.
 
@@ -197,13 +152,6 @@ def joint_terms(mechanism: Mechanism) -> dict[int, JointTerm | None]:
         k: TERMS.get(alike.get(laws[name], laws[name])) if (name := names[k]) in laws else term_of(name)
         for k in range(mechanism.tree.inertias.size, len(names))
     }
-
-
-def _size(mechanism: Mechanism) -> float:
-    """Return the typical distance of a body's mass from its origin, from the distances between joints [m]."""
-    distances = np.linalg.norm(mechanism.tree.arrays.translation, axis=1)
-    distances = distances[distances > 0.0]
-    return 0.5 * float(np.mean(distances)) if distances.size else 0.1
 
 
 Group = tuple[list[int], list[int]]  # columns of the neighbours, and own columns in the order in which they should lead

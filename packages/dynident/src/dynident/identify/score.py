@@ -14,13 +14,14 @@ from dynident.errors import DynidentError, IdentificationError, SignalWarning, w
 from dynident.identify.base import columns_of
 from dynident.identify.figures import plot_score
 from dynident.identify.regression.factor import nearness
-from dynident.identify.regression.logs import dead_efforts, match, prepared_for, robot_motion, same_band, source_of
+from dynident.identify.regression.logs import dead_efforts, prepared_for, robot_motion, same_band, source_of
 from dynident.identify.regression.rows import Rows, motor_map
 from dynident.mechanics.functions import Motion
 from dynident.results import Result, Tabular
 from dynident.signals.filters import kept_samples
 from dynident.signals.held_out import COPIED, Overlap, overlap
 from dynident.signals.log import Log
+from dynident.signals.matching import match
 from dynident.signals.preparation import Prepared
 from dynident.signals.quality import Quality
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,9 @@ from dynident.errors import DescriptionError
 from dynident.graph.algebra import S, Square, Triple, plus, product, scale, times, transposed
 from dynident.graph.expression import Node
 from dynident.results import Tabular
+
+if TYPE_CHECKING:
+    from dynident.mechanism.mechanism import Mechanism
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,3 +284,29 @@ def check_consistency(phi: ArrayLike, name: str = "body", tolerance: float = 1e-
     else:
         sentence = f"body '{name}' is physically possible (smallest eigenvalue {smallest:.3g} of the trace)"
     return Consistency(name, not reasons, mass, smallest, slack, sentence)
+
+
+def natural_spread(mechanism: Mechanism) -> Array:
+    """Return the plausible error of each prior value: mass m, first moment m r, inertia m r^2, r the radius of gyration.
+
+    A body without a prior gets the mean mass of those that have one, and a size from its robot's geometry when there is none.
+    """
+    phi = mechanism.tree.inertias.reshape(-1, 10)
+    mass = phi[:, 0]
+    gyration = 0.5 * (phi[:, 4] + phi[:, 7] + phi[:, 9])  # tr(Sigma) = tr(I)/2
+    known = (mass > 0.0) & (gyration > 0.0)
+    typical = float(np.mean(mass[known])) if known.any() else 1.0
+    length = float(np.sqrt(np.mean(gyration[known] / mass[known]))) if known.any() else _size(mechanism)
+    m = np.where(known, mass, typical)
+    r = np.where(known, np.sqrt(np.where(known, gyration, 1.0) / m), length)
+    spread = np.empty_like(phi)
+    spread[:, 0], spread[:, 1:4], spread[:, 4:] = m, (m * r)[:, None], (m * r**2)[:, None]
+    joint_terms = np.full(len(mechanism.parameters) - spread.size, typical * length**2)
+    return np.concatenate([spread.ravel(), joint_terms])
+
+
+def _size(mechanism: Mechanism) -> float:
+    """Return the typical distance of a body's mass from its origin, from the distances between joints [m]."""
+    distances = np.linalg.norm(mechanism.tree.arrays.translation, axis=1)
+    distances = distances[distances > 0.0]
+    return 0.5 * float(np.mean(distances)) if distances.size else 0.1

@@ -33,7 +33,6 @@ from dynident.friction.terms import TERMS
 from dynident.identify.base import BaseParameters, columns_of
 from dynident.identify.fit import Fit
 from dynident.identify.prediction import model_errors
-from dynident.identify.regression.logs import match
 from dynident.identify.regression.rows import Rows
 from dynident.mechanics.closure import coordinates_from_actuators, random_closed_motion
 from dynident.mechanics.dynamics import jacobian
@@ -57,6 +56,7 @@ from dynident.monitor.step import (
 )
 from dynident.results import Result
 from dynident.signals.log import Log
+from dynident.signals.matching import match
 
 if TYPE_CHECKING:
     from dynident.signals.log import Log

@@ -221,7 +221,7 @@ class Preparation:
         log, resampled = _one_clock(piece, options.resample, notes)
         self.log = log
         self._low, self._high = extremes(log.position) if resampled else piece.extremes
-        samples, self.rate = log.t.size, (log.t.size - 1) / log.duration
+        samples, self.rate = log.t.size, (log.t.size - 1) / float(log.t[-1] - log.t[0])
         self.cutoff = chosen = _cutoff(piece, log, self.rate, options.cutoff, resampled, self._low < self._high, notes)
         spoiled = 0 if options.method == "fourier" else math.ceil(SPOILED * self.rate / chosen.frequency)
         if samples - 2 * spoiled < 4 * HALF:

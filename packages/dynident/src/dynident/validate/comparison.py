@@ -23,12 +23,12 @@ from dynident.identify.estimators.output_error import OutputError
 from dynident.identify.estimators.robust import IRLS
 from dynident.identify.estimators.total import TLS
 from dynident.identify.fit import Fit
-from dynident.identify.regression.logs import match
 from dynident.identify.regression.regression import Regression
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import gathered
 from dynident.results import Frozen, Result
 from dynident.signals.log import Log
+from dynident.signals.matching import match
 from dynident.simulate.closed_loop import ClosedLoop
 from dynident.validate.holdout import split
 

@@ -17,12 +17,12 @@ from dynident.figures import BLUE, ORANGE, one_axes
 from dynident.identify.base import base_parameters
 from dynident.identify.estimators.least_squares import OLS, WLS
 from dynident.identify.estimators.map import MAP
-from dynident.identify.regression.logs import match
 from dynident.identify.regression.regression import Regression
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import gathered
 from dynident.results import Result
 from dynident.signals.log import Log
+from dynident.signals.matching import match
 from dynident.signals.preparation import prepare
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.errors import DynidentWarning, IdentificationError, SimulationError, warn
-from dynident.identify.base import BaseParameters, recover_standard
-from dynident.identify.estimators.least_squares import WLS, LeastSquares
+from dynident.identify.base import BaseParameters
+from dynident.identify.estimators.least_squares import WLS, LeastSquares, recover_standard
 from dynident.identify.estimators.map import MAP
 from dynident.identify.estimators.statistics import EDGE, coloured_covariance
 from dynident.identify.fit import Fit

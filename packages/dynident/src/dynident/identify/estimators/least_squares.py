@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.errors import ConditionWarning, DynidentError, IdentificationError, warn
-from dynident.identify.base import recover_standard
+from dynident.identify.base import BaseParameters
 from dynident.identify.fit import Fit
 from dynident.identify.posterior.physical import physical_parameters
 from dynident.identify.posterior.posterior import Posterior, at_least_jackknife, least_squares_left_out
@@ -25,9 +25,11 @@ from dynident.identify.regression.factor import (
     training_std,
 )
 from dynident.identify.regression.regression import Regression
+from dynident.mechanism.parameters import Parameters, natural_spread
 from dynident.parallel import one_blas_thread
 
 BAD_CONDITION = 1e6
+RECOVERIES = ("prior", "minimum_norm")
 
 
 def fit_of(estimator: Any, evidence: Any, what: str = "estimator") -> Fit:
@@ -36,6 +38,29 @@ def fit_of(estimator: Any, evidence: Any, what: str = "estimator") -> Fit:
         raise DynidentError(f"{what} is {estimator!r}; give an estimator such as MAP() or WLS()")
     fit: Fit = estimator.fit(evidence).result_
     return fit
+
+
+def recover_standard(base: BaseParameters, beta: Array, combinations: Array, recovery: str = "prior") -> Parameters:
+    """Return standard parameters phi with E K phi = E beta, for the values `beta` (b,) of `base` parameters.
+
+    `combinations` (k, b) is E, the unit matrix if all were estimated; unidentifiable directions follow the rule
+    `recovery`, "prior" or "minimum_norm".
+    """
+    if recovery not in RECOVERIES:
+        raise IdentificationError(f"recovery is '{recovery}'; it must be one of {', '.join(RECOVERIES)}")
+    prior = base.mechanism.parameters
+    K = combinations @ base.regrouping
+    phi0 = prior.values if recovery == "prior" else np.zeros(len(prior))
+    spread = natural_spread(base.mechanism) if recovery == "prior" else np.ones(len(prior))
+    root = K * spread  # K D^(1/2)
+    x, _, rank, singular = np.linalg.lstsq(root, combinations @ beta - K @ phi0, rcond=None)
+    phi = phi0 + spread * x
+    if rank:
+        # Rounding leaves an error of up to p eps cond(K D^(1/2)) ||x|| in every x: a smaller parameter is zero, and its sign
+        # (of a mass, say) would depend on the processor. A prior value that the data left alone is exact and stays.
+        error = len(prior) * np.finfo(float).eps * singular[0] / singular[rank - 1] * np.linalg.norm(x)
+        phi = np.where((np.abs(phi) <= spread * error) & (phi != phi0), 0.0, phi)
+    return prior.replace(phi, provenance=f"identified, {recovery} recovery")
 
 
 class Estimator:

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.errors import DynidentWarning, IdentificationError, SimulationError, warn
-from dynident.identify.base import natural_spread
 from dynident.identify.estimators.direct import Loop, check_loop, filtered_motion, model_of
 from dynident.identify.estimators.instrumental import IV
 from dynident.identify.estimators.least_squares import LeastSquares
@@ -32,6 +31,7 @@ from dynident.identify.fit import Fit
 from dynident.identify.regression.factor import RowGroup, Solution, group_sigma, solve, triangle
 from dynident.identify.regression.regression import Regression, Stretch, rows_along, sampled
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import natural_spread
 from dynident.results import Result
 from dynident.signals.dependence import autocovariance, autoregression
 from dynident.signals.quality import note

@@ -63,7 +63,7 @@ from dynident.identify.friction.problem import (
 )
 from dynident.identify.posterior.posterior import Knowledge
 from dynident.identify.regression.factor import relative_error
-from dynident.identify.regression.logs import dead_efforts, match, prepared_for, robot_motion
+from dynident.identify.regression.logs import dead_efforts, prepared_for, robot_motion
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import Projection, Rows, check_projection, law_signals
 from dynident.mechanics.dynamics import joint_loads
@@ -72,6 +72,7 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.results import Result
 from dynident.signals.log import Log
+from dynident.signals.matching import match
 from dynident.signals.quality import Finding, note
 
 if TYPE_CHECKING:

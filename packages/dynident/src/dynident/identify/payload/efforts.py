@@ -24,10 +24,11 @@ from dynident.identify.fit import Fit
 from dynident.identify.payload.compliance import compliance_bias
 from dynident.identify.payload.load import Payload, inverse_of, plausible_limits
 from dynident.identify.regression.factor import weighted_rows
-from dynident.identify.regression.logs import match, same_band
+from dynident.identify.regression.logs import same_band
 from dynident.identify.regression.regression import Regression
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.log import Log
+from dynident.signals.matching import match
 from dynident.signals.quality import Finding
 
 SEEN = 1e-8  # part of a column of unit length below which the data do not show it

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.errors import IdentificationError
-from dynident.identify.base import BaseParameters, joint_terms, natural_spread
+from dynident.identify.base import BaseParameters, joint_terms
 from dynident.identify.regression.factor import triangle
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.parameters import Parameters, pseudo_inertia
+from dynident.mechanism.parameters import Parameters, natural_spread, pseudo_inertia
 
 MARGIN = 1e-5  # smallest eigenvalue of the pseudo-inertia, in units of the body's own mass and radius of gyration
 LAST = 1e-6  # weight of the barrier at the end; the cost is then within this times the number of inequalities of its minimum
@@ -92,7 +92,7 @@ def consistent(root: Array, target: Array, cone: Cone, x: Array) -> Array:
     if cone.inside(x):
         return _settled(x, cone)
     start = _inside(cone, x)
-    inverse = np.linalg.inv(root)  # in y = root x the quadratic part has condition 1
+    inverse = np.asarray(np.linalg.inv(root), dtype=np.float64)  # in y = root x the quadratic part has condition 1
     found = start
     inequalities = 4 * len(cone.columns) + cone.signed.size
     mu = max(1.0, 0.5 * float(np.sum((root @ start - target) ** 2)) / inequalities)

@@ -38,12 +38,12 @@ from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.files import read_toml
 from dynident.friction.terms import TERMS
-from dynident.identify.base import BaseParameters, joint_terms, natural_spread
+from dynident.identify.base import BaseParameters, joint_terms
 from dynident.identify.regression.factor import FEWEST_BLOCKS, FEWEST_ROWS, RowGroup, triangle, weighted_rows
 from dynident.identify.regression.regression import Regression
 from dynident.mechanism.loop_closures import is_loop_closures
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.parameters import Parameters, natural_spread
 from dynident.results import Result
 
 Value = float | tuple[float, float]

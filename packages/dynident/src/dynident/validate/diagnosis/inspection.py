@@ -22,7 +22,7 @@ from dynident.errors import DynidentWarning, LogError
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fit import Fit
 from dynident.identify.regression.factor import check_finite
-from dynident.identify.regression.logs import Matched, dead_efforts, match, preparation_for, same_band
+from dynident.identify.regression.logs import dead_efforts, preparation_for, same_band
 from dynident.identify.regression.rows import Rows
 from dynident.mechanics.dynamics import inverse_dynamics
 from dynident.mechanics.functions import Motion
@@ -30,6 +30,7 @@ from dynident.mechanism.elements import Joint
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import one_blas_thread
 from dynident.signals.log import Log
+from dynident.signals.matching import Matched, match
 from dynident.signals.quality import LONGEST_HOLE, Finding, Quality, diagnose
 from dynident.validate.diagnosis.delay import aligned, delays_of
 from dynident.validate.diagnosis.description import (
