@@ -148,7 +148,7 @@ class Individual(Result):
         low = np.where(np.isnan(ranges.low), self.best, ranges.low if lower is None else np.asarray(lower, dtype=np.float64))
         high = np.where(np.isnan(ranges.high), self.best, ranges.high)
         span = np.maximum(high - low, 1e-9 * np.maximum(1.0, np.abs(high)))
-        # x = (phi - low)/span in [0, 1]; the second block is small and acts only on directions that the first does not determine.
+        # x = (phi - low)/span in [0, 1]; the second block is small and acts only where the first has no rank.
         fit = root @ self.regrouping * span
         tie = 1e-6 * float(np.linalg.norm(fit, 2)) * np.eye(span.size)
         goal = np.concatenate([root @ (self.beta - self.regrouping @ low), tie @ ((self.best - low) / span)])
