@@ -56,13 +56,13 @@ class Dahl(DynamicLaw):
 
 @dataclass(frozen=True)
 class GeneralisedMaxwellSlip(DynamicLaw):
-    """Generalised Maxwell slip law: n spring-slider elements side by side [Roldan2017, eq. 2.28].
+    """Generalised Maxwell slip law: n parallel spring-slider elements [Roldan2017, eq. 2.28].
 
         f = sum_i (k_i z_i + sigma_i dz_i/dt) + fv v
         sticking: dz_i/dt = v                             until |k_i z_i| reaches share_i g(v)
         slipping: k_i dz_i/dt = sgn(v) C (share_i - |k_i z_i| / g(v))   until v changes its sign
 
-    The state law is that of [AlBender2005]. An element that slips and reverses remembers its
+    State law of [AlBender2005]. An element that slips and reverses keeps its
     deflection: hysteresis has non-local memory, which LuGre lacks.
     """
 

@@ -1,8 +1,8 @@
-"""Properties that the dynamics of every robot have, checked by numbers over poses.
+"""Numerical checks of general properties of robot dynamics at many poses.
 
     M = M^T > 0,   x^T (M' - 2 C) x = 0,   C(q, x) y = C(q, y) x,   dE/dt = v^T tau,   J = dp/dq
 
-Derivatives along a motion are central differences, so that nothing is compared with itself.
+Derivatives along a motion are central differences, so that the comparison is independent.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MOST = 100_000  # poses: their matrices are held in memory together
 ROUNDS = 30  # of the alternating maximum of the Coriolis matrix
 STEP = 1e-5  # of differences of fourth order
 EXACT = 1e-8  # relative: rounding
-DIFFERENCES = 1e-5  # relative: what central differences leave
+DIFFERENCES = 1e-5  # relative: error of central differences
 SLIDE, TURN = 0.5, np.pi  # half ranges of coordinates without limits [m, rad]
 NEAR = 0.1  # and of robots with loops about their home, as their loops must stay closed
 HALVINGS = 8  # of that range, until they do
@@ -59,16 +59,16 @@ class RobotCheck(Result):
     coordinates : tuple of str
         Names of the n coordinates.
     checks : tuple of Check
-        What was checked.
+        Results of the checks.
     bounds : mapping of str to float
         Over the poses: ``M_m`` and ``M_M``, smallest eigenvalue and largest norm of M; ``C_M``, largest norm of
-        C(q, v) over that of v; ``g_b``, largest norm of g. Coordinates in rad and m are mixed in these norms.
+        C(q, v) over the norm of v; ``g_b``, largest norm of g. Coordinates in rad and m are mixed in these norms.
     q : ndarray, (N, n)
         The poses.
     smallest : ndarray, (N,)
         Smallest eigenvalue of M at each.
     notes : tuple of str
-        What was left out, and why.
+        Omitted checks and their reasons.
     """
 
     robot: str
@@ -230,7 +230,7 @@ def _poses(
             continue
         told = f"poses within {share:g} of the usual range about home because of the loops; within= sets another range"
         return np.asarray(middle + share * path), [told] if share < 1.0 else []
-    return np.asarray(middle + shares[-1] * path), []  # whose sentence says where it cannot go
+    return np.asarray(middle + shares[-1] * path), []  # the error of the loop closure states the pose
 
 
 def _slides(mechanism: Mechanism) -> NDArray[np.bool_]:
@@ -329,7 +329,7 @@ def _jacobians(robot: Mechanism, q: Array) -> list[Check]:
 
 
 def _round_trip(robot: Mechanism, q: Array, smallest: Array, rng: np.random.Generator) -> Check:
-    """Compare accelerations with those that their own torques give, where M allows it."""
+    """Compare accelerations with the forward dynamics of their inverse dynamics, where M is positive definite."""
     solid = smallest > 0.0
     if not solid.any():
         return Check(

@@ -73,7 +73,7 @@ def reproduce(
 
 
 def _list(as_json: bool) -> int:
-    """Print what can be reproduced."""
+    """Print the available reproductions."""
     entries = all_entries()
     if as_json:
         print_json([{"name": e.name, "title": e.title, "source": e.source, "seconds": e.seconds} for e in entries])
@@ -115,7 +115,7 @@ def _run(
                 if len(entries) == 1:
                     raise
                 failed[entry.name] = _why(error)
-                if LOST not in list(failed.values())[:-1]:  # with the scheduler all that is left is lost: one note will do
+                if LOST not in list(failed.values())[:-1]:  # a lost scheduler ends all remaining entries: one note suffices
                     note(f"{entry.name} could not be made: {failed[entry.name]}")
                 continue
             if tell is not None:

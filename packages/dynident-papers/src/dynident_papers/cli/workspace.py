@@ -18,7 +18,7 @@ from dynident.mechanics.dynamics import end_frame
 from dynident.outputs import output_set
 from dynident_papers.workspace.workspace import workspace_map
 
-#: What is drawn of robots whose first two coordinates say little, or have no limits: two coordinates and ranges [m, rad].
+#: Default map of robots whose first two coordinates are unsuitable or have no limits: two coordinates and ranges [m, rad].
 USUAL: dict[str, dict[str, tuple[float, float]]] = {
     "cft": {"q1": (-0.5, 0.0), "q4": (-np.pi, np.pi)},
     "dualv": {"platform.x": (-0.45, 0.45), "platform.y": (-0.45, 0.45)},
@@ -26,7 +26,7 @@ USUAL: dict[str, dict[str, tuple[float, float]]] = {
     "mast": {"psi": (-0.52, 0.52), "theta": (-0.52, 0.52)},
     "prs3": {"psi": (-0.5, 0.5), "theta": (-0.5, 0.5)},
 }
-TOOLS = ("platform", "tool", "tool0")  # links that are meant where a robot has several ends
+TOOLS = ("platform", "tool", "tool0")  # default links of robots with several ends
 
 
 def workspace(
@@ -119,7 +119,7 @@ def _pair(text: str) -> tuple[float, float]:
 def _ranges(
     mechanism: di.Mechanism, names: Sequence[str], known: Mapping[str, tuple[float, float]]
 ) -> list[tuple[float, float]]:
-    """Return the ranges of the coordinates: given ones, limits of the joints, or a turn of joints that turn without end."""
+    """Return the ranges of the coordinates: given ones, limits of the joints, or a full turn of unlimited revolute joints."""
     joints = {joint.name: joint for joint in mechanism.joints}
     found = []
     for name in names:

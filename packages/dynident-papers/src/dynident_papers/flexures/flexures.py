@@ -1,8 +1,8 @@
-"""What compliant joints of a robot must stand: ranges, moments, energy, and the motor forces that bend them.
+"""Requirements for compliant joints of a robot: ranges, moments, energy, and the motor forces that bend them.
 
     tau_s = k q_t of every flexure,    A^T f = G^T tau_s        (rigid kinematics, springs in the joints [Howell2001])
 
-The kinematics are those of ideal joints; where flexures give way in other directions it takes finite elements, which stay
+The kinematics assume ideal joints; compliance in other directions requires finite elements, which stay
 outside dynident, or a model such as `dynident_papers.robots.prs3.compliant_pose`.
 """
 
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FlexureRequirements(Result):
-    """What the flexures of a robot go through at given poses."""
+    """Deflections and loads of the flexures of a robot at given poses."""
 
     robot: str  # Its name
     joints: tuple[str, ...]  # The k flexures, and the unit of each: rad or m
     units: tuple[str, ...]  # The k flexures, and the unit of each: rad or m
     stiffness: Array  # Stiffness of the flexures [N m/rad or N/m]
-    actuators: tuple[str, ...]  # Motors, and the unit of what each exerts
-    efforts: tuple[str, ...]  # Motors, and the unit of what each exerts
+    actuators: tuple[str, ...]  # Motors
+    efforts: tuple[str, ...]  # Unit of each motor's effort
     q: Array  # Poses
     angles: Array  # Deflections of the flexures from their unstrained position
-    forces: Array  # That hold the poses against the flexures alone, without weight and friction
+    forces: Array  # Motor forces that balance the flexures alone, without weight and friction
 
     @property
     def ranges(self) -> Array:
@@ -100,14 +100,14 @@ class FlexureRequirements(Result):
 def flexure_requirements(
     mechanism: Mechanism, q: ArrayLike, stiffness: Mapping[str, float] | None = None
 ) -> FlexureRequirements:
-    """Find what the flexures of a robot must stand at given poses, and the motor forces that bend them.
+    """Return deflections and loads of the flexures of a robot at given poses, and the motor forces that bend them.
 
     Parameters
     ----------
     mechanism : Mechanism
         Robot with n coordinates whose flexures are joints.
     q : array_like, (N, n) or (n,)
-        Poses, in an order in which neighbours are close.
+        Poses; successive ones must be close.
     stiffness : mapping of str to float, optional
         Stiffness of every flexure by joint [N m/rad or N/m], unstrained at q = 0; the spring terms `k` of the robot's joints
         when omitted.

@@ -73,7 +73,7 @@ class FlexureHinge:
 
     @property
     def lateral(self) -> float:
-        """Stiffness about the axis across it [N m/rad]; of a round hinge the same."""
+        """Stiffness about the perpendicular axis [N m/rad]; equal for a round hinge."""
         return self._over(lambda x, h: 1.0 / (self.young * self._second(h, True)))
 
     @property

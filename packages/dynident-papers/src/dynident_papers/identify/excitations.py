@@ -26,10 +26,10 @@ def reached_speeds(found: Design) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class RankedDesign:
-    """A design whose condition number keeps a limit, and what had to be left out for it."""
+    """A design whose condition number keeps a limit, and the parameters left out for it."""
 
     design: Design
-    base: BaseParameters  # What the motion is designed for
+    base: BaseParameters  # Parameters the motion is designed for
     left_out: tuple[str, ...]  # Leaders of the base parameters that were left out, in this order
     conditions: tuple[float, ...]  # Of every attempt
 
@@ -37,11 +37,11 @@ class RankedDesign:
 def design_within(
     mechanism: Mechanism, limits: Any = None, largest: float = 100.0, seed: int = 0, seeds: int = 1, **options: Any
 ) -> RankedDesign:
-    """Design a motion, and leave out one base parameter after another until its condition number is below a limit.
+    """Design a motion, leaving out one base parameter after another until the condition number is below a limit.
 
-    It works for trees and for robots with loops. What is left out is the last column of a pivoted QR of the regressor along the
-    motion found. Of the designs of several `seeds` that keep the limit, the one with the highest speeds on average over
-    the coordinates is taken [Pagani2022, section 2.3.3]: friction shows there. `options` are those of `design`.
+    Loops are allowed. Each time, the parameter of the last column of a pivoted QR of the regressor along the
+    motion is left out. Among the designs of several `seeds` that keep the limit, the one with the highest mean speed of
+    the coordinates is chosen [Pagani2022, section 2.3.3], because it shows friction. `options` as in `design`.
     """
     kept: BaseParameters = options.pop("base", None) or base_parameters(mechanism)
     left_out: list[str] = []

@@ -53,9 +53,9 @@ class Individual(Result):
     names: tuple[str, ...]  # Parameters that act (columns)
     regrouping: Array  # K and beta of the equations that were solved
     beta: Array  # K and beta of the equations that were solved
-    considered: int  # Subsets there are
+    considered: int  # Number of subsets
     solutions: Array  # One row per solvable subset
-    held: NDArray[np.bool_]  # Parameters that were held at their trusted (or known) value in it
+    held: NDArray[np.bool_]  # Parameters held at their trusted (or known) value in each solution
     weights: Array  # Jacobi's weights, sum 1
     covariance: Array
     positive: NDArray[np.bool_]  # Parameters that must be above zero
@@ -88,7 +88,7 @@ class Individual(Result):
         return np.sqrt(np.clip(np.diag(self.covariance), 0.0, None))
 
     def plot(self) -> Figure:
-        """Draw every solution of each parameter, those that are possible as a whole, and the best estimate."""
+        """Draw every solution of each parameter, physically possible ones in colour, and the best estimate."""
         from dynident.figures import BLUE, MUTED, ORANGE, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
 
         figure = new_figure(9.0, 0.9 + 0.27 * len(self.names))
@@ -148,7 +148,7 @@ class Individual(Result):
         low = np.where(np.isnan(ranges.low), self.best, ranges.low if lower is None else np.asarray(lower, dtype=np.float64))
         high = np.where(np.isnan(ranges.high), self.best, ranges.high)
         span = np.maximum(high - low, 1e-9 * np.maximum(1.0, np.abs(high)))
-        # x = (phi - low)/span in [0, 1]; the second block is small enough to decide only what the first does not determine.
+        # x = (phi - low)/span in [0, 1]; the second block is small and acts only where the first has no rank.
         fit = root @ self.regrouping * span
         tie = 1e-6 * float(np.linalg.norm(fit, 2)) * np.eye(span.size)
         goal = np.concatenate([root @ (self.beta - self.regrouping @ low), tie @ ((self.best - low) / span)])

@@ -41,7 +41,7 @@ def _independent(A: Array, tolerance: float) -> tuple[NDArray[np.int64], float]:
 
 @dataclass(kw_only=True, eq=False)
 class PerJoint(LeastSquares):
-    """Least squares joint by joint, the last one first: what a joint has shown is known to those before it.
+    """Least squares joint by joint, the last one first: parameters estimated at a joint are known for earlier joints.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class PerJoint(LeastSquares):
                 continue
             own = np.zeros((block.shape[0], y.size))
             own[:, starts[i] : starts[i + 1]] = np.eye(block.shape[0])
-            rest = np.setdiff1d(unknown, new)  # not told apart here: their torques are left to the residual's orthogonal part
+            rest = np.setdiff1d(unknown, new)  # not identifiable here: fitted together with `new`, but not kept
             A = block[:, np.concatenate([new, rest])]
             gain[new] = np.linalg.pinv(A, rcond=1e-12)[: new.size] @ (own - block[:, known] @ gain[known])
             known[new] = True
@@ -89,7 +89,7 @@ class PerJoint(LeastSquares):
 
 
 def joint_estimates(regression: Regression, tolerance: float = 1e-8) -> dict[str, dict[str, tuple[float, float]]]:
-    """Return what the torque of each joint alone says about the base parameters it shows."""
+    """Return the estimates of base parameters from the torque of each joint alone."""
     if not isinstance(regression, Regression):
         raise IdentificationError(f"joint_estimates got a {type(regression).__name__}; give a dynident.Regression")
     found = {}

@@ -1,10 +1,10 @@
-"""Which parameters a joint's torque shows, by two factorisations of its regressor [Pagani2022, section 1.3].
+"""Parameters identifiable from a joint's torque, by two factorisations of its regressor [Pagani2022, section 1.3].
 
     Y_j = Q R        parameter k is seen by joint j when |r_kk| is above a threshold (1e-4)
     Y_j N^-1 = U S V^T        columns of unit length; where s_1 / s_n is above a limit (100), parameters that stand out in the
                               last column of V depend on each other, and the last of them is dropped
 
-`base_parameters` decides what is estimated, for all joints together and with the regrouping; this report is for reading.
+`base_parameters` selects the estimated parameters, for all joints together with the regrouping; this is only a report.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class JointReduction(Result):
         return tuple(name for name in self.names if name not in self.dropped)
 
     def summary(self) -> str:
-        """Return the joint as text: singular values, conditions and what was dropped."""
+        """Return the joint as text: singular values, condition numbers, dropped and kept parameters."""
         values = " ".join(f"{s:.4g}" for s in self.singular_values)
         chain = " -> ".join(f"{c:.5g}" for c in self.condition)
         last = sorted(zip(np.abs(self.V[:, -1]), self.names, strict=True), reverse=True)[:3]
@@ -69,13 +69,13 @@ class JointReduction(Result):
 
 @dataclass(frozen=True, eq=False)
 class Reduction(Result):
-    """What each joint's torque shows of the robot, joint by joint."""
+    """Parameters identifiable from the torque of each joint."""
 
     mechanism: str  # Robot
     names: tuple[str, ...]  # Inertial parameters, body by body
     diagonal: Array  # Diagonal of R for every joint's regressor; zero columns have zero
-    threshold: float  # Threshold of the diagonal, and of the condition number
-    limit: float  # Limit of the diagonal, and of the condition number
+    threshold: float  # Threshold of the diagonal
+    limit: float  # Limit of the condition number
     joints: tuple[JointReduction, ...]  # Own parameters of every joint
     derived: ClassVar[tuple[str, ...]] = ("counts", "selected")
 

@@ -1,18 +1,18 @@
 """Individual parameters from base parameters and trusted ones, by enumerating subsets.
 
-Base parameters beta = K phi leave p - b parameters open. Holding p - b of the trusted parameters at their values v closes the
-system; every choice S of them is one square system
+Base parameters beta = K phi do not determine p - b parameters. Holding p - b of the trusted parameters at their values v
+completes the system; every choice S of them is one square system
 
     [ K   ]         [ beta ]
     [ E_S ] phi  =  [ v_S  ]                        [Roldan2017, eqs. 5.35-5.43]
 
-Those that are regular give one solution phi_S each; their mean and spread are the answer of [Roldan2017]. The best combination
-is known in closed form: with standard deviations s of the trusted values, the estimate of least mean squared error that keeps
+Each regular system gives one solution phi_S; their mean and spread are the result of [Roldan2017]. The best combination
+has a closed form: with standard deviations s of the trusted values, the estimate of least mean squared error that keeps
 K phi = beta is the mean of all phi_S with weights
 
     w_S  ~  det(A_S)^2 / prod_{i in S} s_i^2        ([Jacobi1841]: least squares as a weighted mean of square systems)
 
-so precise trusted values and well-conditioned subsets count, and nearly singular ones, which ruin the plain mean, do not.
+so precise trusted values and well-conditioned subsets have large weights, and nearly singular ones small weights.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def enumerate_subsets(
     T = _needed(K[:, [*doubt, *free]], C)
     A, rest = T @ K, T @ rest
 
-    # Untrusted parameters are unknown in every subset: what is orthogonal to their columns decides about the trusted ones.
+    # Untrusted parameters are unknown in every subset: the complement of their columns determines the trusted ones.
     Q, R = np.linalg.qr(A[:, free], mode="complete")
-    size = np.linalg.norm(A, axis=0)  # a column counts as dependent when what is left of it is small against itself
+    size = np.linalg.norm(A, axis=0)  # a column is dependent if its remainder is small relative to its norm
     if len(free) > rest.size or (free and np.min(np.abs(np.diag(R)) / size[free]) < REGULAR):
         raise IdentificationError(
             f"{len(free)} untrusted parameters cannot be determined from {rest.size} equations; trust more of "
@@ -150,9 +150,9 @@ def _deviations(trust: Mapping[str, float], given: Mapping[str, float] | None) -
 
 
 def _needed(A: Array, C: Array) -> Array:
-    """Return T whose rows are the combinations of equations to solve: all of them, or fewer when known parameters repeat some.
+    """Return T whose rows are the combinations of equations to solve: all, or fewer if known parameters make some redundant.
 
-    What is too much is averaged out by least squares, weighted with the covariance of the equations when it is regular.
+    Redundant equations are combined by least squares, weighted with the covariance of the equations when it is regular.
     """
     rank = int(np.linalg.matrix_rank(A))
     if rank == A.shape[0]:
@@ -165,7 +165,7 @@ def _needed(A: Array, C: Array) -> Array:
 
 
 def _solve_all(reduced: Array, size: Array, goal: Array, trusts: Array, f: int) -> tuple[Array, NDArray[np.bool_], Array]:
-    """Solve the (f, f) system of every choice of f trusted parameters left open; return values, choices and log |det|."""
+    """Solve the (f, f) system of every choice of f unknown trusted parameters; return values, choices and log |det|."""
     n = trusts.size
     solved: list[Array] = []
     opened: list[NDArray[np.bool_]] = []
@@ -175,7 +175,7 @@ def _solve_all(reduced: Array, size: Array, goal: Array, trusts: Array, f: int) 
         index = np.array(list(islice(choices, BATCH)), dtype=np.int64)
         if not len(index):
             break
-        if f == 0:  # the untrusted parameters use up all equations: one subset, which holds all trusted ones
+        if f == 0:  # the untrusted parameters need all equations: one subset, which holds all trusted ones
             return trusts[None].copy(), np.zeros((1, n), dtype=bool), np.zeros(1)
         squares = np.moveaxis(reduced[:, index], 1, 0)
         good = np.linalg.svd(squares / size[index][:, None, :], compute_uv=False)[:, -1] > REGULAR

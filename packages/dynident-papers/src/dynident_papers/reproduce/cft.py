@@ -297,9 +297,9 @@ def cft_excitation() -> Reproduction:
 
 @cache
 def fixed_offsets(steps: int = 80) -> tuple[float, float]:
-    """Return the lowest J_k of a search from Table 3 that keeps its offsets, ranges and rates, and what is left of them.
+    """Return the lowest J_k of a search from Table 3 within its offsets, ranges and rates, and the remaining margin.
 
-    By SLSQP on 100 points of the period; both numbers are taken on 2000.
+    By SLSQP on 100 points of the period; both numbers are computed on 2000.
     """
     from scipy.optimize import minimize  # noqa: PLC0415 - slow to import
 

@@ -41,7 +41,7 @@ def single_joint(i: int, seconds: float = 40.0) -> tuple[np.ndarray, ...]:
 def filtered(i: int, model: bool = True, guess: tuple[tuple[str, float], ...] = ()) -> KalmanResult:
     """Return the friction of joint i by the filter: m(q) a + f(v) + g(q) = tau (29), position measured at 1 kHz to 5e-6.
 
-    With the model the filter knows m(q) and g(q); without it m is constant and gravity is estimated as a sine of q.
+    With `model`, m(q) and g(q) are known to the filter; else m is constant and gravity is estimated as a sine of q.
     """
     t, q, v, a = single_joint(i)
     tau = cft.inverse_dynamics(q, v, a)[:, i]

@@ -43,7 +43,7 @@ ABOUT_MOTIONS = "trajectories are ours, as fast as the motors allow; the paper's
 
 
 def _log(motion: object, seed: int, mass: float | None = None, noise: float = NOISE, ideal: bool = False) -> di.Log:
-    """Return what the machine records on a motion, without or with a payload that its controller does not know."""
+    """Return the machine's log of a motion, without or with a payload unknown to its controller."""
     machine = with_noise(dualv.machine(preload=PRELOAD, ideal=ideal), motion, noise)
     if mass is not None:
         _, mx, zz = (dualv.TABLE_2["case 1"][f"{symbol}_payload"][0] for symbol in ("m", "mx", "Izz"))
@@ -66,7 +66,7 @@ def _evidence(case: str, mass: float, noise: float = NOISE, ideal: bool = False)
 def _essential(case: str, level: float = 0.05) -> di.Fit:
     """Return the essential parameters with the paper's ratio of 10; an F-test at `level` ends removals (0: the rule alone)."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", di.DynidentWarning)  # notes of the fit say it too
+        warnings.simplefilter("ignore", di.DynidentWarning)  # also in the notes of the fit
         return di.essential_parameters(_evidence(case, 5.42), di.WLS(), 10.0, level)
 
 
@@ -297,7 +297,7 @@ def dualv_table_4() -> Reproduction:
     }
 
     def quarter() -> bool:
-        """Return whether a feed-forward that leaves out 30 % of the torque lowers the errors by what the paper prints."""
+        """Return whether a feed-forward without 30 % of the torque lowers the errors by the printed amount."""
         parts = proof.fit.model
         weak = parts.with_parameters(parts.parameters.replace(0.7 * np.asarray(parts.parameters.values)))
         law = _soft_machine().controller
@@ -324,7 +324,7 @@ def _soft_machine() -> VirtualRobot:
 
 @cache
 def _proof(soft: bool) -> TrackingProof:
-    """Return the proof with gains from the inertia zz_1iR of the proximal links (soft), or from that of all bodies."""
+    """Return the proof with gains from the inertia zz_1iR of the proximal links (soft), or from the inertia of all bodies."""
     return proof_case("dualv", _soft_machine() if soft else dualv.machine()).run(0)
 
 

@@ -34,7 +34,7 @@ def first_motion() -> Trajectory:
 
 @reproduction("thermal-table-1", "singular values and dependent parameters of link 2", "[Pagani2022, Table 1]", kind="virtual")
 def table_1() -> Reproduction:
-    """Columns of unit length; the last right singular vector shows what depends on what."""
+    """Columns of unit length; the last right singular vector shows the dependent parameters."""
     second = report().joints[1]
     last = dict(zip(second.names, np.abs(second.V[:, -1]), strict=True))
     rows = [
@@ -84,7 +84,7 @@ def table_2() -> Reproduction:
     )
 
     def between() -> bool:
-        """Return whether the printed entry lies between that of (72) and that of random motion."""
+        """Return whether the printed entry lies between the entries for (72) and for random motion."""
         other = report(sample(first_motion(), 50.0))
         return bool(np.abs(other.diagonal[other.seen]).min() < 2.4353 < float(gap[1].ours))
 

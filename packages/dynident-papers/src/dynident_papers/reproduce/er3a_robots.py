@@ -23,7 +23,7 @@ from dynident_papers.reproduce.er3a_campaign import CYCLES, VIRTUAL, campaign, f
 from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident_papers.robots import er3a_c60
 
-EVERY = 6  # of the later tests every sixth cycle: what repeats shows in four
+EVERY = 6  # every sixth cycle of the later tests: four cycles show the repeatability
 PLATEAUS = (0, 1, 2, 4, 7, 12, 23)  # cycles whose plateaus are run in the later tests: friction falls early
 INERTIAS = ("Ixx_link_2R", "Ixy_link_2", "Ixz_link_2R", "Iyz_link_2", "Izz_link_2R")  # Fig. 42
 
@@ -43,7 +43,7 @@ def warm_robot(t: float) -> VirtualRobot:
 
 
 def later_test(robot: int, test: int) -> list[Estimate]:
-    """Return the parameters of a later test, of which only the stages that are fitted are run."""
+    """Return the parameters of a later test; only its training stages are run."""
     stages = [stage for stage in plan().stages if stage.purpose == "training"]
     found = []
     for k in range(0, CYCLES, EVERY):
@@ -70,7 +70,7 @@ def repetitions() -> Repeatability:
     "thermal-fig-42", "four tests of two robots", "[Pagani2022, sections 5.1 and 5.2, Figs. 38, 39 and 42]", seconds=250
 )
 def fig_42() -> Reproduction:
-    """The same identification on four days and two robots: what differs between cycles, tests and robots."""
+    """The same identification on four days and two robots: differences between cycles, tests and robots."""
     found = repetitions()
     shown = ("my_link_3R", *INERTIAS, "a0_joint_3")
     rows = []
@@ -96,7 +96,7 @@ def fig_42() -> Reproduction:
 
 
 def friction_test(test: int) -> list[FrictionHistory]:
-    """Return the friction of all joints at 60 % of the speed in a test of robot 1; of the later ones some plateaus are run."""
+    """Return the friction of all joints at 60 % of the speed in a test of robot 1; later tests run only some plateaus."""
     if test == 1:
         return [entry.history for entry in study().study.joints]
     stage = next(stage for stage in plan().stages if stage.purpose == "friction")
@@ -158,7 +158,7 @@ def mixed(shown: Mapping[str, Any]) -> Any:
 
 
 def with_estimated_temperature(log: Log) -> Log:
-    """Return a log whose temperatures are those that the thermal models predict from the speeds: no sensor is used."""
+    """Return a log with temperatures predicted from the speeds by the thermal models, without a sensor."""
     columns = []
     for joint in log.joints:
         entry = study().of(joint)
@@ -240,9 +240,9 @@ TEMPERATURES = (20.0, 25.0, 30.0, 35.0, 40.0, 45.0)  # degC
 
 
 def one_ratio(friction: Array, std: Array) -> tuple[Array, float]:
-    """Return friction of temperatures x speeds over that of the first one, and the probability of its spread if all are one.
+    """Return friction (temperatures x speeds) relative to the first temperature, and the p-value of equal ratios.
 
-    friction = c_speed r_temperature is fitted by weighted least squares; what is left has a chi-squared distribution.
+    friction = c_speed r_temperature is fitted by weighted least squares; the residual has a chi-squared distribution.
     """
     r, w = np.ones(len(friction)), std**-2.0
     for _ in range(50):
@@ -279,7 +279,7 @@ def eq_100() -> Reproduction:
     text = "a speed whose friction fell by 3 % less in the hottest test would be found"
 
     def power() -> bool:
-        """Tell whether the test finds such a speed, and accepts the data."""
+        """Return whether the test detects such a speed and accepts the data."""
         other = f.copy()
         other[-1, 2] *= 1.03
         return one_ratio(other, s)[1] < 0.01 < p

@@ -306,7 +306,7 @@ def fig_34() -> Reproduction:
 
     def power_on() -> Any:
         figure, axes = one_axes(7.2, 3.2, "time since power on [min]", "temperature [degC]", "Energised without motion")
-        still_warm = replace(AXIS4, alpha=0.0, beta=1.0)  # heat that does not fall with the temperature: that of the motors
+        still_warm = replace(AXIS4, alpha=0.0, beta=1.0)  # motor heat, which does not fall with the temperature
         node = still_warm.simulate(still.t, ADVANCED.We)
         axes.plot(node.t / MINUTE, node.state[:, 1], color=ORANGE, linewidth=1.2, label="T3: outer node of (130) heated by W_e")
         axes.plot(still.t / MINUTE, still.temperature, color=BLUE, linewidth=1.2, label="T1 with T3 at 20 degC")

@@ -126,7 +126,7 @@ def _joints(run: Run) -> Callable[[], Any]:
 
 @reproduction("five-bar-moves", "X move and two circles", "[Roldan2017, section 4.1.4, figures 4.8 to 4.14]", 3, kind="virtual")
 def five_bar_moves() -> Reproduction:
-    """Cascade of Table 4.1's drives with k_v = 3.54 and 19.2 1/s; the thesis' model and experiment beside."""
+    """Cascade of Table 4.1's drives with k_v = 3.54 and 19.2 1/s, compared with the thesis' model and experiment."""
     rows_model: list[Row] = []
     rows_test: list[Row] = []
     for found in five_bar.compare():

@@ -121,7 +121,7 @@ def flexures_table_2() -> Reproduction:
     kind="virtual",
 )
 def flexures_table_6() -> Reproduction:
-    """What the paper's finite elements say, from beams and springs with stated stiffnesses."""
+    """The paper's finite element results from beams and springs with stated stiffnesses."""
     s = np.array([row.s for row in prs3.TABLE_4])
     rigid = prs3.forward_kinematics(s) - [prs3.HEIGHT, 0.0, 0.0]
     soft, linear = prs3.compliant_pose(s).x[:, 2:5], prs3.compliant_pose(s, linear=True).x[:, 2:5]

@@ -73,7 +73,7 @@ def one_loop(f: np.ndarray, gain: float, delay: float) -> np.ndarray:
 
 
 def best_loop() -> tuple[float, float]:
-    """Return by how much the loop nearest to the printed points misses the worst of them, and its bandwidth [Hz]."""
+    """Return the largest error of the loop fitted to the printed points, and its bandwidth [Hz]."""
     from scipy.optimize import least_squares  # noqa: PLC0415 - slow to import
 
     f = np.array(list(mast.BODE))
@@ -162,7 +162,7 @@ def mast_torques() -> Reproduction:
 
 
 def torque_error(real: Run, catalogue: Run) -> float:
-    """Return by how much the torque of the machine with catalogue data is too small on average, over that of the real one."""
+    """Return the mean torque deficit of the machine with catalogue data, relative to the torque of the real one."""
     measured, first = (np.abs(run.truth.motor_torque[len(run.truth.t) // 4 :]) for run in (real, catalogue))
     return float(np.mean(measured - first) / np.mean(measured))
 

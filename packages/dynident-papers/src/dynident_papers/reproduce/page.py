@@ -86,16 +86,16 @@ def _documents(results: Sequence[Reproduction]) -> pages.Html:
 
 
 def write_page(path: str | os.PathLike[str], results: Sequence[Reproduction], failed: Mapping[str, str] | None = None) -> Path:
-    """Write reproductions as one HTML page that loads nothing.
+    """Write reproductions as one self-contained HTML page.
 
     Parameters
     ----------
     path : path-like
         HTML file.
     results : sequence of Reproduction
-        What to show.
+        Reproductions to show.
     failed : mapping of str to str, optional
-        Names of those that could not be made, and why.
+        Names of failed reproductions, and the reasons.
 
     Returns
     -------

@@ -24,9 +24,9 @@ def _printed(which: str) -> np.ndarray:
 
 
 def _rows(ours: np.ndarray, published: np.ndarray, reason: str, also: np.ndarray | None = None) -> tuple[Table, ...]:
-    """Return one table per coordinate; angles in arc seconds, which is what the paper's DMS resolve.
+    """Return one table per coordinate; angles in arc seconds, the resolution of the paper's DMS.
 
-    The reason is NEITHER where numbers `also`, from the printed Table 4, do not give what is printed.
+    The reason is NEITHER where numbers `also`, from the printed Table 4, do not agree with the paper either.
     """
     known = np.asarray(published)
     tables = []

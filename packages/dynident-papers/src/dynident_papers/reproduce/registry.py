@@ -4,7 +4,7 @@ difference = ours - published;   a row agrees when |difference| is at most half 
 
 Every published number has a kind. Only derived numbers count as agreement. A number of any kind that differs has a reason with
 an experiment, a function that returns whether it holds, which the tests run: with the cause removed, the number moves to the
-printed one. Where no cause can be removed, the reason begins with "not explained" and says what was found instead.
+printed one. Where no cause can be removed, the reason begins with "not explained" and states the findings.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ KINDS = {
     "virtual": "our simulated machine or model replaces theirs",
 }
 UNEXPLAINED = "not explained"
-COARSE = 0.05  # beyond this share a number that only rounds to a printed one of few digits says how far it is
+COARSE = 0.05  # relative difference above which a number that rounds to a printed one shows the difference
 
 
 @dataclass(frozen=True)
 class Row(Frozen):
-    """One number, ours beside the published one.
+    """One number, ours and the published one.
 
     Parameters
     ----------
     name : str
-        What it is.
+        Name of the number.
     ours : float or str
         Computed now.
     published : float or str, optional
@@ -56,7 +56,7 @@ class Row(Frozen):
     reason : str
         Why they differ, where they do.
     kind : str
-        One of `KINDS`; that of the reproduction when empty.
+        One of `KINDS`; the kind of the reproduction when empty.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Row(Frozen):
 
     @property
     def agrees(self) -> bool | None:
-        """True when ours rounds to what is printed; None where nothing is printed."""
+        """True when ours rounds to the printed number; None without a printed number."""
         if self.published is None:
             return None
         if self.difference is None:
@@ -99,7 +99,7 @@ class Table(Result):
     Parameters
     ----------
     title : str
-        What the table shows.
+        Title of the table.
     rows : tuple of Row
         Rows.
     """
@@ -175,7 +175,7 @@ def _digits(value: float | str | None) -> int:
 
 
 def cells_of(row: Row) -> tuple[str, str, str, str, str]:
-    """Return name with unit, ours, published, difference and reason as text; only what differs has a reason."""
+    """Return name with unit, ours, published, difference and reason as text; only differing numbers have a reason."""
     name = f"{row.name} [{row.unit}]" if row.unit else row.name
     digits = max(_digits(row.published), 4)
     shown = [x if isinstance(x, str) else number(x, n) for x, n in ((row.ours, digits + 1), (row.published, digits))]
@@ -202,20 +202,20 @@ def nearer(rows: Sequence[Row], without: Sequence[float] | NDArray[Any]) -> bool
 
 @dataclass(frozen=True, eq=False)
 class Reproduction(Result):
-    """What a reproduction found; its file holds everything but the figures.
+    """Result of a reproduction; its file holds everything but the figures.
 
     Parameters
     ----------
     tables : tuple of Table
-        Ours beside the published numbers.
+        Our and the published numbers.
     figures : mapping of str to callable
         Captions and functions without arguments that return a matplotlib figure, such as the `plot` of a result.
     notes : tuple of str
-        What to know when they are compared.
+        Notes on the comparison.
     experiments : mapping of str to callable
         Reasons of numbers that differ, and functions without arguments that return whether each holds.
     name, title, source : str
-        Filled in by the registry: the name to ask for, what is reproduced, and where it is printed.
+        Filled in by the registry: the name of the reproduction, its title, and where it is printed.
     """
 
     tables: tuple[Table, ...] = ()
@@ -288,13 +288,13 @@ class Reproduction(Result):
 
 @dataclass(frozen=True)
 class Entry:
-    """What can be reproduced."""
+    """An available reproduction."""
 
     name: str  # See `Reproduction`
     title: str  # See `Reproduction`
     source: str  # See `Reproduction`
     seconds: float  # About how long it takes on an idle machine
-    run: Callable[[], Reproduction]  # Does it
+    run: Callable[[], Reproduction]  # Computes the result
 
 
 _ENTRIES: dict[str, Entry] = {}
@@ -303,10 +303,10 @@ _ENTRIES: dict[str, Entry] = {}
 def reproduction(
     name: str, title: str, source: str, seconds: float = 1.0, kind: str = "derived"
 ) -> Callable[[Callable[[], Reproduction]], Callable[[], Reproduction]]:
-    """Register a function without arguments that returns a `Reproduction`, which gets name, title and source; nothing is run.
+    """Register, without a run, a function that has no arguments and returns a `Reproduction`; add name, title and source.
 
     The source is a key of docs/references.md with table or figure, such as ``[Rodriguez2002, Table 6]``. The `kind`, one of
-    `KINDS`, is that of all rows which state none.
+    `KINDS`, is the default of its rows.
     """
     if kind not in KINDS:
         raise DynidentError(f"reproduction '{name}': kind is {kind!r}; it is one of {', '.join(KINDS)}")
@@ -338,7 +338,7 @@ def _place(function: Callable[..., Any]) -> str:
 
 @cache
 def _scripts() -> None:
-    """Import every script of this package, which registers what it holds."""
+    """Import every script of this package, which registers its reproductions."""
     package = import_module("dynident_papers.reproduce")
     for module in pkgutil.iter_modules(package.__path__):
         if module.name not in NOT_SCRIPTS:
@@ -391,7 +391,7 @@ def _made_with(name: str) -> Entry | None:
 
 
 def entry_of(name: str) -> Entry:
-    """Return what a name stands for."""
+    """Return the entry of a name."""
     _scripts()
     if name not in _ENTRIES:
         made_with = _made_with(name)

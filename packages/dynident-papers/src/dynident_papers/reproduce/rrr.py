@@ -24,7 +24,7 @@ ASSUMED = "the paper prints no lengths, masses, gains or path: those of rrr.ASSU
 
 
 def writing(rate: float = 500.0) -> tuple[TipMotion, di.Motion]:
-    """Return the motion of the tip that writes "om y" in a plane of constant y, and that of the joints."""
+    """Return the motion of the tip that writes "om y" in a plane of constant y, and the joint motion."""
     tip = write("om y", 0.06, (0.1, -0.4, 0.5), speed=0.4, acceleration=2.0, lift=0.0).sample(rate)
     return tip, joint_motion(rrr.mechanism(), tip, posture="front up")
 
@@ -68,7 +68,7 @@ def rrr_operations() -> Reproduction:
 
 
 def written_out(entries: Sequence[Node]) -> int:
-    """Return the operations of expressions in which nothing is computed once for several places."""
+    """Return the number of operations of expressions without common sub-expressions."""
     sizes: dict[int, int] = {}
 
     def size(node: Node) -> int:
@@ -216,7 +216,7 @@ def rrr_writing() -> Reproduction:
     bare = proof.trial("catalogue model", proof.motions[0]).shares
 
     def decides() -> bool:
-        """Return whether the friction that the model knows decides the ratio."""
+        """Return whether the friction known to the model determines the ratio."""
         poor, good = bare[0] / bare[1], exact[0] / exact[1]
         return bool(
             np.all(poor < model / feedback) and np.all(model / feedback < good) and poor.max() < 7.0 and good.min() > 10.0

@@ -1,4 +1,4 @@
-"""The robots of the literature as the command line knows them: entries of the group ``dynident.robots``."""
+"""Built-in robots of the literature: entry points of the group ``dynident.robots``."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from dynident_lab.fmu import Block
     from dynident_lab.testbench.tracking_case import ProofCase
 
-NOISE = 1e-3  # of a recorded effort, over the largest: two digits of 12 bits
-RANGE = 20.0  # A: that of a current sensor whose drive has no limit
+NOISE = 1e-3  # of a recorded effort, relative to the largest: two counts of 12 bits
+RANGE = 20.0  # A: range of a current sensor if the drive has no limit
 STIFFER: dict[str, dict[str, Any]] = {
     "prs3": {"velocity_feedforward": 1.0, "position_cycle": 0.001}
-}  # sliders that stand a fifth of the time show nothing
+}  # otherwise the sliders are stationary a fifth of the time
 FINE = 500.0  # Hz: rate of a motion that is not given as a curve
 
 
@@ -38,7 +38,7 @@ def _published(name: str, mechanism: di.Mechanism) -> Published:
 
 
 def _machine(name: str, **options: float) -> VirtualRobot:
-    """Return a machine under the name by which commands know it; a recorder without noise of its own gets that of 12 bits."""
+    """Return a machine with its built-in name; sensors without effort noise get the noise of 12 bits."""
     from dynident_papers.robots.proofs import ready_machine  # noqa: PLC0415 - few commands need it
 
     found = ready_machine(name, **options)
@@ -165,7 +165,7 @@ def _cft_block(machine: VirtualRobot) -> Block:
 
 
 def _cft_table(fit: di.Fit) -> str:
-    """Return the 32 numbers of the report's Table 4 beside those printed, or what they need."""
+    """Return our and the printed 32 numbers of the report's Table 4, or the reason why they are not available."""
     try:
         return robots.cft.table_four(fit).text()
     except DynidentError as error:  # another friction law was chosen

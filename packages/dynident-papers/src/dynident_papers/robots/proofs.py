@@ -1,4 +1,4 @@
-"""What the ready machines are proved on: motions to identify from, other motions to compare controllers on, published numbers.
+"""Test cases of the ready machines: motions for identification, other motions to compare controllers, published numbers.
 
 DualV runs Fourier motions of its platform in a box around its home; two faster ones stand for the two trajectories of
 [Briot2015, Table 4], which are not printed. The RRR robot writes letters ([Kostic2002, section V]; path and speeds are
@@ -43,7 +43,7 @@ def writing(
 
 
 def proof_case(name: str, machine: VirtualRobot | None = None, seed: int = 0) -> ProofCase:
-    """Return what a machine is proved on: motions to identify from, others to compare controllers on, published numbers."""
+    """Return the test case of a machine: motions for identification, others to compare controllers, published numbers."""
     machine = ready_machine(name) if machine is None else machine
     make = {"dualv": _dualv, "rrr": _rrr}.get(name)
     case = _other(name, machine, seed) if make is None else make(machine, seed)
@@ -84,7 +84,7 @@ def _rrr(machine: VirtualRobot, seed: int) -> ProofCase:
 def _other(name: str, machine: VirtualRobot, seed: int) -> ProofCase:
     """Motions through a box around the pose the machine starts from."""
     law = machine.controller
-    if isinstance(law, Cascade):  # without it the lag of the position loop hides what a model can do
+    if isinstance(law, Cascade):  # otherwise the lag of the position loop hides the benefit of a model
         machine = replace(machine, controller=replace(law, velocity_feedforward=1.0))
     m = machine.mechanism
     units = effort_units(m)

@@ -1,4 +1,4 @@
-"""Limits of the robots for the command excite: what their documents print, and what is assumed where they print none."""
+"""Limits of the robots for the command excite: as printed in their documents, or assumed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def published(name: str, mechanism: di.Mechanism) -> Published:
 
 
 def _assumed(name: str, mechanism: di.Mechanism) -> Published:
-    """Return a box around home with assumed speeds and accelerations, and say so."""
+    """Return a box around home with assumed speeds and accelerations, marked as assumed."""
     half, speed, push, period, source = ASSUMED[name]
     keys = ("lower", "upper", "velocity", "acceleration")
     box = {
@@ -109,7 +109,7 @@ def _dualv(mechanism: di.Mechanism) -> Published:
 
 
 def _er3a_c60(mechanism: di.Mechanism) -> Published:
-    """Return ranges and speeds of [Pagani2022], and what is assumed beside them."""
+    """Return ranges and speeds of [Pagani2022], completed by assumed limits."""
     settings = er3a_c60.limit_settings()
     source = "ranges and speeds of [Pagani2022, Table 4]; the others are assumed, see ASSUMPTIONS of its module"
     return Published(limits_of(mechanism, settings), source, Fourier(er3a_c60.FUNDAMENTAL, er3a_c60.HARMONICS))
@@ -134,4 +134,4 @@ ASSUMED: dict[str, tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]
         "[Ruiz2016] prints z +- 2 mm and tilts of +- 0.2 degrees",
     ),
 }  # fmt: skip
-"""Half-widths around home, speeds, accelerations [m, rad, s], period [s], and what the document says."""
+"""Half-widths around home, speeds, accelerations [m, rad, s], period [s], and information of the document."""

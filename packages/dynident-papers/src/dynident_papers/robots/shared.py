@@ -1,4 +1,4 @@
-"""What the robots share: arguments, assumptions, drives that carry what joints no longer do, planar bodies."""
+"""Common parts of the robots: arguments, assumptions, drives that carry joint terms, planar bodies."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def samples_of(width: int, **given: ArrayLike) -> list[Array]:
 
 
 def check_length(owner: str, label: str, value: object) -> None:
-    """Refuse what is not a finite length above zero."""
+    """Raise an error unless a value is a finite length above zero."""
     if not isinstance(value, int | float | np.floating) or not np.isfinite(value) or value <= 0.0:
         raise DynidentError(f"{owner}: {label} is {value!r}; give a positive length in metres")
 
@@ -127,7 +127,7 @@ def at(x: float, y: float = 0.0, turn: float = 0.0) -> Placement:
 
 
 def planar_body(name: str, mass: float, com: ArrayLike, inertia: float) -> Body:
-    """Return a body of which only the moment about z through the centre of mass is known."""
+    """Return a body with a known moment of inertia only about z through the centre of mass."""
     x, y = np.asarray(com, dtype=np.float64)
     return Body(name, from_com(mass, [x, y, 0.0], inertia * np.eye(3)))
 

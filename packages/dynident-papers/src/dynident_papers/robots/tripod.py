@@ -204,7 +204,7 @@ def actuator_jacobian(t: Tripod, x: Array, signs: Array) -> Array:
 
 
 def platform_from_sliders(t: Tripod, x: Array, slider_dot: Array, slider_ddot: Array, signs: Array) -> tuple[Array, Array]:
-    """Return the motion of the platform from that of the sliders at known poses.
+    """Return the motion of the platform from the slider motion at known poses.
 
     v = A^-1 slider_dot,    a = A^-1 (slider_ddot - A_dot v)
     """

@@ -1,7 +1,7 @@
 """Forward problem of robots with three PR legs: one solution by continuation, all of them by elimination.
 
-With the sliders held, every platform joint B_i runs on a circle about the foot of its bar, and the platform keeps the three
-distances between them:
+With the sliders held, every platform joint B_i moves on a circle about the foot of its bar, and the platform keeps the three
+distances between the joints:
 
     E_ij = |B_i - B_j|^2 - D_ij^2 = y(gamma_i) M_ij y(gamma_j)^T = 0,       y(gamma) = (1, cos gamma, sin gamma)
 
@@ -9,7 +9,7 @@ E_12 and E_13 are quadratic in t_2 = tan(gamma_2/2) and t_3, so eliminating them
 
     P(t_1) = lc_12^4 lc_13^4  prod_{t_2: E_12 = 0} prod_{t_3: E_13 = 0} E_23(t_2, t_3)
 
-of degree 16. It is found from its values on a circle, its real roots are the assembly modes.
+of degree 16. Its coefficients are found from its values on a circle; its real roots are the assembly modes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dynident_papers.robots.tripod import Tripod, leg_motion, platform_joints, p
 
 DEGREE = 16
 CLOSED = 1e-12  # residual of a closed platform, relative to the bar
-STEPS = (8, 64)  # stretches of the way from home, tried in turn
+STEPS = (8, 64)  # numbers of steps of the path from home, tried in turn
 
 
 def _feet(t: Tripod, rho: Array) -> Array:
@@ -34,7 +34,7 @@ def _feet(t: Tripod, rho: Array) -> Array:
 
 
 def closure(t: Tripod, x: Array, feet: Array) -> tuple[Array, Array]:
-    """Return how much too long each bar would have to be, and the slope of that."""
+    """Return the length error of each bar and its slope."""
 
     def planar(y: Array) -> Array:
         return np.stack([np.einsum("sli,li->sl", y, t.outward), y[:, :, 2]], axis=2)
@@ -60,7 +60,7 @@ def forward_kinematics(t: Tripod, rho: ArrayLike, start: ArrayLike, signs: Array
         trial, going = np.repeat(first, waiting.size, axis=0), waiting
         for share in np.linspace(0.0, 1.0, steps + 1)[1:]:
             feet = _feet(t, origin + share * (sliders[going] - origin))
-            # On the way the branch matters, not the digits.
+            # Intermediate steps need the right branch, not full accuracy.
             trial, closed, determinant = _newton(t, trial, feet, CLOSED if share == 1.0 else 1e-5)
             held = closed & (np.sign(determinant) == side)
             trial, going = trial[held], going[held]

@@ -103,7 +103,7 @@ def body_moments(w: Array, w_dot: Array, inertia: Array) -> Array:
 def contributions(
     t: Tripod, x: Array, v: Array, a: Array, signs: Array, bodies: Bodies, formulation: str = "energy"
 ) -> dict[str, Array]:
-    """Return what each body adds to the forces of z, psi, theta."""
+    """Return the contribution of each body to the forces of z, psi, theta."""
     choice("formulation", formulation, FORMULATIONS)
     J = body_jacobians(t, x, signs, bodies)
     p, leg = platform_motion(t, x, v, a), leg_motion(t, x, v, a, signs)

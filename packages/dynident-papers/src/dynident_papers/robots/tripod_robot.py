@@ -1,4 +1,4 @@
-"""A robot with three PR legs: what its closed forms answer, and the robot as a `Mechanism`.
+"""A robot with three PR legs: its closed forms, and the robot as a `Mechanism`.
 
 Its tree: ``x, y, z, theta, psi, phi`` carry the platform (three slides, then Y-X-Z rotations, all without mass or friction);
 each leg is a slider, a bar on a pin, and, where the friction or stiffness of the joint at the platform matters, its single
@@ -56,7 +56,7 @@ class Leg:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """What two robots with three PR legs differ in, beside geometry and masses."""
+    """Differences between robots with three PR legs other than geometry and masses."""
 
     slider: str  # Name of the slider coordinates: ``rho`` for ``rho_1`` to ``rho_3``
     pin: str  # Name of the pin coordinates
@@ -125,12 +125,12 @@ class TripodRobot:
         return np.abs(np.linalg.det(J_x) / upright), np.min(np.abs(np.diagonal(J_q, axis1=1, axis2=2)), axis=1) / t.length
 
     def slider_motion(self, motion: Motion, working_mode: Mode = None) -> Motion:
-        """Return the motion of the sliders from that of the platform."""
+        """Return the motion of the sliders from the platform motion."""
         legs = self.leg_angles(motion.q, working_mode, motion.v, motion.a)
         return Motion(motion.t, legs.slider, legs.slider_dot, legs.slider_ddot)
 
     def platform_motion(self, motion: Motion, working_mode: Mode = None, start: ArrayLike | None = None) -> Motion:
-        """Return the motion of the platform from that of the sliders."""
+        """Return the motion of the platform from the slider motion."""
         x = self.forward_kinematics(motion.q, working_mode, start)
         return Motion(motion.t, x, *platform_from_sliders(self.tripod, x, motion.v, motion.a, self.tripod.signs(working_mode)))
 
@@ -145,8 +145,8 @@ class TripodRobot:
     ) -> Array:
         """Return the slider forces F of A^T F = sum_b J_b^T f_b, inertia and gravity of the bodies [Roldan2017, eq. 4.32].
 
-        A is the Jacobian of the sliders, slider_dot = A v, and J_b that of a body, both with respect to z, psi, theta. Springs,
-        friction and drives are left out; `mechanism` has them.
+        A is the Jacobian of the sliders, slider_dot = A v, and J_b of a body, both with respect to z, psi, theta. Springs,
+        friction and drives are omitted here and included in `mechanism`.
         """
         pose, rate, acceleration = samples_of(3, x=x, v=v, a=a)
         t, signs = self.tripod, self.tripod.signs(working_mode)
@@ -183,7 +183,7 @@ class TripodRobot:
                 continue
             rotations, ends, weld = _platform_joint(t, design, leg, i)
             joints, parts, loops = joints + rotations, parts + ends, [*loops, weld]
-            home[rotations[0].name] = -leg.rotations[0][2] * angle  # the platform is level: this turns back what the pin turns
+            home[rotations[0].name] = -leg.rotations[0][2] * angle  # the platform is level: compensates the pin angle
         sliders = tuple(f"{design.slider}_{i}" for i in (1, 2, 3))
         return Mechanism(
             t.name,
@@ -227,7 +227,7 @@ def _leg_joints(t: Tripod, design: Design, i: int) -> list[Joint]:
 
 
 def _leg_bodies(t: Tripod, bodies: Bodies, i: int) -> list[Body]:
-    """Return slider and bar; of the bar's inertia only the part square to its plane acts."""
+    """Return slider and bar; only the bar's moment of inertia perpendicular to its plane acts."""
     about_centre = np.diag([0.0, bodies.bar_inertia, bodies.bar_inertia])
     bar = from_com(bodies.bar_mass, [bodies.bar_centre * t.length, 0.0, 0.0], about_centre)
     return [Body(f"slider_{i + 1}", np.array([bodies.slider_mass, *[0.0] * 9])), Body(f"bar_{i + 1}", bar)]

@@ -2,7 +2,7 @@
 
 The equation is linear in inertia and friction coefficients; shape parameters of the friction (beta of tanh(beta v)) are
 searched with the linear part eliminated (variable projection, eqs. 2.35-2.36). Position, torque and friction columns pass the
-same zero-phase low-pass, so filtering changes nothing but the noise; rows are then thinned to the rate of the band, which
+same zero-phase low-pass, so filtering affects only the noise; rows are then thinned to the rate of the band, which
 keeps them independent and their standard deviations valid.
 """
 

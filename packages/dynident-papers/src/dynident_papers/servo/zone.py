@@ -49,7 +49,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class ZoneTuning(Result):
-    """Gains that were found, and the way to them."""
+    """Tuned gains and the steps of their search."""
 
     gains: Gains  # The gains
     overshoot: float  # Overshoot with them

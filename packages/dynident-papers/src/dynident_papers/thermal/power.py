@@ -1,4 +1,4 @@
-"""What heats a joint: friction power over duty cycles, and the losses of its motor."""
+"""Heat sources of a joint: friction power over duty cycles, and the losses of its motor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def mean_power(t: ArrayLike, torque: ArrayLike, v: ArrayLike) -> float:
 
 
 def rms_power(t: ArrayLike, torque: ArrayLike, v: ArrayLike) -> float:
-    """Return ``sqrt(1/t_c int (f v)^2 dt)`` of a cycle [Pagani2022, eq. 155]; what heats is the mean, `mean_power`."""
+    """Return ``sqrt(1/t_c int (f v)^2 dt)`` of a cycle [Pagani2022, eq. 155]; the heat is the mean, `mean_power`."""
     times, power = _powers(t, torque, v)
     return float(np.sqrt(np.trapezoid(power**2, times) / (times[-1] - times[0])))
 

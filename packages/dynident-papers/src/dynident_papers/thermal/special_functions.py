@@ -57,7 +57,7 @@ def mittag_leffler(z: ArrayLike, nu: float) -> Array:
 
 
 def _series(z: Array, nu: float) -> Array:
-    """Power series; all terms are positive, so nothing cancels."""
+    """Power series; all terms are positive, so there is no cancellation."""
     from scipy.special import gammaln  # noqa: PLC0415 - scipy is loaded with the first use
 
     if np.log(z.max()) / nu > np.log(LARGEST):

@@ -1,4 +1,4 @@
-"""The coupler curve of a four-bar linkage as a path: what a haptic robot does that feels like one [Roldan2017, section 6.2.7].
+"""The coupler curve of a four-bar linkage as a path, which a haptic robot can emulate [Roldan2017, section 6.2.7].
 
 O2 + a e(theta) + b e(phi) = O4 + c e(psi),    P = O2 + a e(theta) + (u + i v) e(phi),    e(x) = exp(i x).
 """

@@ -115,7 +115,7 @@ def write(
     speed : float
         Largest speed along a stroke [m/s].
     acceleration : float
-        Largest acceleration along a stroke, and largest across it in bends, which are taken slower [m/s^2].
+        Largest acceleration along a stroke, and across it in bends, where the speed is reduced [m/s^2].
     lift : float
         How high the pen is lifted [m]; 0 draws the connections as straight lines on the plane.
     profile : callable

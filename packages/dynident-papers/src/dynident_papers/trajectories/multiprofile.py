@@ -90,7 +90,7 @@ def velocity_multiprofile(
     stage : float
         Duration of each of the seven stages [s].
     steps : int
-        Speeds on the way up.
+        Number of increasing speeds.
     rounding : float
         Time over which corners of the speed are rounded [s]; friction about rest is seen there, within the band of a log.
     start : float
@@ -119,6 +119,6 @@ def velocity_multiprofile(
     rest = np.zeros(8)
     speeds = np.concatenate([rest, waves, rest, stairs, -stairs, ramp, -ramp, rise, -rise, rest])
     window = np.hanning(9)[1:-1]
-    speeds = np.convolve(speeds, window / window.sum(), mode="same")  # a mean with positive weights: nothing grows
+    speeds = np.convolve(speeds, window / window.sum(), mode="same")  # a mean with positive weights does not exceed the limits
     speeds[[0, -1]] = 0.0
     return VelocityProfile(np.asarray(np.arange(speeds.size) * knot, dtype=np.float64), speeds, start)

@@ -49,7 +49,7 @@ def workspace_sines(
 
 
 def sine_bounds(family: Multisine, coefficients: ArrayLike) -> tuple[Array, Array, Array]:
-    """Return what positions, velocities and accelerations cannot exceed [Pagani2022, eqs. 64-69], fades included.
+    """Return upper bounds of positions, velocities and accelerations [Pagani2022, eqs. 64-69], fades included.
 
         |q - q0| <= sum_k |A_k|,   |v| <= sum_k |A_k| (w1 + w_k),   |a| <= sum_k |A_k| (w2 + 2 w1 w_k + w_k^2)
 

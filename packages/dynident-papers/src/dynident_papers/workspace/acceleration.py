@@ -22,7 +22,7 @@ G = 9.80665  # m/s^2
 
 @dataclass(frozen=True, eq=False)
 class Acceleration(Result):
-    """The largest acceleration of a link from rest, and what it takes."""
+    """The largest acceleration of a link from rest, and the required efforts."""
 
     robot: str
     frame: str
@@ -35,7 +35,7 @@ class Acceleration(Result):
 
     @property
     def in_g(self) -> float:
-        """The acceleration over that of gravity."""
+        """The acceleration in units of g."""
         return self.largest / G
 
     def summary(self) -> str:

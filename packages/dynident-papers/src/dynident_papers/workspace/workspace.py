@@ -1,4 +1,4 @@
-"""Workspace and singularities of a robot: where it can go, and how far motors and platform are from losing each other.
+"""Workspace and singularities of a robot: reachable positions, and the distance from singularities of both types.
 
     J_c q_t' = 0,  motions the loops allow:  q_t' = N z,    platform  y' = T N z,    motors  rho' = A N z
     [T N; A N] = [Q_T; Q_A] R,   type 1: smallest singular value of Q_T,   type 2: of Q_A        (cosine-sine decomposition)
@@ -84,7 +84,7 @@ def singularity_indices(
 ) -> Singularity:
     """Return the distance of poses to singularities of type 1 and 2, for robots with and without loops.
 
-    Neighbours in q (N, n) are close; the platform is a frame, of which the pose or the position counts; length [m] makes metres
+    Successive rows of q (N, n) must be close; the outputs are the pose or the position of the frame; length [m] makes metres
     and radians comparable (the size of the robot).
     """
     x = coordinates(mechanism, q, "q")
@@ -141,7 +141,7 @@ def _through_loops(mechanism: Mechanism, positions: Array, frame: str) -> tuple[
 
 
 def _motor_scale(mechanism: Mechanism, length: float) -> Array:
-    """Return what divides the rates of every motor: its gear, and the length where it drives a slider."""
+    """Return the divisor of every motor rate: its gear ratio, and the length where it drives a slider."""
     slides = {joint.name for joint in mechanism.joints if joint.kind == "prismatic"}
     return np.array(
         [
@@ -239,7 +239,7 @@ def workspace_map(
     size : int
         Cells along each coordinate.
     outputs : {"pose", "position"}
-        What of the platform counts, as in `singularity_indices`.
+        Outputs of the platform, as in `singularity_indices`.
     length : float, optional
         Length [m] that makes metres and radians comparable; the size of the robot when omitted.
 

@@ -62,7 +62,7 @@ class Limit(ABC):
 
     @abstractmethod
     def excess(self, state: State) -> Array:
-        """Return the excess of every sample over the limit, relative to the limit."""
+        """Return the excess of every sample over the limit, relative to the limit's size."""
 
 
 @dataclass(frozen=True, eq=False)

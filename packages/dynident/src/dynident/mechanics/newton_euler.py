@@ -195,7 +195,7 @@ def energies(x: TreeState, bodies: Sequence[Inertia | None]) -> tuple[Node, Node
 
 
 def ball_joints(mechanism: Mechanism) -> list[tuple[bool, int]]:
-    """Return (is free, index of its first position) of every spherical and free joint; loops: in tree positions."""
+    """Return (is free, index of its first position) of every spherical and free joint; with loops, a tree position."""
     arrays, names = mechanism.tree.arrays, mechanism.tree.coordinates
     found = []
     for kind, d in zip(arrays.kind, arrays.dof, strict=True):

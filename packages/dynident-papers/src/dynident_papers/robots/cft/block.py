@@ -1,4 +1,4 @@
-"""CFT-transposer: what the simulation block of [Rodriguez2002, section 5, figure 9] puts out."""
+"""CFT-transposer: outputs of the simulation block of [Rodriguez2002, section 5, figure 9]."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class BlockRun:
     """Outputs of the simulation block."""
 
     t: Array  # Simulated time [s]
-    xc: Array  # Cartesian coordinates xc1 ... xc4, and their rates, which the report's block knows but does not put out
-    vc: Array  # Cartesian coordinates xc1 ... xc4, and their rates, which the report's block knows but does not put out
+    xc: Array  # Cartesian coordinates xc1 ... xc4
+    vc: Array  # Their rates, computed but not output by the report's block
     voltage: Array  # Voltages of the motors of xc1 ... xc4 behind the saturation [V]
     status: NDArray[np.int64]
-    limits: Array = field(default_factory=LIMITS.copy)  # Of Table 5 for the set-up that was run [m, rad]
+    limits: Array = field(default_factory=LIMITS.copy)  # From Table 5 for the simulated set-up [m, rad]
 
     def summary(self) -> str:
         """Return the run as text."""

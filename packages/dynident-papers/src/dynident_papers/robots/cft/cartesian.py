@@ -32,7 +32,7 @@ from dynident_papers.robots.cft.data import (
 )
 from dynident_papers.robots.shared import columns, samples_of
 
-UP, REACH = (L4 + L6) / L4, L6 / L4  # 7 and 6: how much the pantograph enlarges the nuts' motions (47)
+UP, REACH = (L4 + L6) / L4, L6 / L4  # 7 and 6: gains of the pantograph from the nuts' motions (47)
 
 
 def references_from_cartesian(xc: ArrayLike) -> Array:

@@ -194,7 +194,7 @@ def coriolis_matrix(q: ArrayLike, v: ArrayLike, theta: ArrayLike = THETA) -> Arr
 
 
 def gravity(q: ArrayLike, theta: ArrayLike = THETA) -> Array:
-    """Return g(q, theta) [Rodriguez2002, Appendix B], what holds the robot against gravity."""
+    """Return the gravity torque g(q, theta) [Rodriguez2002, Appendix B]."""
     joints = columns(q, 4, "q")
     out = np.zeros_like(joints)
     out[:, 2], out[:, 3] = _gravity(joints.T, _theta(theta, 12)[:12])
@@ -209,7 +209,7 @@ def friction(v: ArrayLike, theta: ArrayLike = THETA) -> Array:
 
 
 def regressor(q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-    """Return Y(q, v, a) with M a + C v + g = Y theta[:12]; friction is not linear in its slopes and is left out."""
+    """Return Y(q, v, a) with M a + C v + g = Y theta[:12], without friction, which is nonlinear in its slopes."""
     joints, speeds, changes = samples_of(4, q=q, v=v, a=a)
     unit = np.eye(12)  # theta_k as a row of unit vectors: every entry becomes (N, 12)
     x, dx, ddx = ([column[:, None] for column in array.T] for array in (joints, speeds, changes))
@@ -233,7 +233,7 @@ def inverse_dynamics(q: ArrayLike, v: ArrayLike, a: ArrayLike, theta: ArrayLike 
 
 
 def forward_dynamics(q: ArrayLike, v: ArrayLike, tau: ArrayLike, theta: ArrayLike = THETA, added_inertia: float = 0.0) -> Array:
-    """Return a = M^-1 (tau - C v - g - f) [Rodriguez2002, eq. 60], or say where M is not positive definite."""
+    """Return a = M^-1 (tau - C v - g - f) [Rodriguez2002, eq. 60]; raise an error where M is not positive definite."""
     x, dx, torque = samples_of(4, q=q, v=v, tau=tau)
     M = mass_matrix(x, theta) + np.diag([0.0, 0.0, added_inertia, added_inertia])
     least = np.linalg.eigvalsh(M)[:, 0]

@@ -1,4 +1,4 @@
-"""Tables of [Rodriguez2002]: lengths, parameters, limits, encoders, gains, excitation; and what had to be assumed."""
+"""Tables of [Rodriguez2002]: lengths, parameters, limits, encoders, gains, excitation; and assumptions."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ TORQUE_CONSTANT = 0.107
 MOTORS = ("m1", "m2", "m3", "m4")
 """Motors of y_r, x_r, xc3 and xc4."""
 GEAR_RATIOS: Array = np.array([1 / 2, 1 / 2, 1.0, 1 / 6])
-"""K_g; that of m3 is contained in its K_c."""
+"""K_g; the K_c of m3 contains its gear ratio."""
 CONVERSIONS: Array = np.array([0.005, 0.005, 6.16 / 182, 0.06]) / (2.0 * np.pi)
 """K_c [m/rad or rad/rad]."""
 GAINS_PRINTED = MappingProxyType(
@@ -116,7 +116,7 @@ EXCITATION_B: Array = np.array(
         [-0.0347, 0.0273, 0.0294, 0.0447],
     ]
 )
-EXCITATION_OFFSET: Array = np.array([-0.1343, 0.2766, 2.4, 0.0869])  # sec. 4.2.1, which says mid-span: not all are
+EXCITATION_OFFSET: Array = np.array([-0.1343, 0.2766, 2.4, 0.0869])  # sec. 4.2.1 states mid-span, which some are not
 EXCITATION_FREQUENCY = 0.1
 """Fundamental [Hz]. Printed is 0.4 Hz, which is the fourth harmonic; inferred from J_k = 277.4."""
 

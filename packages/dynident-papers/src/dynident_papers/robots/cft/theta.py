@@ -2,8 +2,8 @@
 
     beta = A x,    x = (A^T S^-1 A)^-1 A^T S^-1 beta,    x: theta_1 ... theta_12, rotors and friction
 
-beta are the base parameters of the fit with covariance S. Those of the bodies are linear in theta, so x is what least squares
-find on the same log when the chain has the twelve inertial parameters of Appendix B only.
+beta are the base parameters of the fit with covariance S. Base parameters of bodies are linear in theta, so x is the least
+squares estimate from the same log for a chain with only the twelve inertial parameters of Appendix B.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class TableFour:
     """Table 4 as a log gives it; numbers of friction as printed, with both signs of a tanh term where w is negative."""
 
     values: Array  # theta_1 ... theta_32
-    std: Array  # Standard deviations; NaN for tanh terms of which the data determine the sum, not each of them
-    p: float  # Probability of what the twelve parameters leave of the 23 base parameters of the chain
+    std: Array  # Standard deviations; NaN for tanh terms if the data determine only their sum
+    p: float  # p-value of the residual of the 23 base parameters of the chain with twelve parameters
 
     @property
     def names(self) -> tuple[str, ...]:
-        """theta_k and what it is."""
+        """theta_k and its meaning."""
         return tuple(f"theta_{i}: {what}" for i, what in enumerate(THETA_NAMES, 1))
 
     def text(self) -> str:
-        """Return the numbers beside those printed."""
+        """Return our and the printed numbers as text."""
         rows = zip(self.names, self.values, self.std, THETA, THETA_UNITS, strict=True)
         lines = [
             f"  {name:<28}{x:>11.5g}{f' +- {s:.2g}' if np.isfinite(s) else ' sum only':<12}{known:>11.4f}  {unit}"

@@ -129,7 +129,7 @@ def shaft() -> tuple[float, float]:
 
 
 def _parts(robot: Mechanism) -> tuple[Mechanism, tuple[Drive, ...]]:
-    """Return the mechanism less what the drives carry, with friction in its passive joints, and the drives."""
+    """Return the mechanism without the drives' inertias, with friction in its passive joints, and the drives."""
     known = robot.parameters.to_dict()
     rotor, flange = ASSUMPTIONS["motor_side"].value, ASSUMPTIONS["load_side"].value
     fc, fv = ASSUMPTIONS["joint_friction"].value

@@ -1,7 +1,7 @@
 """DualV: the closed forms of [Briot2015]: kinematics, legs (51), platform (52), projections (30), (36).
 
 Platform poses x, v, a are (N, 3) as x, y, phi [m, m, rad]; joints (N, 4, 3) as leg, joint; torques (N, 4). A `Geometry` holds
-lengths and working mode, that of Table 1 when omitted.
+lengths and working mode; the default is Table 1.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def platform_motion(
     scale = np.ones_like(J.B_p) if solution == "joint" else J.B_p
     inverse = np.linalg.pinv(scale[:, :, None] * J.J_inv)
     v = (inverse @ (scale * rates)[:, :, None])[..., 0]
-    still = joint_motion(x, v, np.zeros_like(v), g)[2][:, :, 0]  # motors' accelerations without that of the platform
+    still = joint_motion(x, v, np.zeros_like(v), g)[2][:, :, 0]  # motors' accelerations at zero platform acceleration
     return x, v, (inverse @ (scale * (accelerations - still))[:, :, None])[..., 0]
 
 
@@ -251,7 +251,7 @@ def case_2(
     """Return the model projected on three motors, tau^kept - J^T tau^other = IDM_2 chi [Briot2015, eqs. 32-36].
 
     It equals J_r^-T times case 1, with J_r the rows of J_inv kept: only the weights of the equations differ.
-    It needs the sub-robot of the motors kept away from ITS parallel singularities too, which the paper does not say.
+    The sub-robot of the motors kept must be away from ITS parallel singularities too, which the paper does not state.
     """
     stay = [int(i) - 1 for i in kept]
     if len(set(stay)) != 3 or not set(stay) <= set(range(4)):
@@ -261,7 +261,7 @@ def case_2(
     samples = Y_p.shape[0]
     # (33): multipliers of the twelve closure equations of the legs, then of the four reduced ones (54).
     A = np.zeros((samples, 16, 16))
-    A[:, 0, 12 + go] = -J.B_p[:, go]  # misprint: the block B_p^{1:r} is that of the motors kept
+    A[:, 0, 12 + go] = -J.B_p[:, go]  # misprint: the block B_p^{1:r} belongs to the motors kept
     for leg in range(4):
         rows = slice(3 * leg, 3 * leg + 3)
         A[:, 1 + 3 * leg : 4 + 3 * leg, rows] = np.swapaxes(J.J_k[:, leg], 1, 2)

@@ -1,4 +1,4 @@
-"""DualV: lengths and published results of [Briot2015] (Tables 1 to 4), and what had to be assumed."""
+"""DualV: lengths and published results of [Briot2015] (Tables 1 to 4), and assumptions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANCHOR_ANGLES = np.deg2rad([15.52, 164.48, -164.48, -15.52])  # gamma_i, Table 1
 HALF_TURNS = np.array([0, 0, 1, 1])  # k of (53): legs 3 and 4 meet the platform on its other side
 
 WORKING_MODES: dict[str, tuple[int, int, int, int]] = {"inward": (-1, 1, -1, 1), "outward": (1, -1, 1, -1)}
-"""Signs of sin q_2i. The paper does not say which it is; other patterns are nearly singular at home."""
+"""Signs of sin q_2i. The paper does not state the mode; other patterns are nearly singular at home."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ NOTES = (
     "the structure behind the motors is elastic, with a first mode of 100 Hz; encoders, on which the paper's errors are based, "
     "do not see this, and no rigid model corrects it; a model that is too heavy may even look better at the platform",
 )
-"""What to know when its results are held beside the paper's."""
+"""Notes on the comparison with the paper."""
 
 
 _BODY = {"m": "m", "mx": "mx", "my": "my", "Izz": "zz"}

@@ -1,4 +1,4 @@
-"""DualV: what the four motors can do to each other and not to the platform, the internal stress [Briot2015, eq. 50]."""
+"""DualV: preload of the four motors, which does not act on the platform (internal stress) [Briot2015, eq. 50]."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def internal_stress(tau: ArrayLike, x: ArrayLike, geometry: Geometry | None = No
 
 
 def remove_internal_stress(tau: ArrayLike, x: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return tau - (u . tau) u, the smallest ||tau|| that moves the robot alike [Briot2015, eq. 50]."""
+    """Return tau - (u . tau) u, the torque of least norm with the same motion [Briot2015, eq. 50]."""
     u = preload_direction(x, geometry)
     return np.asarray(columns(tau, 4, "tau") - np.sum(u * columns(tau, 4, "tau"), axis=1)[:, None] * u)
 

@@ -73,7 +73,7 @@ def friction_laws() -> tuple[Friction, ...]:
 
 
 def linear_friction() -> Array:
-    """Return Coulomb and viscous friction closest to the polynomials over all speeds, what the mechanism has as a prior."""
+    """Return the least squares Coulomb and viscous friction of the polynomials over all speeds, prior of the mechanism."""
     share = np.linspace(0.0, 1.0, 101)
     out = []
     for law, speed in zip(friction_laws(), SPEEDS, strict=True):
@@ -135,7 +135,7 @@ def mechanism(payload: bool = False) -> Mechanism:
 
 
 def limit_settings() -> dict[str, Any]:
-    """Return what a limits.toml of this arm would hold."""
+    """Return the content of a limits.toml of this arm."""
     acceleration = SPEEDS / assumed("rise_time")
     rates = {
         "acceleration": acceleration,

@@ -1,4 +1,4 @@
-"""Numbers of the ER3A-C60: what [Pagani2022] prints, and everything that had to be assumed, in one table."""
+"""Numbers of the ER3A-C60: printed ones of [Pagani2022], and all assumptions in one table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RANGES = np.deg2rad([[-167, 167], [-130, 90], [-71, 101], [-180, 180], [-113, 11
 SPEEDS = np.deg2rad([230.0, 230.0, 250.0, 320.0, 320.0, 420.0])
 """Table 4 [rad/s]."""
 PAYLOAD, MASS, REACH = 3.0, 27.0, 0.628  # Table 4 [kg, kg, m]
-REPEATABILITY = 2e-5  # Table 4 prints 2 mm; 0.02 mm is meant [m]
+REPEATABILITY = 2e-5  # misprint of 2 mm in Table 4 for 0.02 mm [m]
 LINK_LENGTHS = (0.340, 0.377)  # of the two main links, section 3.1 [m]
 AMBIENT = 20.0  # chapter 5 [degree Celsius]
 SAMPLING = 0.004  # section 5.1 [s]
@@ -28,9 +28,9 @@ AXIS_4: Mapping[str, float] = {"alpha": -0.0141, "beta": 0.9971, "K1": 4.41, "K2
 """(130): thermal model of axis 4 [1/K, -, W/K, W/K, J/K, J/K]."""
 POWER_4 = 97.65  # friction power of axis 4 at full duty [W], section 4.3.1
 TIME_CONSTANTS = 60.0 * np.array([[22.0, 2.5], [27.3, 1.9], [21.1, 2.3], [27.6, 2.3], [25.8, 2.5], [23.9, 2.0]])
-"""Table 8 [s]. That of axis 4 is not the one of (130), 28.55 and 2.02 min."""
+"""Table 8 [s]. The row of axis 4 differs from (130), 28.55 and 2.02 min."""
 FRICTION_4 = 27.2  # cold friction of axis 4 at 60 % of its speed [N m]: Table 6, 2.75 N m are 10.1 %
-FAULT = 1.32  # friction of joint 1 of robot 2 over what it should be, section 5.2
+FAULT = 1.32  # friction of joint 1 of robot 2 over its expected value, section 5.2
 COLD_OVER_HOT = 1.7  # friction of joint 3 at 60 % speed, section 5.1
 
 

@@ -6,7 +6,7 @@ Numbers in brackets are the thesis' equations, its misprints are in docs/referen
     P = A0 + l1 e(alpha1) + l2 e(alpha2) = B0 + l4 e(alpha4) + l3 e(alpha3),        e(a) = (cos a, sin a)
 
 A working mode is the pair of signs of sin(alpha2 - alpha1) and sin(alpha3 - alpha4); the assembly mode the sign of
-sin(alpha3 - alpha2), +1 when P lies to the left of the way from A to B. Masses are NOT printed; see `mechanism`.
+sin(alpha3 - alpha2), +1 when P lies to the left of the line from A to B. Masses are NOT printed; see `mechanism`.
 Arrays are batched: points (N, 2), driven angles (N, 2) as alpha1, alpha4, all angles (N, 4) as alpha1 to alpha4.
 """
 
@@ -107,7 +107,7 @@ def machine(
     controller: Any = None,
     step: float = STEP,
 ) -> VirtualRobot:
-    """Return the five-bar with the drives of Table 4.1 and cascaded control; what is not printed is in `ASSUMPTIONS`.
+    """Return the five-bar with the drives of Table 4.1 and cascaded control; unprinted values are in `ASSUMPTIONS`.
 
     Rotor, gear and friction are in the drives only: inertia 13e-4 kg m^2 and F_c tanh(beta w) + c w at the motor.
     """
@@ -162,12 +162,12 @@ def _along(path: Line | Arc, speed: float, acceleration: float, rest: float, rat
 class Compared(NamedTuple):
     """One number of a test."""
 
-    test: str  # What was run and measured
-    quantity: str  # What was run and measured
-    unit: str  # What was run and measured
+    test: str  # Motion
+    quantity: str  # Measured quantity
+    unit: str  # Its unit
     found: float  # Value of the virtual robot
-    model: float | None  # As the thesis prints them, where it does
-    experiment: float | None  # As the thesis prints them, where it does
+    model: float | None  # Printed in the thesis, or None
+    experiment: float | None  # Printed in the thesis, or None
 
 
 def compare(position_cycle: float = 5e-3) -> tuple[Compared, ...]:

@@ -1,7 +1,7 @@
 """Five-bar: kinematics and dynamics in closed form [Roldan2017, appendix B.1], its misprints corrected.
 
 Points are (N, 2), driven angles (N, 2) as alpha1, alpha4, all angles (N, 4) as alpha1 to alpha4 [rad]; a `Geometry` holds
-lengths and modes, that of the thesis when omitted.
+lengths and modes, by default from the thesis.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def inverse_kinematics(P: ArrayLike, geometry: Geometry | None = None) -> Array:
 def forward_kinematics(alpha: ArrayLike, geometry: Geometry | None = None) -> tuple[Array, Array]:
     """Return P and all angles from the driven ones, in the assembly mode [Roldan2017, eqs. B.18-B.27].
 
-    The circles about A and B meet at a height beside A B, however it is turned: no division by x_B - x_A, the sign of phi
-    right by construction (a misprint there), angles by atan2, the branch explicit.
+    The intersection of the circles about A and B is computed from its height above A B: no division by x_B - x_A, the sign
+    of phi right by construction (a misprint there), angles by atan2, the branch explicit.
     """
     g = geometry or Geometry()
     driven = columns(alpha, 2, "alpha")

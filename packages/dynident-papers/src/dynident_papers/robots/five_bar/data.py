@@ -1,4 +1,4 @@
-"""Five-bar: lengths, drives and gains of [Roldan2017, section 4.1 and Table 4.1], and what had to be assumed."""
+"""Five-bar: lengths, drives and gains of [Roldan2017, section 4.1 and Table 4.1], and assumptions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POSITION_GAINS = (3.54, 19.2)  # k_v of the X move and of the circles [1/s]
 
 
 VELOCITY_CYCLE, STEP = 250e-6, 125e-6  # s, sec. 4.1.3
-POSITION_CYCLES = (5e-3, 20e-3)  # s: of the model, and in the text on the hardware
+POSITION_CYCLES = (5e-3, 20e-3)  # s: model, and text on the hardware
 
 
 CENTRE, RADIUS = (0.0, 0.9), 0.2
@@ -78,4 +78,4 @@ NOTES = (
     "a loop with k_v lags by 1 / k_v = 0.052 s at every speed, and the error is speed times lag. The printed 0.25 s would be "
     "3.6 revolutions at 14 rev/s, where 0.3 are printed: deviations and lags of the thesis are not of one linear loop",
 )
-"""What to know when its results are held beside the thesis'."""
+"""Notes on the comparison with the thesis."""

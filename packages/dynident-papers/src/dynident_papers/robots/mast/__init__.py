@@ -73,7 +73,7 @@ def machine(
     controller: Any = None,
     step: float = STEP,
 ) -> VirtualRobot:
-    """Return the shaking table with its drives and loops; what is not printed is in `ASSUMPTIONS`.
+    """Return the shaking table with its drives and loops; unprinted values are in `ASSUMPTIONS`.
 
     Sliders and gears are in the drives only (J_1, J_2); bars and platform are the mechanism.
     """

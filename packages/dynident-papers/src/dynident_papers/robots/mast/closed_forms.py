@@ -1,7 +1,7 @@
 """MAST: the printed closed forms of [Roldan2017, section 4.2 and appendix B.2], corrected.
 
-(B.28): J_x (z_dot, psi_dot, theta_dot) = J_q (rho_1_dot, rho_2_dot, rho_3_dot). Poses x are (N, 3) as z, psi, theta; what all
-robots with three PR legs have in common is in `dynident_papers.robots.tripod_robot`.
+(B.28): J_x (z_dot, psi_dot, theta_dot) = J_q (rho_1_dot, rho_2_dot, rho_3_dot). Poses x are (N, 3) as z, psi, theta. The
+common part of robots with three PR legs is in `dynident_papers.robots.tripod_robot`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BODIES = Bodies(
     platform_mass=PLATFORM_MASS,
     platform_inertia=0.25 * PLATFORM_MASS * RADIUS**2 * np.diag([1.0, 1.0, 2.0]),
 )
-"""Masses of section 4.2. I_mp is NOT printed: that of a thin disc of radius r stands in; sliders belong to the drives there."""
+"""Masses of section 4.2. I_mp is NOT printed: a thin disc of radius r is assumed; sliders belong to the drives there."""
 _DRIVE = {"ia": 0.0, "fv": 0.0, "fc": 0.0, "off": 0.0}
 _BACK = turn(1, -np.pi)  # so that the first axis of the joint at the platform turns by theta - gamma
 _CROSS = Leg("universal", (("beta_m", 1, 1.0, FRICTION), ("beta_l", 0, 1.0, FRICTION)), _BACK)

@@ -99,8 +99,8 @@ BANDWIDTH_NOTES = (
     "2.27 kg is 2 % of the drives' inertia, in a velocity loop of 200 Hz. Friction lowers the response here: "
     "that of the guides grows with the mechanism's load [Roldan2016, eq. 23]",
 )
-"""What to know when its bandwidths are held beside those of the thesis."""
+"""Notes on the comparison of bandwidths with the thesis."""
 LOAD, FRICTION_PER_LOAD = 2.27, 4.07e-2 / GEAR  # kg, and N m at the motor per kg: [Roldan2016, eqs. 22 and 23]
 """The friction of the guides grows with the load. The 2.27 kg that [Roldan2016] puts into (23) are the whole mechanism."""
 PARAMETERS = {"catalogue": (J_1, COULOMB_CATALOGUE), "adjusted": (J_1_ADJUSTED, COULOMB_ADJUSTED)}
-"""J_1 [kg m^2] and Coulomb friction [N m] at the motor: of the manufacturers, and fitted by the thesis ("Sim. Ident.")."""
+"""J_1 [kg m^2] and Coulomb friction [N m] at the motor: from manufacturers, and fitted in the thesis ("Sim. Ident.")."""

@@ -126,7 +126,7 @@ def machine(
     controller: Any = None,
     step: float = STEP,
 ) -> VirtualRobot:
-    """Return the scissor on its belt drives with cascaded loops; what is not printed is in `ASSUMPTIONS`.
+    """Return the scissor on its belt drives with cascaded loops; unprinted values are in `ASSUMPTIONS`.
 
     Sliders (m1 and m2, which hold the reflected inertia of the drives) and friction (Table 6.2) are in the drives only.
     """

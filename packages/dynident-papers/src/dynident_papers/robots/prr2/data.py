@@ -1,4 +1,4 @@
-"""2-PRR mechanism: the numbers of [Roldan2017, section 6.1 and appendix B.3], and what had to be assumed."""
+"""2-PRR mechanism: the numbers of [Roldan2017, section 6.1 and appendix B.3], and assumptions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORKSPACE = {"x": (0.4, 0.86), "y": (-0.68, -0.41)}
 """Figure 6.1b [m]. y = -0.68 m is beyond the bars: it is of a tool point whose offset the thesis does not print."""
 
 PARAMETER_NAMES = ("m1", "m2", "m3", "m4", "m5", "m6", "I3", "I4", "I5", "Fc1", "Fc2", "c1", "c2")
-"""Phi of (6.13) and (6.14). The text says I1, I2, I3 drop out; those without effect are I1, I2, I6."""
+"""Phi of (6.13) and (6.14). Without effect are I1, I2, I6, not I1, I2, I3 as in the text."""
 
 THEORETICAL: Mapping[str, float] = {
     **{"m1": 23.9744, "m2": 23.5028, "m3": 1.0267, "m4": 1.0267, "m5": 1.0267},
@@ -50,21 +50,21 @@ THESIS_EQUATIONS: tuple[tuple[Mapping[str, float], float], ...] = (
 """(6.23) to (6.30) as printed. The coefficients are those of `base_matrix` polluted by numerical derivatives (up to 0.8 %)."""
 
 BASE_LEADERS = ("m1", "m2", "m3", "m6", "Fc1", "Fc2", "c1", "c2")
-"""Leaders that give the exact combinations of `base_matrix`; columns on which the condition numbers below are taken."""
+"""Leaders that give the exact combinations of `base_matrix`; columns for the condition numbers below."""
 
 FUNDAMENTAL, HARMONICS, START = 0.4, 10, (0.2, 0.25)  # [Hz], -, rho_0 [m]
 POSITION_LIMITS = ((0.002, 0.35), (0.047, 0.35))
-"""Limits of rho [m]. The thesis prints 0.035 m above, below its own start: 0.35 m is meant."""
+"""Limits of rho [m]. The printed upper limit 0.035 m is below the start, a misprint of 0.35 m."""
 VELOCITY_LIMIT, ACCELERATION_LIMIT = 0.57, 5.0  # [m/s], [m/s^2]
 SAMPLING, CUTOFF = 0.002, 15.0  # [s]; third-order low-pass [Hz]
 _C1 = (0.0066, 0.0033, 0.0022, 0.0016, 0.0013, 0.0011, 0.0009, 0.0008, 0.0007, 0.0007)
 _C2 = (0.0060, 0.0030, 0.0020, 0.0015, 0.0012, 0.0010, 0.0009, 0.0008, 0.0007, 0.0006)
 INITIAL_AMPLITUDES = (np.array([_C1, _C2]), np.array([_C1, _C2]))
-"""C and D of Table 6.1, (2, 10) each: velocity amplitudes in m/s (the table says m)."""
+"""C and D of Table 6.1, (2, 10) each: velocity amplitudes in m/s (m in the table)."""
 CONDITION_FMINCON, CONDITION_PATTERNSEARCH = 28.23, 20.78
 """Condition number of the base regressor after optimising (6.1.4); the optimised amplitudes are not printed."""
 CONDITION_INITIAL = 1.919e4
-"""That of Table 6.1 as printed; computed, the thesis does not print it."""
+"""Condition number of Table 6.1 as printed; computed here, not printed in the thesis."""
 VALIDATION = {"frequency": 3.5, "amplitude": 0.01145, "cycles": 7.0, "control period": 0.005}
 """Sine of the validation (6.1.7) [Hz, m, -, s]; errors 92 of 190 N and 75 of 156 N ("40 N" in 6.3 is wrong)."""
 
@@ -102,4 +102,4 @@ NOTES = (
     "where 156 and 190 N were measured: it is the second actuator that no model of the thesis follows either",
     "the position loop hands over speeds in steps of 5 ms, and the stiff velocity loop answers each with the largest current",
 )
-"""What to know when its results are held beside the thesis'."""
+"""Notes on the comparison with the thesis."""

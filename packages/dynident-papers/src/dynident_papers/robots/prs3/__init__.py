@@ -57,7 +57,7 @@ def machine(
     controller: Any = None,
     step: float = STEP,
 ) -> VirtualRobot:
-    """Return the stage on its belt drives with the paper's loops and flexures; what is not printed is in `ASSUMPTIONS`.
+    """Return the stage on its belt drives with the paper's loops and flexures; unprinted values are in `ASSUMPTIONS`.
 
     Drives carry rotor, gear, carriage and the friction of the guides; legs, platform and flexures are the mechanism.
     """

@@ -67,7 +67,7 @@ slider_motion = ROBOT.slider_motion
 
 
 def parasitic_motion(x: ArrayLike) -> Array:
-    """Return what the platform moves beside z, psi, theta [Ruiz2016, eqs. 13-15].
+    """Return the parasitic motion p_x, p_y, phi of the platform [Ruiz2016, eqs. 13-15].
 
         phi = atan(sin psi sin theta / (cos psi + cos theta)),   p_x = (b/2)(u_x - v_y),   p_y = -b cos psi sin phi
 

@@ -1,9 +1,9 @@
-"""The 3-PRS with flexures that give way in all six directions, beside its rigid kinematics.
+"""The 3-PRS with flexures compliant in all six directions, for comparison with its rigid kinematics.
 
-    E(x) = 1/2 sum over flexures of d^T K d,    d: displacement and turn of one side against the other,    dE/dx = 0
+    E(x) = 1/2 sum over flexures of d^T K d,    d: displacement and rotation between both sides,    dE/dx = 0
 
-The platform is rigid, the six flexures are springs: the stiffnesses that [Ruiz2016, section 5] prints, and for the directions
-it does not print those of `dynident.mechanics.FlexureHinge`; the legs are beams of the printed section, in series with their
+The platform is rigid, the six flexures are springs with the stiffnesses of [Ruiz2016, section 5] or, in directions without
+a printed one, of `dynident_papers.flexures.FlexureHinge`; the legs are beams of the printed section, in series with their
 spherical flexures. x are the poses of platform and legs, 24 numbers, found from the sliders by Gauss-Newton; the first step
 from home is the linear static analysis of finite elements.
 """

@@ -21,9 +21,9 @@ BENDING_STIFFNESS, TORSION_STIFFNESS = 32.67, 24.46  # of the spherical flexure 
 YOUNG, POISSON, YIELD = 72e9, 0.33, 503e6  # Al 7075 [Pa, -, Pa]
 REVOLUTE_FLEXURE = {"R": 0.008, "t": 0.002}  # [m]
 SPHERICAL_FLEXURE = {"R": 0.004, "t": 0.003, "l": 0.005}  # [m]
-TRAVEL, TILT = 0.002, np.deg2rad(0.2)  # wanted range: z +- 2 mm, psi and theta +- 0.2 degrees
+TRAVEL, TILT = 0.002, np.deg2rad(0.2)  # required range: z +- 2 mm, psi and theta +- 0.2 degrees
 BOX = (TRAVEL, TILT, TILT)
-"""The same around home, z, psi, theta: what `dynident track` moves in."""
+"""Half-widths around home, z, psi, theta: range of motion of `dynident track`."""
 NEEDED_SLIDERS = (-2.15e-3, 2.30e-3)
 """Figure 6: travel of the sliders that the wanted range asks for [m]."""
 NEEDED = {"alpha": 1.7, "beta_m": 1.9, "beta_n": 0.2, "beta_l": 0.2}
@@ -107,7 +107,7 @@ TRIPOD = Tripod(
     modes=WORKING_MODES,
     home=np.array([HEIGHT, 0.0, 0.0]),
 )
-"""Geometry; level at home with the sliders at zero. (6) prints u_z in the first entry of OB_3: u_x is meant."""
+"""Geometry; level at home with the sliders at zero. (6) has a misprint in the first entry of OB_3: u_z for u_x."""
 
 POSITION_GAIN, POSITION_CYCLE = 2.5, 0.005  # position loop [1/s, s], section 6
 VELOCITY_PI, VELOCITY_CYCLE = (0.9, 0.001), 0.001  # velocity loop [A s/rad, A/rad] (units swapped in print), [s], section 6
@@ -131,4 +131,4 @@ NOTES = (
     "half a millimetre before its target; ten times the gain leaves a tenth of that. The paper compares poses at the moves "
     "that the sliders made, not at those they were asked for, so its Table 4 does not tell which gain it was",
 )
-"""What to know when its results are held beside the paper's."""
+"""Notes on the comparison with the paper."""

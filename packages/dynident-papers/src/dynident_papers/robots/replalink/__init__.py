@@ -150,7 +150,7 @@ def machine(
     controller: Any = None,
     step: float = STEP,
 ) -> VirtualRobot:
-    """Return RePlaLink on its geared servo drives with cascaded loops; what is not printed is in `ASSUMPTIONS`.
+    """Return RePlaLink on its geared servo drives with cascaded loops; unprinted values are in `ASSUMPTIONS`.
 
     Rotors (I6, I7) and friction (Table 6.4) are in the drives only.
     """

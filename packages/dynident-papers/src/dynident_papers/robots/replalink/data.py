@@ -1,4 +1,4 @@
-"""RePlaLink: the numbers of [Roldan2017, section 6.2], and what had to be assumed."""
+"""RePlaLink: the numbers of [Roldan2017, section 6.2], and assumptions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Geometry:
     """Lengths [m]; the thesis prints none of them.
 
     All but `base` follow from the coefficients of (6.51) to (6.55): the lengths as round numbers, the centres of mass by
-    least squares on its five digits, so that every coefficient rounds to what is printed. The base distance does not act on
+    least squares on its five digits, so that every coefficient rounds to the printed one. The base distance does not affect
     base parameters and cannot be recovered: 0.4 m is an ASSUMPTION (the real one is adjustable).
     """
 
@@ -86,7 +86,7 @@ BASE_LEADERS = ("Fc1", "Fc4", "c1", "c4", "m1", "m2", "m3", "m4", "m5")
 """Leaders of the thesis' combinations, in its order."""
 
 FUNDAMENTAL, HARMONICS, START = 0.45, 5, (2.0944, 1.0472)  # [Hz], -, alpha_0 [rad]
-POSITION_LIMITS = ((0.6981, 3.6652), (-0.3142, 2.4435))  # alpha_1, alpha_4 [rad]; the polygon beside them is not printed
+POSITION_LIMITS = ((0.6981, 3.6652), (-0.3142, 2.4435))  # alpha_1, alpha_4 [rad]; the additional polygon is not printed
 BOX = (0.2, 0.2)
 """Half-widths around `START` that keep away from singularities [rad], with the assumed base distance."""
 VELOCITY_LIMIT, ACCELERATION_LIMIT = 2.0, 30.0  # [rad/s], [rad/s^2]
@@ -94,7 +94,7 @@ INITIAL_AMPLITUDES = (
     np.array([[0.4533, 0.4334, 0.3349, 0.1488, 0.1128], [0.4152, 0.3869, 0.3470, 0.3085, 0.1391]]),
     np.array([[0.3802, 0.3760, 0.3574, 0.2744, 0.1152], [0.4263, 0.4091, 0.1442, 0.1124, 0.0474]]),
 )
-"""C and D of Table 6.3, (2, 5) each, in rad/s (the table says m); axis 1 peaks at 2.04 rad/s, above its own limit."""
+"""C and D of Table 6.3, (2, 5) each, in rad/s (m in the table); axis 1 peaks at 2.04 rad/s, above its own limit."""
 CONDITION_PATTERNSEARCH = 62.21
 """Condition number after optimising inside the unprinted polygon (6.2.4); box limits alone allow less than 9."""
 

@@ -140,7 +140,7 @@ def regressor(q: ArrayLike, v: ArrayLike, a: ArrayLike, geometry: Geometry, grav
 def inverse_dynamics(
     q: ArrayLike, v: ArrayLike, a: ArrayLike, p: ArrayLike, geometry: Geometry, gravity: float = GRAVITY
 ) -> Array:
-    """Return the torques tau = R(q, v, a) p, which include those that turn the rotors [Kostic2002, eq. 10]."""
+    """Return the torques tau = R(q, v, a) p, including rotor inertia [Kostic2002, eq. 10]."""
     return np.asarray(regressor(q, v, a, geometry, gravity) @ _base(p))
 
 

@@ -1,4 +1,4 @@
-"""RRR robot: the inverse kinematics as a program, and what closed forms cost beside numeric methods [Kostic2002, section V]."""
+"""RRR robot: the inverse kinematics as a program, and costs of closed forms and numeric methods [Kostic2002, section V]."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def inverse_kinematics_program(geometry: Geometry = EXAMPLE, branches: tuple[int
 class Cost:
     """Operations per point of one task."""
 
-    task: str  # What is computed
+    task: str  # Computed quantity
     closed: int  # Our generated closed form
     numeric: int  # Our numeric method
-    paper_closed: int  # What the paper counts for its closed form and for Corke's toolbox (sec. V)
-    paper_numeric: int  # What the paper counts for its closed form and for Corke's toolbox (sec. V)
+    paper_closed: int  # Count of the paper for its closed form (sec. V)
+    paper_numeric: int  # Count of the paper for Corke's toolbox (sec. V)
 
 
 def operation_counts(geometry: Geometry = EXAMPLE, steps: float = NUMERIC_STEPS) -> tuple[Cost, ...]:

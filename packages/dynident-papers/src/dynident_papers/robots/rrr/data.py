@@ -1,4 +1,4 @@
-"""RRR robot: what [Kostic2002] prints, what had to be assumed, and the table of lengths as a mechanism (Table I)."""
+"""RRR robot: numbers of [Kostic2002], assumptions, and the table of lengths as a mechanism (Table I)."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ NOTES = (
     "friction of this machine is of the form (9): viscous and Coulomb terms miss it at low speed, most in the waist, which "
     "carries no weight; a sigmoid law can know it almost exactly, which the real robot did not allow",
 )
-"""What to know when its results are held beside the paper's."""
+"""Notes on the comparison with the paper."""
 
 
 def mechanism(
