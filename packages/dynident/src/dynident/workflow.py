@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dynident.signals.quality import Finding
     from dynident.signals.stream import LogStream
 
-SCORED = 4  # held-out pieces of a stream, at most, that are kept and scored
+SCORED = 4  # most held-out pieces of a stream that are kept and scored
 File = str | os.PathLike[str]
 
 
@@ -46,10 +46,10 @@ def identify(
     robot : Mechanism or path-like
         The robot, or its file.
     logs : Log, LogStream, path-like, data frame or sequence of these
-        What to fit. Of a stream, pieces are held out, and a few of them, evenly spread, are scored.
+        Logs to fit. Pieces of a stream are held out, and a few of them, evenly spread, are scored.
     validate : float, Log, path-like, data frame or sequence of these
-        Held-out logs. A number is the share of `logs` that is held out if no stage of a plan validates: whole logs of several,
-        the end of a single one; 0 for none, and the verdict says so.
+        Held-out logs. A number is the held-out share of `logs` if no stage of a plan validates: whole logs of several, the end
+        of a single one; 0 for none, which the verdict reports.
     effort : str, optional
         Effort kind of logs that are given as files or data frames, as in `Log.read`.
     laws : friction laws, optional
@@ -63,7 +63,7 @@ def identify(
     projection : str or tuple of str
         Robots with loops, as in `Regression.from_log`.
     essential, contributing : float, optional
-        Drop parameters, as `essential_parameters` or `contributing_parameters` do with this limit.
+        Drop parameters by `essential_parameters` or `contributing_parameters` with this limit.
     refit : bool
         Fit once more to all data after validation; scores and verdict are those of the first fit.
     accept : sequence of str
@@ -144,7 +144,7 @@ def identify(
 
 
 def _read(given: Any, effort: str | None) -> list[di.Log]:
-    """Return the logs that are given as logs, files or data frames, one or several."""
+    """Return the logs given as logs, files or data frames, one or several."""
     several = [given] if isinstance(given, di.Log | str | os.PathLike) or hasattr(given, "columns") else given
     if not isinstance(several, Iterable):
         raise di.DynidentError(f"a log is {given!r}; give a Log, a file, a data frame, or a list of these")
@@ -152,7 +152,7 @@ def _read(given: Any, effort: str | None) -> list[di.Log]:
 
 
 class _Pieces:
-    """Pieces of a stream that are fitted; of those that are held out a few are kept, evenly spread whatever the length."""
+    """Pieces of a stream to fit; a few held-out pieces are kept, evenly spread for any length."""
 
     def __init__(self, stream: LogStream, share: float, step: Callable[[str], None]) -> None:
         self.stream, self.share, self.step = stream, share, step
@@ -182,10 +182,10 @@ class _Pieces:
 
 
 def divide(runs: Sequence[di.Log], others: Sequence[di.Log], share: float) -> tuple[list[di.Log], list[di.Log], str]:
-    """Return logs to fit, held-out logs, and in words what is held out.
+    """Return logs to fit, held-out logs, and a description of the held-out data.
 
-    Stages of plans decide, then the `others`; if these hold nothing out, a `share` of the `runs` by time: whole logs of
-    several, else the end of the only one.
+    Stages of plans decide, then the `others`; if neither holds data out, a `share` of the `runs` by time: whole logs of
+    several, otherwise the end of the only one.
     """
     from dataclasses import replace  # noqa: PLC0415 - `import dynident` loads this module
 

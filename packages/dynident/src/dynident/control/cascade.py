@@ -4,12 +4,12 @@
     PI on J s + c           s^2 + (c + Kt kP)/J s + Kt kI/J          kP = (2 zeta w J - c) / Kt, kI = w^2 J / Kt
     PI on L s + R           the same with L, R and Kt = 1
 
-Loops on coupled joints whose gains are in proportion to inertias D of the actuators see, at a pose, the directions x of
+Loops on coupled joints with gains in proportion to inertias D of the actuators decouple, at a pose, into directions x of
 
     A^T D A x = lambda M x
 
-each as an axis of its own with 1 / lambda of the inertia that the gains were made for. The fastest direction must not be too
-fast for the sampling, the slowest not too slow for the position loop around it.
+each a separate axis with 1 / lambda of the inertia assumed by the gains. The fastest direction must not be too fast for the
+sampling, the slowest not too slow for the outer position loop.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def gains_for(bandwidth: float, damping: float = 0.7) -> tuple[float, float]:
 def pi_gains(inertia: float, viscous: float, constant: float, bandwidth: float, damping: float = 0.7) -> tuple[float, float]:
     """Return the gains kP = (2 zeta w J - c) / Kt and kI = w^2 J / Kt that place both poles of Kt / (J s + c) under a PI.
 
-    `inertia` J [kg m^2], `viscous` c [N m s/rad] and torque `constant` Kt [N m/A] are those of a velocity loop; for a current
-    loop they are L [H], R [ohm] and 1. `bandwidth` is the frequency w / (2 pi) of the poles [Hz], `damping` their ratio.
+    For a velocity loop, `inertia` is J [kg m^2], `viscous` c [N m s/rad] and `constant` Kt [N m/A]; for a current loop they
+    are L [H], R [ohm] and 1. `bandwidth` is the frequency w / (2 pi) of the poles [Hz], `damping` their ratio.
 
     Examples
     --------
@@ -80,10 +80,10 @@ def not_below(name: str, value: float) -> float:
     return number(f"tuning: {name}", value, least=0.0)
 
 
-GAIN_MARGIN, PHASE_MARGIN = 2.0, 30.0  # factor, degrees: the usual least ones
-RESERVE = 1.2  # factor on the margins of the slowest direction without sampling, for what sampling costs
+GAIN_MARGIN, PHASE_MARGIN = 2.0, 30.0  # factor, degrees: usual minimum margins
+RESERVE = 1.2  # factor on the margins of the slowest direction without sampling, to allow for sampling
 SEPARATION = 5.0  # velocity loop over position loop
-SLOWEST = 1e-3  # share of a wanted bandwidth below which no loop is looked for
+SLOWEST = 1e-3  # least share of the wanted bandwidth in the search
 
 
 def spread(mechanism: Mechanism, q: ArrayLike, inertias: ArrayLike) -> tuple[float, float]:
@@ -109,7 +109,7 @@ def cascade_for(
     slow, fast = rates
     loops = partial(_loops, damping=damping, cycle=cycle)
     still, level = loops(SLOWEST * bandwidth, 1.0), 1.0
-    if not keeps_margins(still, slow, exact, RESERVE):  # next to no sampling: a question of the slow direction alone
+    if not keeps_margins(still, slow, exact, RESERVE):  # nearly continuous: only the slow direction matters
         level = 1.0 / (slow * _largest(lambda x: keeps_margins(still, 1.0 / x, exact, RESERVE), 1.0, 1.0 / slow))
     reached = bandwidth
     if not _all(loops(bandwidth, level), rates, exact):
@@ -150,7 +150,7 @@ def _all(loops: Cascade, rates: tuple[float, float], exact: bool) -> bool:
 
 
 def _largest(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Return by bisection the largest number at which something holds that does so at `low`."""
+    """Return by bisection the largest number at which a condition holds that is true at `low`."""
     for _ in range(12):
         middle = float(np.sqrt(low * high))
         low, high = (middle, high) if holds(middle) else (low, middle)

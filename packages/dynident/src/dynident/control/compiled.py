@@ -32,9 +32,9 @@ FLOAT = np.dtype(np.float64)
 
 
 class Quantity(NamedTuple):
-    """What can be compiled.
+    """A quantity that can be compiled.
 
-    Its first output is the result; a second one must be above `bound`, or else there is no result.
+    Its first output is the result; a second output must be above `bound`, otherwise there is no result.
     """
 
     inputs: tuple[str, ...]  # in the order of the call
@@ -92,7 +92,7 @@ class CompiledFunction:
     object is compiled again where it is loaded.
 
     With loops, positions are the independent coordinates. Each call closes the loops from the last closed configuration (home
-    at first), along the straight line between both; where that fails, an error is raised and `out` stays as it was.
+    at first), along the straight line between both; if this fails, an error is raised and `out` is unchanged.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class CompiledFunction:
         if frame is not None:
             robot.frame(frame)
         self.robot, self.name, self.frame = robot, name, frame
-        self._first = robot  # the code is that of its bodies
+        self._first = robot  # compiled for its bodies
         self.inputs, self.shape, self._bound = quantity.inputs, quantity.shape(robot), quantity.bound
         code = cached(robot, ("one sample", name, frame), lambda: Compiled(quantity.function(robot, frame or ""), 1))
         function = code.function
@@ -138,18 +138,18 @@ class CompiledFunction:
         result, *check = made.values()
         self._out, self._ok = result.reshape(self.shape), check[0] if check else None
         self._strides = self._out.strides
-        self._accepted: Array | None = None  # the last `out`
+        self._accepted: Array | None = None  # most recent `out`
         self._closing = _Closing(robot, arrays["q"]) if robot.loops else None
         given = arrays | ({"q": self._closing.given} if self._closing else {})
         self._n, self._count = robot.dof, len(self.inputs)
         self._q, self._v, self._a = [*(given[label][0] for label in self.inputs), *np.zeros((2, robot.dof))][:3]
-        self._table = code.table({**arrays, **made, **self._shared}, 1)  # where the arrays are
+        self._table = code.table({**arrays, **made, **self._shared}, 1)  # addresses of the arrays
         self._arguments = ctypes.c_int64(0), ctypes.c_int64(1), ctypes.c_void_p(self._table.ctypes.data)
         self._arrays, self._code = arrays, code.call
         self.update(robot)
 
     def update(self, robot: Mechanism) -> None:
-        """Use the numbers of a robot that moves alike: other parameters or friction numbers, with or without a payload."""
+        """Use the numbers of a robot with the same geometry: other parameters or friction, with or without a payload."""
         if motion_key(robot) != motion_key(self._first):
             raise DynidentError(
                 f"robot '{robot.name}' has a different geometry or different terms; compile it with robot.compiled()"
@@ -173,7 +173,7 @@ class CompiledFunction:
             self._v[...] = v
         if a is not None:
             self._a[...] = a
-        if out is not None and out is not self._accepted:  # a look at each call takes a tenth of its time
+        if out is not None and out is not self._accepted:  # a check per call would take a tenth of its time
             if out.shape != self.shape or out.dtype != FLOAT or out.strides != self._strides:
                 raise DynidentError(f"out of '{self.name}' must be a contiguous float64 array of shape {self.shape}")
             self._accepted = out
@@ -195,9 +195,9 @@ class CompiledFunction:
 
 
 def carried_by(first: Mechanism, robot: Mechanism) -> Array:
-    """Return the parameters of a robot in node frames as those of the `first` robot, which moves alike.
+    """Return the parameters of a robot in the node frames of the `first` robot, which has the same geometry.
 
-    Bodies that only one of them has, such as a payload, count with another body on the same node.
+    Bodies of only one of the two, such as a payload, are merged with another body on the same node.
     """
     values = node_values(robot, robot.parameters.values)
     if geometry_key(robot, frames=False) == geometry_key(first, frames=False):

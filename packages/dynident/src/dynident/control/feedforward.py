@@ -4,8 +4,8 @@ Distribution, A^T tau = f with A (k, n) tall:
 
     minimum norm    tau = A (A^T A)^-1 f
     weighted        tau = W^-1 A (A^T W^-1 A)^-1 f         least sum_i w_i tau_i^2: strong motors take more
-    preload         tau = minimum norm + (1 - A A^+) u     only the internal part of u, so that f stays
-    projection      tau* = minimum norm of f = A^T tau     [Briot2015, eq. 50]: the internal stress is removed, f stays
+    preload         tau = minimum norm + (1 - A A^+) u     only the internal part of u, so f is unchanged
+    projection      tau* = minimum norm of f = A^T tau     [Briot2015, eq. 50]: the internal stress is removed, f is unchanged
 
 Feed-forward on a reference, from a model and friction laws [Roldan2017, figs. 2.21 and 2.27]:
 
@@ -55,7 +55,7 @@ def actuator_rows(mechanism: Mechanism, q: ArrayLike) -> Array:
 
 
 def internal_torques(u: ArrayLike, samples: int, count: int, freedoms: int) -> Array | None:
-    """Return a preload after checking it against the actuators; None for none."""
+    """Return a preload after checking it against the actuators; None if omitted."""
     push = numbers(u, "u")
     if push.shape not in ((), (count,), (samples, count)):
         raise DynidentError(f"u has shape {push.shape}; give one torque for each of the {count} actuators")
@@ -67,7 +67,7 @@ def internal_torques(u: ArrayLike, samples: int, count: int, freedoms: int) -> A
 
 
 def refuse_singular(bad: NDArray[np.bool_]) -> None:
-    """Raise an error where the actuators do not hold the robot at a sample."""
+    """Raise an error for samples at which the actuators cannot hold the robot."""
     if bad.any():
         raise DynidentError(
             f"the actuators do not hold the robot at sample {int(np.argmax(bad))} (A loses rank: a parallel singularity); "
@@ -91,7 +91,7 @@ def feedforward_torques(
     preload: ArrayLike | None = None,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """Return the torques of the actuators, behind the gears, that a model needs on a reference.
+    """Return the torques of the actuators, behind the gears, for a model on a reference.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def feedforward_torques(
     preload : array_like (N, k), (k,) or scalar, optional
         Torques whose internal part is added.
     weights : array_like (k,), optional
-        Price of each actuator in an over-actuated robot, see `dynident.mechanics.actuator_torques`.
+        Weight of each actuator in an over-actuated robot, see `dynident.mechanics.actuator_torques`.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def feedforward_torques(
 def feedforward_function(
     model: Mechanism, laws: Mapping[str, Friction], weighted: bool = False, pushed: bool = False
 ) -> Function:
-    """Return `feedforward_torques` as a function of q, v, a (and u): ``row`` and ``ok``, above zero where there are torques."""
+    """Return `feedforward_torques` as a function of q, v, a (and u): ``row`` and ``ok``, above zero if torques exist."""
     eq = Equations(model)
     graph, rows, motors = eq.graph, coupling_rows(model), [actuator.name for actuator in model.actuators]
     numbers = iter(graph.symbols("friction", sum(law.values.size for law in laws.values())))
@@ -172,12 +172,12 @@ def feedforward_function(
 
 
 def feedforward_key(laws: Mapping[str, Friction], weighted: bool = False, pushed: bool = False) -> Hashable:
-    """Return the properties, other than geometry, on which the code of `feedforward_function` depends."""
+    """Return the properties other than geometry that determine the code of `feedforward_function`."""
     return "feedforward", tuple((name, law.law) for name, law in laws.items()), weighted, pushed
 
 
 def feedforward_numbers(model: Mechanism, laws: Mapping[str, Friction]) -> dict[str, Array]:
-    """Return the parameters of model and friction laws, which `feedforward_function` takes once for all samples."""
+    """Return the parameters of model and friction laws, constant inputs of `feedforward_function`."""
     numbers = {"phi": node_values(model, model.parameters.values)}
     return numbers | ({"friction": np.concatenate([law.values for law in laws.values()])} if laws else {})
 
@@ -200,7 +200,7 @@ def friction_laws(friction: Laws | None, model: Mechanism) -> dict[str, Friction
 
 
 def motor_torques(drives: Sequence[Drive], rho: MotionLike, torques: ArrayLike, *, inertia: bool = True) -> Array:
-    """Return the torques that the motors must make so that the actuators give `torques` behind their gears."""
+    """Return the motor torques for actuator `torques` behind the gears."""
     if not isinstance(rho, tuple):
         require(rho, Motion, "rho")
     rho = as_motion(rho)
@@ -215,7 +215,7 @@ def motor_torques(drives: Sequence[Drive], rho: MotionLike, torques: ArrayLike, 
         require(drive, Drive, f"drives[{j}]")
         ratio, omega = drive.transmission.ratio, drive.transmission.ratio * rho.v[:, j]
         before = drive.input_inertia if inertia else 0.0
-        behind = drive.inertia - drive.input_inertia if inertia else 0.0  # turns with rho, so its torque goes through the gear
+        behind = drive.inertia - drive.input_inertia if inertia else 0.0  # turns with rho, so its torque passes the gear
         out[:, j] = drive.transmission.motor_torque(tau[:, j] + behind * ratio**2 * rho.a[:, j], omega)
         out[:, j] += before * ratio * rho.a[:, j]
         if drive.friction is not None:

@@ -9,8 +9,8 @@
 
 [Roldan2017, section 3.3; Briot2015; Kostic2002, eq. 15]. rho_v0 is used `position_delay` after its tick, V (or i0) acts at the
 motor `delay` after its own. Torques of over-actuated robots have minimum norm, plus a preload. Dry friction in the model of a
-computed torque takes the sign of the wanted velocity: with the sign of the measured velocity it would be a positive feedback
-around rest, unstable at any gain if the real friction is smaller.
+computed torque has the sign of the reference velocity: with the measured velocity it would be a positive feedback around
+rest, unstable at any gain if the real friction is smaller.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class Measurement:
     """Sensor readings at one time."""
 
     rho: Array  #: (k,), sensed positions of the actuator coordinates
-    rho_v: Array  #: (k,), their velocities as the drive estimates them
-    x: Array  #: (n,), positions of the coordinates that belong to them
+    rho_v: Array  #: (k,), their velocities as estimated by the drive
+    x: Array  #: (n,), corresponding positions of the coordinates
     v: Array  #: (n,), their velocities
     current: Array  #: (k,), sensed motor currents [A]
 
 
 class Machine(Protocol):
-    """The robot a controller drives, as far as it needs to know it; `VirtualRobot` is one."""
+    """Interface of the robot of a controller, such as `VirtualRobot`."""
 
     @property
     def mechanism(self) -> Mechanism:
@@ -72,7 +72,7 @@ class Machine(Protocol):
 class Controller(Protocol):
     """A control law in Python: reset once, then one update per cycle.
 
-    An attribute `delay` [s], where there is one, is the time from the measurement to the command at the motors.
+    An optional attribute `delay` [s] is the time from the measurement to the command at the motors.
     """
 
     @property
@@ -84,13 +84,13 @@ class Controller(Protocol):
         """Kind of command that `update` returns: torques behind the gear [N m, N], motor currents [A] or motor voltages [V]."""
 
     def reset(self, robot: Machine, start: Measurement) -> None:
-        """Forget the past and prepare for a run: called once before the first update."""
+        """Clear the memory and prepare for a run: called once before the first update."""
 
     def update(self, t: float, reference: Setpoint, measurement: Measurement) -> Array:
-        """Return the command that is held until the next update."""
+        """Return the command, held until the next update."""
 
 
-WHOLE = 1e-6  # how far the ratio of two cycle times may be from a whole number
+WHOLE = 1e-6  # tolerance of a whole-number ratio of cycle times
 
 
 def check_preload(owner: str, preload: ArrayLike, mechanism: Mechanism) -> None:
@@ -103,7 +103,7 @@ def check_preload(owner: str, preload: ArrayLike, mechanism: Mechanism) -> None:
 
 
 def whole_ratio(owner: str, slow: tuple[str, float], fast: tuple[str, float]) -> int:
-    """Return how many cycles of the inner loop fit into one of the outer loop, a whole number of at least one."""
+    """Return the number of inner cycles in one cycle of the outer loop, a whole number of at least one."""
     ratio = slow[1] / fast[1]
     if ratio < 1.0 - WHOLE:
         raise DynidentError(
@@ -133,7 +133,7 @@ def optional_model(owner: str, field: str, value: object) -> None:
 
 @dataclass(frozen=True)
 class CurrentLoop:
-    """The PI loop that turns a current error into a voltage: V = gain e + integral int e dt.
+    """PI loop from current error to voltage: V = gain e + integral int e dt.
 
     Numbers are scalars, or one per actuator.
 
@@ -168,15 +168,15 @@ class Cascade:
     20
     """
 
-    #: (k,), kv [1/s]: error of the actuator coordinate rho to its wanted speed, the motor speed over the gear ratio
+    #: (k,), kv [1/s]: error of the actuator coordinate rho to its speed setpoint, the motor speed over the gear ratio
     position_gain: ArrayLike
     velocity_gain: ArrayLike  #: (k,), kP [A s/rad]: error of the motor speed to current
     velocity_integral: ArrayLike  #: (k,), kI [A/rad]: integral of the error of the motor speed to current
     _: KW_ONLY
     position_cycle: float  #: Cycle time of the position loop [s], a whole multiple of the velocity loop's
     velocity_cycle: float  #: Cycle time of the velocity loop [s], a whole multiple of the current loop's
-    current: CurrentLoop | None = None  #: Current loop; None is an ideal one, in which the wanted current flows at once
-    #: (k,), share of the reference velocity that is added to the wanted speed; 1 is all of it
+    current: CurrentLoop | None = None  #: Current loop; None for an ideal loop without delay
+    #: (k,), share of the reference velocity that is added to the speed setpoint, 0 to 1
     velocity_feedforward: ArrayLike = 0.0
     torque_feedforward: Mechanism | None = None  #: Model whose inverse dynamics on the reference is added as current
     #: (k,), corner frequency of a first-order low-pass on the wanted speed, behind the position loop [Hz]; 0 is none
@@ -186,11 +186,11 @@ class Cascade:
     speed_limit: ArrayLike = float("inf")  #: (k,), largest wanted speed of rho [rad/s, m/s]
     anti_windup: bool = True  #: True stops the integrators while their output is at its limit
     #: Time from the sampling of the innermost loop to its command at the motor [s]: computation, transport, amplifier.
-    #: In a simulation a whole multiple of its step; nothing flows before the first command has arrived.
+    #: In a simulation a whole multiple of its step; the motors get no command before the first has arrived.
     delay: float = 0.0
-    #: Time from the sampling of the position to the use of the wanted speed in the velocity loop [s], as where one
-    #: computer has the position loop and a bus leads to drives with the others; a whole multiple of the velocity cycle.
-    #: The torque feed-forward does not take this way.
+    #: Time from the sampling of the position to the use of the wanted speed in the velocity loop [s], such as
+    #: when a bus connects the position loop to drives with the other loops; a whole multiple of the velocity cycle.
+    #: The torque feed-forward is not delayed.
     position_delay: float = 0.0
 
     def __post_init__(self) -> None:
@@ -265,7 +265,7 @@ class PID:
     #: True removes the internal part of the torques, tau - sum (u^T tau) u [Briot2015, eq. 50], before the preload.
     project: bool = False
     preload: ArrayLike = 0.0  #: (k,), torques whose internal part is added: internal stress of an over-actuated robot [N m, N]
-    #: Laws by actuator or coordinate that the feed-forward adds at the reference's speed, u^f of [Kostic2002]; they need
+    #: Laws by actuator or coordinate, added to the feed-forward at the reference's speed, u^f of [Kostic2002]; they need
     #: `feedforward`, whose joint terms should not contain the same friction
     friction: Mapping[str, Friction | DynamicLaw] | None = None
     #: Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step;
@@ -282,10 +282,10 @@ class PID:
 
 @dataclass(frozen=True)
 class ComputedTorque:
-    """Inverse dynamics of a model, driven by a PID that asks for accelerations.
+    """Inverse dynamics of a model with accelerations from a PID.
 
-    The model must hold everything that the motors move: rotor and gear inertia and friction as joint terms (ia, fv, fc)
-    too, or they are felt as a disturbance. `VirtualRobot.model` is such a model. Gains are scalars, or one per coordinate.
+    The model must contain everything that the motors move, including rotor and gear inertia and friction as joint terms
+    (ia, fv, fc); omissions act as disturbances. `VirtualRobot.model` is such a model. Gains are scalars, or one per coordinate.
 
     Examples
     --------
@@ -306,8 +306,8 @@ class ComputedTorque:
     #: (n,), corner frequency of a first-order low-pass on the velocity error [Hz]; 0 is none
     derivative_filter: ArrayLike = 0.0
     preload: ArrayLike = 0.0  #: (k,), torques whose internal part is added [N m, N]; over-actuated robots only
-    #: Where the model is evaluated: at the measured x and v, or at those of the reference. Dry friction always has the
-    #: sign of the wanted velocity.
+    #: State at which the model is evaluated: measured x and v, or those of the reference. Dry friction always has the
+    #: sign of the reference velocity.
     on: Literal["measurement", "reference"] = "measurement"
     #: Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step;
     #: nothing flows before the first command has arrived

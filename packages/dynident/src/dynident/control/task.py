@@ -1,4 +1,4 @@
-"""Work spaces and control laws in them; redundant robots keep their posture.
+"""Work spaces and their control laws; redundant robots keep their posture.
 
     w = W(x),    w' = J v,    w'' = J a + J' v
 
@@ -13,9 +13,9 @@ J = 1).
 
     J^-1 becomes J+ = M^-1 J^T (J M^-1 J^T)^-1,    N = 1 - J+ J
 
-the inverse of least kinetic energy. N projects onto what the work space does not see, neither as a motion (J N = 0) nor as a
-force of the robot's inertia (J M^-1 N^T = 0): the posture follows the reference there, a_posture = kd (v_ref - v) +
-kp (q_ref - q), plus a_ref in laws that command accelerations.
+the inverse of least kinetic energy. N projects onto the null space of the work space, for motions (J N = 0) and for inertial
+forces (J M^-1 N^T = 0): there the posture follows the reference, a_posture = kd (v_ref - v) + kp (q_ref - q), plus a_ref in
+laws that command accelerations.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from dynident.mechanics.equations import Equations
 from dynident.mechanism.mechanism import Mechanism
 
 ROWS = ("x", "y", "z", "rx", "ry", "rz")
-STILL = 1e-8  # sine of an angle below which it counts as none, or as half a turn
+STILL = 1e-8  # sine below which an angle counts as zero, or as half a turn
 
 
 class Spot(NamedTuple):
-    """Where a robot is in a work space of m rows: the place itself, J (m, n) and J' v (m,), as expressions."""
+    """State of a robot in a work space of m rows: place, J (m, n) and J' v (m,), as expressions."""
 
     place: list[Node]
     jacobian: NodeRows
@@ -55,14 +55,14 @@ class Bound(NamedTuple):
     rows: int
     size: int
     look: Callable[[Equations], Spot]  # of a robot whose accelerations are zero
-    error: Callable[[Sequence[Node], Sequence[Node]], list[Node]]  # (m,), of the wanted and the actual place
+    error: Callable[[Sequence[Node], Sequence[Node]], list[Node]]  # (m,), of the reference and the actual place
 
 
 class Workspace(Protocol):
     """The controlled quantities of a task controller."""
 
     def bind(self, mechanism: Mechanism) -> Bound:
-        """Return the work space of a robot after checking that it has one."""
+        """Return the work space of a robot, after checking that it is possible."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class ToolSpace:
 
 @dataclass(frozen=True)
 class CoordinateSpace:
-    """The robot's own coordinates: for parallel robots whose coordinates are the platform's, J = 1."""
+    """Coordinates of the robot as work space, J = 1; for parallel robots with platform coordinates."""
 
     def bind(self, mechanism: Mechanism) -> Bound:
         """Return the space of a robot's n coordinates."""
@@ -127,7 +127,7 @@ class CoordinateSpace:
 
 
 def independent_coordinates(eq: Equations) -> list[Node]:
-    """Return the independent coordinates of a robot among the positions that its equations take."""
+    """Return the independent coordinates of a robot among the positions in its equations."""
     return [eq.x[int(i)] for i in eq.mechanism.closure.independent] if eq.mechanism.loops else list(eq.x)
 
 
@@ -211,8 +211,8 @@ class TaskPID:
 class TaskComputedTorque:
     """Computed torque in a work space with at most as many rows as the robot has coordinates.
 
-    The model must hold everything that the motors move: rotor and gear inertia and friction as joint terms (ia, fv, fc)
-    too, which [Roldan2017, section 3.3.3] leaves out. Its dry friction has the sign of the wanted velocity.
+    The model must contain everything that the motors move, including rotor and gear inertia and friction as joint terms
+    (ia, fv, fc), omitted in [Roldan2017, section 3.3.3]. Its dry friction has the sign of the reference velocity.
     """
 
     owner: ClassVar[str] = "task computed torque"

@@ -1,19 +1,19 @@
-"""One tick of the loops of a controller, for expressions, numbers and arrays alike, and the cascade of one axis as linear maps.
+"""One tick of the loops of a controller, for expressions, numbers and arrays, and the cascade of one axis as linear maps.
 
     low-pass      y + c (u - y),    c = 1 - exp(-2 pi f T): the exact step response, sampled
     encoder       speed = (x - x_last) / T, or exact, low-passed
     position P    kv e + share v_ref, limited and low-passed
-    velocity PI   i = kP e + kI int e dt + i_ff, low-passed and limited; the integral waits where it would push into a limit
+    velocity PI   i = kP e + kI int e dt + i_ff, low-passed and limited; the integral stops at a limit (anti-windup)
     current PI    V = kPC e + kIC int e dt, limited; the integral waits as above
     PID           kp e + kd e' + ki int e dt
 
-Integrals are sums with the present error in them (backward rectangle). Simulation compiles these expressions. Without limits
+Integrals are sums that include the present error (backward rectangle). Simulation compiles these expressions. Without limits
 every tick is linear in its memory (m) and its inputs (u),
 
     m+ = F m + G u,        F, G: derivatives of the expressions
 
-and between two ticks the plant moves by its exact zero-order-hold matrices. A period of a loop with all loops inside it is
-the product of these maps: exact, and constant from period to period although the loops have cycles of their own. In the
+and between two ticks the plant moves by its exact zero-order-hold matrices. A period of a loop with all inner loops is the
+product of these maps: exact, and the same for every period although the loops have different cycles. In the
 limit of short cycles, m+ - m over the cycle, the same derivatives are the continuous loops.
 """
 
@@ -46,18 +46,18 @@ def low_pass_step(before: Any, value: Any, coefficient: Any) -> Any:
 
 
 def sensed_speed(position: Any, last: Any, true: Any, exact: Any, before: Any, cycle: Any, coefficient: Any) -> Any:
-    """Return the speed that a drive estimates from two sensed positions, or the true one where it is `exact`, low-passed."""
+    """Return the low-passed speed estimate of a drive from two sensed positions, or from the true speed if `exact`."""
     return low_pass_step(before, where(exact, true, (position - last) / cycle), coefficient)
 
 
 def position_loop(error: Any, slope: Any, before: Any, gains: Any, limit: Any) -> Any:
-    """Return the wanted speed; `gains` are kv, the share of the reference's `slope`, and the low-pass coefficient."""
+    """Return the speed setpoint; `gains` are kv, the share of the reference's `slope`, and the low-pass coefficient."""
     kv, share, coefficient = gains
     return low_pass_step(before, clip(kv * error + share * slope, limit), coefficient)
 
 
 class Moved(NamedTuple):
-    """Result of one tick of a PI loop: output, new integral, and whether a limit has cut the output."""
+    """Result of one tick of a PI loop: output, new integral, and whether the output is limited."""
 
     output: Any
     integral: Any
@@ -111,7 +111,7 @@ ENTRIES: dict[Part, tuple[str, ...]] = {
     "velocity": ("error",),
     "current": ("error",),
 }
-ROUNDING = 1e-10  # of the size of a pole; the angle of the axis, which a velocity loop leaves alone, has its pole at 1
+ROUNDING = 1e-10  # tolerance of a pole; the angle of the axis, uncontrolled by a velocity loop, has its pole at 1
 
 
 class Plant(NamedTuple):
@@ -123,18 +123,18 @@ class Plant(NamedTuple):
     D: Array
 
     def held(self, time: float) -> tuple[Array, Array]:
-        """Return the exact map of the state and of inputs that are held, exp([[A, B], [0, 0]] time)."""
+        """Return the exact map of the state and of held inputs, exp([[A, B], [0, 0]] time)."""
         n, m = self.B.shape
         block = np.zeros((n + m, n + m))
         block[:n, :n], block[:n, n:] = self.A, self.B
-        # Angles and speeds differ by the resonance's 6000 rad/s; balancing by powers of two keeps that out of the rounding.
+        # Angles and speeds differ by the resonance's 6000 rad/s; balancing by powers of two avoids round-off.
         balanced, (scale, _) = scipy.linalg.matrix_balance(block * time, permute=False, separate=True)
         moved = scipy.linalg.expm(balanced) * scale[:, None] / scale[None, :]
         return moved[:n, :n], moved[:n, n:]
 
 
 def rigid_plant(inertia: float) -> Plant:
-    """Return an inertia whose motor makes a newton metre per ampere at once; one turn of the motor is one of rho."""
+    """Return an inertia with an ideal motor of 1 N m/A and gear ratio 1."""
     A, C, D = np.eye(2, k=1), np.zeros((4, 2)), np.zeros((4, 2))
     C[:2, 0] = C[2, 1] = D[3, 0] = 1.0
     return Plant(A, np.array([[0.0, 0.0], [1.0, -1.0]]) / inertia, C, D)
@@ -190,13 +190,13 @@ class AxisLoops:
         return np.array(entries, dtype=np.float64).reshape(len(MEMORY[part]), -1)
 
     def continuous(self, part: Part) -> tuple[Array, Array, Array, Array]:
-        """Return A, B, C, D of the limit of short cycles; a difference of positions becomes the exact speed."""
+        """Return A, B, C, D in the limit of short cycles; a difference of positions becomes the exact speed."""
         n = len(MEMORY[part])
         values = self._values(part, 0.0, float(self.numbers[part][2] == 0.0))
         now, rate = (
             np.array(evaluate_nodes(nodes, values), dtype=np.float64).reshape(n, -1) for nodes in _derivatives(part, True)
         )
-        states = np.flatnonzero((now == np.eye(*now.shape)).all(axis=1))  # a short tick does not change them: states
+        states = np.flatnonzero((now == np.eye(*now.shape)).all(axis=1))  # unchanged in the limit of short cycles: states
         output = now[n - 1 :]
         return rate[np.ix_(states, states)], rate[states, n:], output[:, states], output[:, n:]
 
@@ -214,7 +214,7 @@ def actuator_gains(loops: Cascade, actuator: int = 0) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class PeriodMap:
-    """One period of a loop that is cut at its error: z+ = A z + B `INPUTS`, measured = C z, `OUTPUTS` = outputs z."""
+    """One period of a loop opened at its error: z+ = A z + B `INPUTS`, measured = C z, `OUTPUTS` = outputs z."""
 
     A: Array
     B: Array
@@ -234,7 +234,7 @@ class PeriodMap:
 def period_map(
     axis: AxisLoops, plant: Plant, loop: Loop = "position", *, ratio: float = 1.0, delay: float | None = None
 ) -> PeriodMap:
-    """Return one period of a loop with all loops inside it; `delay` is that of the loops when omitted.
+    """Return one period of a loop with all inner loops; `delay` defaults to that of the loops.
 
     Every signal is a row of coefficients over the state at the start of the period and the inputs.
     """
@@ -253,10 +253,10 @@ def period_map(
     error, slope, disturbance = unit[size:]
     x, *memory, sent, wished = np.split(unit[:size], np.cumsum(counts)[:-1])
     kept = dict(zip(parts, memory, strict=True))
-    queue, way = deque(sent), deque(wished)  # commands and wanted speeds that are on their way, the newest first
+    queue, way = deque(sent), deque(wished)  # delayed commands and speed setpoints, the newest first
 
     def seen() -> Array:
-        """Return the outputs of the plant; a winding without inductance answers at once to the voltage that is held."""
+        """Return the outputs of the plant; a winding without inductance responds at once to the held voltage."""
         return np.asarray(plant.C @ x + plant.D[:, :1] * queue[-2])
 
     def tick(name: Part, *inputs: Array) -> Array:

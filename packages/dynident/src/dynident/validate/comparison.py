@@ -32,32 +32,32 @@ from dynident.signals.matching import match
 from dynident.simulate.closed_loop import ClosedLoop
 from dynident.validate.holdout import split
 
-MOST = 24  # base parameters up to which output error is tried unasked
+MOST = 24  # most base parameters for output error by default
 
 
 @dataclass(frozen=True, eq=False)
 class ComparisonRow(Frozen):
     """One estimator."""
 
-    name: str  # Its name
-    fit: Fit | None  # What it found
+    name: str  # Name of the estimator
+    fit: Fit | None  # Its result
     training: float
     error: float
     coverage: float
-    seconds: float  # Time of the fit, without the preparation that all share
-    note: str = ""  # Why it failed, or what it warned of
+    seconds: float  # Time of the fit, without the common preparation
+    note: str = ""  # Reason of failure, or warnings
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Result):
     """All estimators on the same logs."""
 
-    robot: str  #: Its name
+    robot: str  #: Name of the robot
     logs: tuple[str, ...]  #: Logs of the fits
     held_out: tuple[str, ...]  #: Logs of the errors
     rows: tuple[ComparisonRow, ...]  #: One per estimator
     bias: LeastSquaresBias  #: Whether least squares is biased
-    description: float  #: Held-out error of the description as it was given
+    description: float  #: Held-out error of the untouched description
 
     def __getitem__(self, name: str) -> ComparisonRow:
         """Return the row of an estimator."""
@@ -91,7 +91,7 @@ class Comparison(Result):
         return "\n".join([*lines, "", *self.bias.sentences])
 
     def table(self) -> dict[str, Any]:
-        """Return everything but the fits, ready for JSON; `to_dict` and `save` have the fits too."""
+        """Return everything except the fits, ready for JSON; `to_dict` and `save` include the fits."""
         return {
             "robot": self.robot,
             "logs": list(self.logs),
@@ -114,12 +114,12 @@ class Comparison(Result):
 
 
 def standard_estimators(evidence: Regression, period: float | None = None, loop: ClosedLoop | None = None) -> dict[str, Any]:
-    """Return the estimators that a comparison tries by default.
+    """Return the default estimators of a comparison.
 
     Parameters
     ----------
     evidence : Regression
-        What they will be fitted to; instruments from the reference need logs that have one.
+        Regression data to fit; instruments from the reference need logs with a reference.
     period : float, optional
         Period of the motion [s], for instruments from other periods.
     loop : ClosedLoop, optional
@@ -144,7 +144,7 @@ def standard_estimators(evidence: Regression, period: float | None = None, loop:
     if period is not None:
         found["IV periods"] = IV(instruments="periods", period=period)
     if loop is not None:
-        possible = MAP(recovery="physical").fit(evidence).result_  # least squares may ask for what cannot be simulated
+        possible = MAP(recovery="physical").fit(evidence).result_  # the least-squares model may be impossible to simulate
         found["IV simulated"] = IV(instruments=simulated_instruments(loop, possible))
         found["DIDIM"] = DIDIM(loop=loop)
         if evidence.base.rank <= MOST:
@@ -192,7 +192,7 @@ def compare(
         training, held_out = [first for first, _ in parts], [last for _, last in parts]
     base = base_parameters(match(robot, training[0]).mechanism)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DynidentWarning)  # the log's quality is told by every other command
+        warnings.simplefilter("ignore", DynidentWarning)  # every other command reports the quality of the log
         evidence = Regression.from_logs(robot, training, base, **options, keep_rows=True)
     chosen = standard_estimators(evidence, period, loop) if estimators is None else estimators
     items = [(name, estimator, evidence, held_out) for name, estimator in chosen.items()]
@@ -219,7 +219,7 @@ def _several(logs: Log | Sequence[Log], name: str) -> list[Log]:
 
 
 def _row(name: str, estimator: Any, evidence: Regression, held_out: Sequence[Log]) -> ComparisonRow:
-    """Fit one estimator and judge it; a refusal is a row too."""
+    """Fit one estimator and judge it; an error gives a row too."""
     nothing = float("nan")
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as told:
@@ -232,7 +232,7 @@ def _row(name: str, estimator: Any, evidence: Regression, held_out: Sequence[Log
     texts = [str(w.message) for w in told if issubclass(w.category, DynidentWarning)]
     note = "; ".join(
         {re.sub(r"[\d.]+", "", text): text for text in texts}.values()
-    )  # simulations repeat theirs, with other numbers
+    )  # simulations repeat warnings with other numbers
     relative, coverage = _judged(fit, held_out)
     return ComparisonRow(name, fit, _training(fit, evidence), relative, coverage, seconds, note)
 
@@ -254,6 +254,6 @@ def _training(fit: Fit, evidence: Regression) -> float:
 
 
 def _description(fit: Fit, held_out: Sequence[Log]) -> float:
-    """Return the held-out error of the robot as described; NaN where the description has no bodies with mass."""
+    """Return the held-out error of the robot as described; NaN if the description has no bodies with mass."""
     values = fit.described
     return _judged(fit.altered(values=values), held_out)[0] if np.any(values) else float("nan")

@@ -1,4 +1,4 @@
-"""Hold-out and cross-validation in time: models are judged on parts of a log that they never saw."""
+"""Hold-out and cross-validation in time: models are judged on parts of a log not used in the fit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def split(log: Log, fraction: float = 2.0 / 3.0, gap: float = 0.0) -> tuple[Log, Log]:
-    """Return the two parts of a `log`: the first `fraction` of its samples, and what follows `gap` seconds later."""
+    """Return the two parts of a `log`: the first `fraction` of its samples, and the samples after a gap of `gap` seconds."""
     if not 0.0 < fraction < 1.0:
         raise DynidentError(f"fraction is {fraction}; it must be between 0 and 1")
     cut = int(fraction * len(log))
@@ -59,7 +59,7 @@ class CrossValidation(Result):
         )
 
     def plot(self) -> Figure:
-        """Draw the held-out error of every block, and that of all together."""
+        """Draw the held-out error of every block, and the error over all blocks."""
         figure, axes = one_axes(7.2, 3.6, "block of time", "held-out error [%]", "every block under the model of all others")
         at = np.arange(1, self.relative.size + 1)
         axes.bar(at, 100.0 * self.relative, color=BLUE, width=0.6)
@@ -113,7 +113,7 @@ def time_blocks(mechanism: Mechanism, log: Log, folds: int = 5, **options: Any) 
     mechanism : Mechanism
         The robot.
     log : Log
-        What was measured.
+        Measured signals.
     folds : int
         Number of stretches.
     **options

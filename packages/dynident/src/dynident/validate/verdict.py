@@ -4,9 +4,9 @@ A held-out log may differ from the model by a gain, a unit or a sign:
 
     measured_j = k_j predicted_j + e_j,      k_j = <measured_j, predicted_j> / <predicted_j, predicted_j>
 
-The factor explains a residual if it leaves at most a tenth of its squares, at most half of what a constant would leave, and
-no more than the noise of the training. With hundreds of rows for one number no noise does that; errors of the model, lack of
-excitation and payloads are not proportional to the whole effort. If efforts hardly vary, a factor cannot be distinguished
+The factor explains a residual if at most a tenth of its square sum remains, at most half of that with a constant instead, and
+no more than the noise of the training. With hundreds of rows for one number, noise does not pass; errors of the model, lack
+of excitation and payloads are not proportional to the whole effort. If efforts hardly vary, a factor cannot be distinguished
 from a constant, such as friction of a motion in one direction.
 
 A nonlinear friction law feeds energy into the motion if f(v) sign(v) < -3 sigma_f at some speed, with
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from dynident.identify.score import Metrics, Score
 
 # Limits that a usable rigid-body model meets; they are stated in every verdict.
-REPEATED = 0.5  # share of the motion from which on a log shows repeatability only
+REPEATED = 0.5  # repeated share of the motion above which a log shows repeatability only
 RELATIVE_LIMIT = 0.15
 GAP_LIMIT = 2.0
-EXACT = 0.002  # relative error below which ratios of errors say nothing
-JOINT_LIMIT = 0.5  # of a joint's own effort, where the error is above what its noise explains ...
+EXACT = 0.002  # relative error below which ratios of errors are not meaningful
+JOINT_LIMIT = 0.5  # of a joint's own effort, if the error exceeds its noise ...
 NOISE_LIMIT = 2.0  # ... that is, above this number of standard deviations of its residuals
 COVERAGE_LIMIT = 0.85
 FREE_LIMIT = 1.3  # error over that of least squares alone
@@ -48,13 +48,13 @@ OPEN_LIMIT = 0.10  # of the effort: largest contribution of parameter uncertaint
 CONDITION_LIMIT = 1e3
 SHARE_GOOD_LIMIT = 0.25
 SHARES = ("held_out_error", "new_motion", "coverage", "leverage", "precision")  # stated in per cent
-SIGN_LIMIT = 3.0  # standard deviations below zero at which a sign is wrong
-MISFIT, MANY_TIMES = 0.05, 20.0  # relative error, and times the noise, from which on it is warned of
+SIGN_LIMIT = 3.0  # standard deviations below zero of a wrong sign
+MISFIT, MANY_TIMES = 0.05, 20.0  # relative error, and ratio to the noise, for a warning
 MEAN = 0.8  # mean of |v| over its root mean square, as for normal or sinusoidal motions
-FEEDS = 5.0  # deviations by which the power of friction must be negative
+FEEDS = 5.0  # deviations of a significantly negative friction power
 
 
-# What to do when a check fails, by its name.
+# Remedy of a failed check, by its name.
 NEXT = {
     "held_out_error": "check units, signs and gains of the efforts, and that log and description match; for large residuals "
     "near standstill use --friction auto",
@@ -79,7 +79,7 @@ NEXT = {
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was checked."""
+    """One condition of a verdict."""
 
     name: str  #: Short name
     ok: bool  #: True when the limit is met
@@ -95,7 +95,7 @@ class Check:
 
     @property
     def shown(self) -> tuple[str, str]:
-        """Value and limit as in the sentence: shares as per cent, none where nothing is counted."""
+        """Value and limit as in the sentence: shares in per cent, empty if nothing is counted."""
         if self.name in SHARES:
             return percent(self.value), percent(self.limit)
         if self.value == 0.0 and self.limit == 0.0:
@@ -108,12 +108,12 @@ class Verdict(Tabular, Result):
     """All checks of a fit."""
 
     robot: str  #: Name of the robot
-    validated: bool  #: True when at least one held-out log of a motion that was not trained was scored
-    checks: tuple[Check, ...]  #: What was checked
+    validated: bool  #: True when at least one held-out log with a new motion was scored
+    checks: tuple[Check, ...]  #: Checks
     scores: tuple[dict[str, Any], ...]  #: Metrics of every scored log
     findings: tuple[Finding, ...] = ()  #: Faults of the training logs and warnings about them, the likeliest cause first
-    accepted: tuple[str, ...] = ()  #: Codes of findings that the user accepts
-    #: Noise of the training efforts over these, in the band of the fit, where the logs show it
+    accepted: tuple[str, ...] = ()  #: Codes of findings accepted by the user
+    #: Relative noise of the training efforts in the band of the fit, if the logs show it
     noise_floor: float | None = None
     derived: ClassVar[tuple[str, ...]] = ("ok",)
 
@@ -138,7 +138,7 @@ class Verdict(Tabular, Result):
         return "\n".join([*lines, *self.remarks()])
 
     def remarks(self) -> list[str]:
-        """Return warnings, which fail no check, and accepted findings, one line each with its code."""
+        """Return warnings, which do not fail a check, and accepted findings, one line each with its code."""
         warned = [f for f in self.findings if f.severity == "warning" and f.kind not in self.accepted]
         waived = [f for f in self.findings if f.kind in self.accepted]
         return [
@@ -169,7 +169,7 @@ def judge(fit: Fit, scores: Sequence[Score] = (), accept: Sequence[str] = ()) ->
     scores : sequence of Score
         Scores on logs; those on training data do not validate.
     accept : sequence of str
-        Codes of findings that refute nothing, such as "gain"; the verdict records them.
+        Codes of findings that do not fail the verdict, such as "gain"; the verdict records them.
 
     Returns
     -------
@@ -212,7 +212,7 @@ def judge(fit: Fit, scores: Sequence[Score] = (), accept: Sequence[str] = ()) ->
 
 
 def _misfit(held_out: Sequence[Score], floor: float) -> tuple[Finding, ...]:
-    """Return the warning about an error that is many times the noise, whatever its cause."""
+    """Return the warning about an error that is many times the noise, independent of its cause."""
     error = max((score.metrics.relative for score in held_out), default=0.0)
     if error < MISFIT or error < MANY_TIMES * floor:
         return ()
@@ -232,18 +232,18 @@ def _described(score: Score) -> list[float | None] | None:
 
 
 def _numbers(metrics: Metrics) -> dict[str, Any]:
-    """Return metrics as a line of the verdict holds them; what is not a number is missing."""
+    """Return metrics as stored in a verdict, without values that are not finite."""
     kept = {key: value for key, value in metrics.to_dict().items() if key != "kind" and not key.startswith("worst_")}
     return json.loads(to_json(kept))  # type: ignore[no-any-return]
 
 
 def _check(name: str, value: float, limit: float, sentence: str, least: bool = False) -> Check:
-    """Return a check that is passed up to its limit, or from it on."""
+    """Return a check that passes up to its limit, or with `least` from its limit on."""
     return Check(name, bool(value >= limit if least else value <= limit), float(value), limit, sentence)
 
 
 def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
-    """Return the checks of held-out logs: errors over all and per joint, coverage, against the description and the free fit."""
+    """Return the checks of held-out logs: total and per-joint error, coverage, comparison with description and free fit."""
     if not held_out:
         return []
     worst = max(held_out, key=lambda score: score.metrics.relative)
@@ -259,17 +259,17 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
     noise = dict(zip(fit.groups, fit.sigma, strict=True))
     blind = _blind(fit)
     trained = max(fit.training_relative, EXACT)
-    bearable = 0.0 if blind else min(RELATIVE_LIMIT, GAP_LIMIT * trained)  # a factor explains what fails
+    bearable = 0.0 if blind else min(RELATIVE_LIMIT, GAP_LIMIT * trained)  # factors are sought for failed errors only
     factors = [
         gain_factors(score, np.array([noise[joint] for joint in score.joints])) if score.metrics.relative > bearable else {}
         for score in held_out
     ]
     checks += _gains(held_out, factors, blind)
     if blind:
-        return checks  # a fit to positions alone knows neither the noise of efforts nor a training error
-    # What follows tells whether the motion was rich enough and the noise is known: a wrong gain is not asked twice.
+        return checks  # a fit to positions alone has neither noise of efforts nor a training error
+    # The next checks concern excitation and noise; a wrong gain must not fail them again.
     judged = [rescaled(score, own) for score, own in zip(held_out, factors, strict=True)]
-    # Held-out data have the error of the training data and that of uncertain parameters, which has a limit of its own.
+    # Held-out data have the training error and the error of uncertain parameters, which has a separate limit.
     gap = max(score.metrics.relative / np.hypot(trained, np.nan_to_num(score.open_share)) for score in judged)
     least = f" (at least {100 * EXACT:g} %)" if trained > fit.training_relative else ""
     less = " without that factor" if any(factors) else ""
@@ -296,7 +296,7 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
     )
     described = [score for score in held_out if score.description > 0.0]
     if described:
-        # A true description is better than any fit: what noise makes of the parameters is no contradiction (two deviations).
+        # A true description is better than any fit: parameter errors due to noise are no contradiction (two deviations).
         free_of_noise = [max(s.metrics.relative**2 - 4.0 * np.nan_to_num(s.open_share) ** 2, 0.0) ** 0.5 for s in described]
         ratio, score = max(
             ((error / max(s.description, EXACT), s) for error, s in zip(free_of_noise, described, strict=True)),
@@ -312,7 +312,7 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
         )
     compared = [score for score in held_out if score.free > 0.0]
     if compared and fit.posterior.scales:
-        # An error below that of the training data is no contradiction, however small that of least squares is.
+        # An error below the training error is no contradiction, even if that of least squares is smaller.
         ratio, score = max(
             ((s.metrics.relative / max(s.free, fit.training_relative), s) for s in compared), key=lambda pair: pair[0]
         )
@@ -344,7 +344,7 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
 
 
 def _new_motion(held_out: Sequence[Score]) -> list[Check]:
-    """Return whether a held-out log shows more than that the robot repeats itself; nothing is said if all motions are new."""
+    """Return the check that a held-out log shows more than repeatability; none if all motions are new."""
     if all(score.repeated == 0.0 for score in held_out):
         return []
     newest = min(held_out, key=lambda score: score.repeated)
@@ -355,7 +355,7 @@ def _new_motion(held_out: Sequence[Score]) -> list[Check]:
 
 
 def _joints(scores: Sequence[Score], noise: Mapping[str, float]) -> Check:
-    """Return which joints are not predicted: large errors against their own effort that are more than noise."""
+    """Return the check of joints with errors that are large relative to their own effort and exceed noise."""
     bad: dict[str, float] = {}
     noisy: dict[str, float] = {}
     for score in scores:
@@ -379,7 +379,7 @@ def _joints(scores: Sequence[Score], noise: Mapping[str, float]) -> Check:
 
 
 def _rests_within_band(score: Score, j: int) -> bool:
-    """Return whether most of a joint's error is at rest, within its band there, and the joint is predicted while it moves."""
+    """Return whether most of a joint's error is at rest, within its band, and the joint is predicted in motion."""
     if score.resting is None or not score.resting[:, j].any():
         return False
     rests, error = score.resting[:, j], np.abs(score.measured - score.predicted)[:, j]
@@ -390,7 +390,7 @@ def _rests_within_band(score: Score, j: int) -> bool:
 
 
 def _gains(held_out: Sequence[Score], factors: Sequence[dict[str, float]], blind: bool) -> list[Check]:
-    """Return the check of factors on efforts that explain the errors of held-out logs, none where there are none."""
+    """Return the check of factors on efforts that explain the errors of held-out logs; empty without factors."""
     if not any(factors):
         return []
     cause = "a gain that differs from " + ("the simulated loop" if blind else "the training, or a unit, or a sign")
@@ -404,12 +404,12 @@ def _gains(held_out: Sequence[Score], factors: Sequence[dict[str, float]], blind
 
 
 def _blind(fit: Fit) -> bool:
-    """Return whether the fit is one to positions alone."""
+    """Return whether only positions were fitted."""
     return any(source.get("effort_kind") == "none" for source in fit.sources)
 
 
 def _efforts(fit: Fit, held_out: bool) -> Check:
-    """Return which joints have efforts that were fitted; without any, only a held-out log can show the scale."""
+    """Return the check that all joints have fitted efforts; without any, only a held-out log can show the scale."""
     if _blind(fit):
         tested = "the held-out efforts test that scale" if held_out else "no log with efforts tests that scale"
         sentence = (
@@ -434,7 +434,7 @@ def _data(fit: Fit, held_out: bool, doubts: Sequence[str]) -> list[Check]:
         _check("suspicions", float(len(doubts)), 0.0, "; ".join(doubts) if doubts else "no fault of the data is suspected")
     ]
     checks.append(_efforts(fit, held_out))
-    if fit.posterior.scales:  # a prior fixes what data do not determine: judged by the remaining uncertainty
+    if fit.posterior.scales:  # the prior determines the rest: judged by the remaining uncertainty
         return checks
     checks.append(
         _check(
@@ -470,7 +470,7 @@ def _data(fit: Fit, held_out: bool, doubts: Sequence[str]) -> list[Check]:
 
 
 def _model(fit: Fit) -> list[Check]:
-    """Return the checks of the parameters: signs by their deviations, possible bodies."""
+    """Return the checks of the parameters: signs by their deviations, physically consistent bodies."""
     if fit.standard_std is not None:
         found = list(zip(fit.standard.names, fit.standard.values, fit.standard_std, strict=True))
     else:
@@ -506,16 +506,16 @@ def _model(fit: Fit) -> list[Check]:
     return checks
 
 
-LEFT = 0.1  # of the squares of a residual that an explained one may leave
-BESIDE = 0.5  # of the squares that a constant would leave
-NOISE = 2.0  # standard deviations of the training's residuals that it may leave
+LEFT = 0.1  # largest remaining share of the square sum of an explained residual
+BESIDE = 0.5  # largest share of the square sum that remains with a constant
+NOISE = 2.0  # largest remainder in standard deviations of the training residuals
 LEAST = 0.05  # smallest distance of a factor from one
-ALIKE = 0.02  # spread of factors that are called one
+ALIKE = 0.02  # spread of factors that count as one
 ENOUGH = 30  # rows
 
 
 def gain_factors(score: Score, noise: Array) -> dict[str, float]:
-    """Return the factors on measured efforts that explain the residuals, by joint; none where they do not."""
+    """Return the factors on measured efforts that explain the residuals, by joint; empty if they do not."""
     found = {}
     for joint, m, p, s in zip(score.joints, score.measured.T, score.predicted.T, noise, strict=True):
         size, before = float(p @ p), float(np.sum((m - p) ** 2))
@@ -531,7 +531,7 @@ def gain_factors(score: Score, noise: Array) -> dict[str, float]:
 
 
 def gain_sentence(factors: dict[str, float], joints: tuple[str, ...]) -> str:
-    """Return the factors as a sentence, one number where all joints share it."""
+    """Return the factors as a sentence, with one number if all joints share it."""
     values = np.array(list(factors.values()))
     if len(factors) == len(joints) > 1 and np.ptp(values) <= ALIKE * abs(values.mean()):
         return f"the measured efforts of all joints are {values.mean():.3g} times those of the model"
@@ -540,7 +540,7 @@ def gain_sentence(factors: dict[str, float], joints: tuple[str, ...]) -> str:
 
 
 def rescaled(score: Score, factors: dict[str, float]) -> Score:
-    """Return the score with the factors taken out of the measured efforts."""
+    """Return the score with measured efforts divided by the factors."""
     from dynident.identify.score import evaluate  # noqa: PLC0415 - loaded already when there is a score
 
     if not factors:
@@ -554,16 +554,16 @@ def rescaled(score: Score, factors: dict[str, float]) -> Score:
     )
 
 
-SPEED = 3.0  # of the RMS speed in training: up to there a law is looked at
-ELSE = 1.0  # rad/s or m/s, where a fit does not say its speeds
-ROOM_TEMPERATURE = 20.0  # degree Celsius, at which laws of temperature are checked
+SPEED = 3.0  # of the RMS speed in training: largest speed at which a law is checked
+ELSE = 1.0  # rad/s or m/s, if a fit lacks its speeds
+ROOM_TEMPERATURE = 20.0  # degree Celsius, at which temperature-dependent laws are checked
 
 
 def feeding_joints(fit: Fit) -> tuple[Finding, ...]:
     """Return the finding about joints whose friction significantly adds energy.
 
-    The mean power of friction fv v + fc sign(v) at the speeds of the training data is linear in both; where it is negative by
-    many deviations, effort or position is turned round, whatever the joint carries.
+    The mean power of friction fv v + fc sign(v) at the speeds of the training data is linear in both; if it is significantly
+    negative, effort or position is inverted, whatever the joint carries.
     """
     found = []
     names, covariance = list(fit.base.names), fit.covariance

@@ -1,30 +1,30 @@
 """Delays of the efforts with respect to the positions, of all channels together and of single ones.
 
 A commanded torque acts some milliseconds later, a filtered sensor reports it later; positions have delays of their own. With
-the efforts of channel k late by d_k, the equations of motion hold for efforts that are read later:
+the efforts of channel k late by d_k, the equations of motion hold for efforts read at later times:
 
     sum_k P_k(t) tau_k(t + d_k) = W(t) beta + sum_km P_k(t) h_m(v_k(t)) gamma_km + e(t),            P = 1 for a tree robot.
 
-W has the friction model of the fit. What it lacks looks like a delay: friction follows the velocity, and so does the slope of a
-torque that follows position or acceleration. The functions h_m stand for any smooth friction, which may differ between the
-directions and grow with the load; each gamma is normal with a deviation of `FRICTION` of the channel's effort. After a reversal
-friction is not smooth (it sticks and slides before it breaks away, and the low-pass rounds off its jump). So samples are left
+W has the friction model of the fit. Its errors resemble a delay: friction follows the velocity, and so does the slope of a
+torque that follows position or acceleration. The functions h_m represent smooth friction, which may differ between the
+directions and increase with load; each gamma is normal with a deviation of `FRICTION` of the channel's effort. After a
+reversal friction is not smooth (stiction, presliding, and the rounding of its jump by the low-pass). So samples are left
 out while a channel is slower than `SLOW` of its RMS speed, half a period of the low-pass before and after, and in tree robots
-until it has moved by `SLIDING` of its RMS stroke. The controller feeds noise of the encoders back to the efforts, where it
-correlates with their slope. So positions and efforts are low-passed at `CUTOFF` times the band B of the motion, `BAND` times
-its RMS frequency, and the equations are summed over windows of 1 / (`PER_PERIOD` B).
+until it has moved by `SLIDING` of its RMS stroke. The controller feeds encoder noise back to the efforts, where it correlates
+with their slope. So positions and efforts are low-passed at `CUTOFF` times the band B of the motion, `BAND` times its RMS
+frequency, and the equations are summed over windows of 1 / (`PER_PERIOD` B).
 
-The delay d, up to half a period of B and `LONGEST`, minimises the weighted squared residuals. It is that of all channels, or of
-one channel if that explains left-out stretches of time better by more than a standard error; the search goes on with the
-efforts shifted. K left-out stretches, each predicted by the others, give
+The delay d, up to half a period of B and `LONGEST`, minimises the weighted squared residuals. It is common to all channels, or
+of one channel if this explains left-out stretches of time better by more than a standard error; the search continues with
+shifted efforts. K left-out stretches, each predicted by the others, give
 
-    s      standard deviation of d by the jackknife: dependent residuals and errors of the model are in it,
+    s      standard deviation of d by the jackknife, which includes correlated residuals and errors of the model,
     g_k    logarithm of the squared error of a stretch as logged, over that with the efforts shifted.
 
 A delay is reported if |d| exceeds a sample and `SURE` s, and the mean of g_k exceeds `BETTER` of its standard errors and
-`FALL`: shifting the efforts explains what other times show, and smooth friction does not. It is an error if it halves the
-squared error of the model of the fit, without h, else a warning. The efforts are not shifted unasked: a model of shifted
-efforts predicts shifted efforts.
+`FALL`: the shift predicts left-out stretches, and smooth friction does not. It is an error if it halves the squared error of
+the model of the fit, without h, otherwise a warning. Efforts are not shifted automatically: a model of shifted efforts predicts
+shifted efforts.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from dynident.signals.quality import Finding
 SURE = 4.0  # standard deviations
 BETTER = 2.7  # standard errors: 5 % by Student with 19 degrees of freedom, shared by the seven candidates of six joints
 FALL = 0.2  # a smaller fall has many explanations
-LONGEST = 0.2  # [s]: drives, buses and filters are not later
+LONGEST = 0.2  # [s]: largest delay of drives, buses and filters
 FRICTION = 0.3
 SLOW, SLIDING = 0.1, 0.1
 BUMPS = (0.2, 0.6)  # of the RMS speed: widths of friction that falls with speed
 BAND = 3.0
 CUTOFF, PER_PERIOD, PER_WINDOW = 16.0, 8, 5  # PER_WINDOW samples of a window are enough for the cut-off
-MOST, STRETCHES, FEWEST = 2000, 20, 8  # windows; stretches, and how many at least
-ROWS = 1.5  # per unknown, at least
-GRID, STEPS, PASSES = 7, 8, 3  # delays tried each way; Gauss-Newton steps; iterations of the weights
+MOST, STRETCHES, FEWEST = 2000, 20, 8  # windows; stretches, and their least number
+ROWS = 1.5  # fewest rows per unknown
+GRID, STEPS, PASSES = 7, 8, 3  # delays tried per direction; Gauss-Newton steps; iterations of the weights
 RIDGE = 1e-9  # of a column's square: directions that the samples do not show stay near zero
 FLOOR = 1e-6  # of the effort: smaller residuals are not credible
 TINY = float(np.finfo(float).tiny)
@@ -65,12 +65,12 @@ Channels = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Delay:
-    """Efforts that are late by `value` +- `deviation` seconds; early where it is negative."""
+    """Delay of efforts of `value` +- `deviation` seconds; negative for early efforts."""
 
     channels: tuple[int, ...]
     value: float
     deviation: float
-    halves: bool  # the squared error of the model of the fit
+    halves: bool  # whether the shift halves the squared error of the model of the fit
 
     def finding(self, names: Sequence[str]) -> Finding:
         """Return the finding; `names` are those of all channels."""
@@ -84,18 +84,18 @@ class Delay:
 
 
 def delays_of(rows: Rows, base: BaseParameters, prepared: Prepared, dead: Sequence[str]) -> tuple[Delay, ...]:
-    """Return the delays of the efforts, none where the data do not show them; `dead` are channels without usable efforts."""
+    """Return the significant delays of the efforts; `dead` are channels without usable efforts."""
     windows = Windows(rows, base, prepared, dead)
     shift, found, left = np.zeros(len(prepared.joints)), list[Delay](), list(windows.candidates)
     while left and (delay := windows.best(shift, left)) is not None:
         left = [own for own in left if tuple(own) != delay.channels]
         shift[list(delay.channels)] += delay.value
-        found.append(replace(delay, value=float(shift[delay.channels[0]])))  # a channel's own, with that of all
+        found.append(replace(delay, value=float(shift[delay.channels[0]])))  # total delay of the channel
     return tuple(found)
 
 
 def aligned(prepared: Prepared, delays: Sequence[Delay]) -> Prepared:
-    """Return a prepared log whose efforts are read later by their delays."""
+    """Return a prepared log with efforts shifted by their delays."""
     shift, t = np.zeros(len(prepared.joints)), prepared.motion.t
     for delay in delays:
         shift[list(delay.channels)] = delay.value
@@ -105,7 +105,7 @@ def aligned(prepared: Prepared, delays: Sequence[Delay]) -> Prepared:
 class Windows:
     """Equations of a log, summed over R short windows of time: n equations of k channels."""
 
-    candidates: tuple[Channels, ...] = ()  # channels that may be late together; none where the log is too short
+    candidates: tuple[Channels, ...] = ()  # channels with a possible common delay; none if the log is too short
 
     def __init__(self, rows: Rows, base: BaseParameters, prepared: Prepared, dead: Sequence[str]) -> None:
         self.rate, self._times, loops = prepared.rate, prepared.motion.t, bool(rows.mechanism.loops)
@@ -126,7 +126,7 @@ class Windows:
         W, known, self._P = _equations(rows, base, prepared, motion[picked], picked)
         sliding = (0.0 if loops else SLIDING) * np.std(motion.q, axis=0)
         used = ~_reversing(motion.q, np.abs(motion.v) <= SLOW * rms, round(0.5 * self.rate / cutoff), sliding)[picked]
-        if loops:  # equations mix the channels, of which one or the other has always just reversed
+        if loops:  # equations mix all channels, and usually one of them has just reversed
             used = np.repeat(used[:, moving].all(axis=1, keepdims=True), W.shape[1], axis=1)
         used = (used & (loops | np.isin(np.arange(used.shape[1]), moving))).reshape(self.count, PER_WINDOW, -1)
         number = used.sum(axis=1)
@@ -158,16 +158,16 @@ class Windows:
         return np.asarray(self._parts(delay).sum(axis=2) - self._known)
 
     def _parts(self, delay: Array) -> Array:
-        """Return what each channel adds to the right sides (R, n, k)."""
+        """Return the contribution of each channel to the right sides (R, n, k)."""
         return self._sums(self._P * _read(self._effort, self._times, self._t, delay)[:, None])
 
     def slope(self, delay: Array, own: Channels) -> Array:
-        """Return how the right sides change with a delay of some channels."""
+        """Return the derivative of the right sides by a delay of some channels."""
         slope = _read(self._slope, self._times, self._t, delay)[:, None, own]
         return self._sums(np.sum(self._P[:, :, own] * slope, axis=2))
 
     def best(self, shift: Array, candidates: Sequence[Channels]) -> Delay | None:
-        """Return the best delay of candidates beside a shift of the channels, None where it may be nothing."""
+        """Return the best delay of candidates in addition to a shift of the channels, None if not significant."""
         self._weigh(self._X, shift)
         grid = self.reach * np.arange(-GRID, GRID + 1) / (GRID + 1)
         now = self._parts(shift)
@@ -188,7 +188,7 @@ class Windows:
         return self._judged(shift, own, delay)
 
     def _judged(self, shift: Array, own: Channels, delay: float) -> Delay | None:
-        """Return a delay if left-out stretches are sure of it."""
+        """Return a delay if significant for left-out stretches, otherwise None."""
         there = _moved(shift, own, delay)
         now, then = self.right(shift), self.right(there)
         x, after = self._left_out(np.concatenate([self._X, -self.slope(there, own)[:, :, None]], axis=2), then)
@@ -213,12 +213,12 @@ class Windows:
         return float(np.sum(self._left(self.right(delay)) ** 2))
 
     def _left(self, y: Array) -> Array:
-        """Return what the columns leave of right sides (..., R, n), as (..., R n)."""
+        """Return the residuals (..., R n) of right sides (..., R, n) for the columns."""
         y = (y * self._weight).reshape(*y.shape[:-2], -1)
         return np.asarray(y - (y @ self._Q) @ self._Q.T)
 
     def _weigh(self, X: Array, delay: Array) -> None:
-        """Weigh equations by their residuals under a delay; Q spans the columns X beside their priors."""
+        """Weight equations by their residuals under a delay; Q spans the columns X together with their priors."""
         right = self.right(delay)
         size = np.sqrt(np.mean(right**2, axis=0))
         left = size
@@ -244,14 +244,14 @@ class Windows:
         return np.asarray(np.linalg.solve(G[:-1, :-1] + np.diag(self._prior(np.diagonal(G)[:-1])), G[:-1, -1]))
 
     def _prior(self, diagonal: Array) -> Array:
-        """Return what priors add to the diagonal of the products of columns: that of gamma, a ridge for others."""
+        """Return the diagonal that priors add to the products of columns: the prior of gamma, a ridge for others."""
         prior = RIDGE * diagonal + TINY
         prior[self._b : self._end] = FRICTION**-2
         return np.asarray(prior)
 
 
 def _equations(rows: Rows, base: BaseParameters, prepared: Prepared, part: Motion, picked: slice) -> tuple[Array, Array, Array]:
-    """Return W (S, n, b), what known forces take (S, n), and P (S or 1, n, k) at some samples."""
+    """Return W (S, n, b), the contribution of known forces (S, n), and P (S or 1, n, k) at some samples."""
     k, motion = len(prepared.joints), robot_motion(rows.mechanism, part)
     signals = rows.signals(prepared.temperature, None, prepared.motion)
     own = None if signals is None else {name: x[picked] for name, x in signals.items()}
@@ -272,7 +272,7 @@ def friction_functions(v: Array, load: Array) -> Array:
 
 
 def _reversing(q: Array, slow: NDArray[np.bool_], reach: int, sliding: Array) -> NDArray[np.bool_]:
-    """Return where a sample up to `reach` before or after is slow, or a joint has moved by less than `sliding` since."""
+    """Return the samples within `reach` of a slow one, or before a joint has since moved by `sliding`."""
     at = np.arange(len(slow))
     count = np.concatenate([np.zeros((1, slow.shape[1]), dtype=np.int64), np.cumsum(slow, axis=0)])
     near = count[np.minimum(at + reach + 1, len(slow))] > count[np.maximum(at - reach, 0)]
@@ -286,7 +286,7 @@ def band_of(q: Array, v: Array) -> float:
 
 
 def _stretches(part: Motion, count: int) -> NDArray[np.int64]:
-    """Return the stretch of each window: the phase of a motion that repeats itself, which all periods share."""
+    """Return the stretch of each window; for a periodic motion its phase, common to all periods."""
     period = min(period_of(part.q, part.v) / PER_WINDOW, count)
     return np.asarray(np.arange(count) % period * min(STRETCHES, int(period) // 2) // period, dtype=np.int64)
 

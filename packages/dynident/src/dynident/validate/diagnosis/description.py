@@ -1,4 +1,4 @@
-"""The log beside the description: gains, gears and masses by its torques, the direction of gravity, and its limits."""
+"""Comparison of log and description: gains, gears and masses by the torques, direction of gravity, limits."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ from dynident.validate.diagnosis.faults import Products, likely_gain, rows_left
 from dynident.validate.diagnosis.left_out import CHANCE
 from dynident.validate.diagnosis.sample import Equations, bare, fault
 
-SURE = 0.7  # correlation from which a described torque counts as seen
-GAIN = 1.5  # ratio of measured to described torque of all joints alike from which on it is no matter of wrong masses ...
-ALONE = 3.0  # ... and of a single joint, beside the others where several are known
+SURE = 0.7  # correlation above which a described torque counts as seen
+GAIN = 1.5  # common ratio of measured to described torques that wrong masses do not explain ...
+ALONE = 3.0  # ... and of a single joint, relative to the others if several are known
 SEVERAL = 3  # joints
-KNOWN = 0.1  # relative deviation of such a ratio up to which it is known, ...
-ROUGHLY = 0.2  # ... and up to which it can support what the data say themselves, ...
-LEAST = 0.2  # ... if its logarithm differs from that of the others by so much and is nearer to what they say
+KNOWN = 0.1  # largest relative deviation of a known ratio, ...
+ROUGHLY = 0.2  # ... and of a ratio that can support a gain found from the data alone, ...
+LEAST = 0.2  # ... if its logarithm differs this much from that of the others and is nearer to this gain
 ALIKE = 1.25  # ratios that are equal up to wrong masses
-TINY = 1e-6  # of a variance: smaller is not plausible
+TINY = 1e-6  # smallest plausible relative variance
 # Gravity
-TILTED = np.radians(10.0)  # from the described direction: wrong masses make less
-UPRIGHT = np.radians(15.0)  # from an axis of the root frame, which is then what is meant
+TILTED = np.radians(10.0)  # from the described direction: wrong masses cause less
+UPRIGHT = np.radians(15.0)  # from an axis of the root frame, which is then assumed
 GRAVITY_SURE = 20.0  # deviations of the estimate, over its size
-WEAKEST, STRONGEST = 0.4, 2.5  # times the described size: beyond, it is not gravity that was found
-ABSENT, SURELY = 0.15, 5.0  # share of the described gravity that is none, and its deviations
+WEAKEST, STRONGEST = 0.4, 2.5  # times the described magnitude: outside, the estimate is not gravity
+ABSENT, SURELY = 0.15, 5.0  # share of the described gravity that counts as none, in deviations
 FRICTION_COLUMN = 2  # of the columns of a joint: fv and, next, fc
 # Lengths and limits
-LONG = 30.0  # [m], no arm reaches so far
-OUTSIDE = 0.1  # of their range, by which positions may leave it without a note
-BEYOND = 3.0  # limits that positions and speeds must not exceed by this factor, ...
-STRONG = 10.0  # ... and those of efforts: gears are larger
+LONG = 30.0  # [m], beyond the reach of any arm
+OUTSIDE = 0.1  # of the range: tolerated excess of positions without a note
+BEYOND = 3.0  # largest plausible ratio of positions and speeds to their limits, ...
+STRONG = 10.0  # ... and of efforts: gear ratios are larger
 
 
 class Explained(NamedTuple):
-    """Efforts as c0 tau + c1 a + c2 v + c3 sign(v) + c4: rotor and friction, which descriptions leave out, stand apart."""
+    """Efforts as c0 tau + c1 a + c2 v + c3 sign(v) + c4: descriptions lack rotor and friction, hence separate terms."""
 
     gain: Array  # (n,) c0
-    deviation: Array  # (n,) of c0
-    backwards: NDArray[np.bool_]  # (n,) all signs are wrong, although neither inertia nor friction is ever negative
-    friction: Array  # (n,) power of friction over what the whole effort could have
-    left: Array  # (n,) variance that is not explained by c0 >= 0, over the whole
-    needed: NDArray[np.bool_]  # (n,) rotor and friction alone leave twice the variance
+    deviation: Array  # (n,) standard deviation of c0
+    backwards: NDArray[np.bool_]  # (n,) all signs are wrong: negative inertia and friction
+    friction: Array  # (n,) power of friction over RMS speed times RMS effort
+    left: Array  # (n,) relative variance not explained with c0 >= 0
+    needed: NDArray[np.bool_]  # (n,) without the described torque the residual variance doubles
 
 
 def explain(motion: Motion, measured: Array, described: Array) -> Explained:
-    """Return how far the described torques explain the efforts of each joint."""
+    """Return the explanation of the efforts of each joint by the described torques."""
     n = measured.shape[1]
     none = np.zeros(n, dtype=np.bool_)
     found = Explained(np.ones(n), np.full(n, np.inf), none, np.zeros(n), np.ones(n), none.copy())
@@ -78,9 +78,9 @@ def explain(motion: Motion, measured: Array, described: Array) -> Explained:
 
 
 def significant_correlation(motion: Motion) -> float:
-    """Return the correlation that torques beside friction exceed by chance in `CHANCE` of all logs (Fisher's z).
+    """Return the partial correlation exceeded by chance in `CHANCE` of all logs, given friction (Fisher's z).
 
-    Torques of a motion with frequencies up to B have 2 B T independent values.
+    Torques of a motion of duration T with frequencies up to B have 2 B T independent values.
     """
     moves = np.ptp(motion.q, axis=0) > 0.0
     if not moves.any():
@@ -97,9 +97,9 @@ def _projected(columns: Array, values: Array) -> Array:
 def odd_gains(
     robot: Mechanism, names: tuple[str, ...], slope: Array, seen: NDArray[np.bool_], known: NDArray[np.bool_]
 ) -> list[Finding]:
-    """Return what constant factors between measured and described torques look like.
+    """Return findings about constant factors between measured and described torques.
 
-    Factors of joints are `known`; where the described torque is `seen` in the effort, one may be a fault of its own.
+    `known` marks joints with a known factor, `seen` those with the described torque in the effort, whose factor may be a fault.
     """
     several, usual = int(known.sum()) >= SEVERAL, float(np.median(slope[known])) if np.any(known) else 1.0
     seen = seen & known
@@ -123,7 +123,7 @@ def odd_gains(
     elif (common or (several and not gears)) and not 1.0 / GAIN < factor < GAIN:
         listed = ", ".join(f"{names[i]} {slope[i]:.3g}" for i in np.flatnonzero(known))
         said = f"all efforts are {factor:.3g} times what the description needs ({listed})"
-        if 1.0 / ALONE < factor < ALONE:  # an error of the description, which the fit corrects
+        if 1.0 / ALONE < factor < ALONE:  # an error of the description, corrected by the fit
             masses = "small (is a tool or payload missing?)" if factor > 1.0 else "large"
             said = f"{said}; its masses look too {masses}, or the efforts have one wrong gain"
             found.append(Finding("masses", "description", "info", said, factor))
@@ -140,10 +140,10 @@ def doubted_gain(
     independent: float,
     ratios: Explained,
 ) -> list[Finding]:
-    """Return the joint whose gain both the other joints and the description doubt, each too weakly alone.
+    """Return the joint whose gain is doubted by both the other joints and the description, neither being sufficient.
 
-    Descriptions are wrong by tens of per cent, and the likelihood assumes that the model is right: one alone would accuse
-    healthy robots.
+    Descriptions are wrong by tens of per cent, and the likelihood assumes a correct model: either alone would give false
+    alarms.
     """
     known = ratios.deviation < ROUGHLY * ratios.gain
     ratio = np.log(np.where(known, ratios.gain, 1.0))
@@ -174,14 +174,14 @@ def _same(a: float, b: float) -> bool:
 # ---- gravity ---------------------------------------------------------------------------------------------------------------
 # The torques that hold a robot are linear in gravity g. With the described bodies and, for each joint, rotor and friction,
 #     tau = M a + h(q, v) + J(q) g + ia a + fv v + fc sign(v) + off,
-# so efforts and a description tell g. Wrong masses make its size wrong, and hardly its direction.
+# so efforts and a description determine g. Wrong masses affect its magnitude, and hardly its direction.
 
 
 def other_gravities(robot: Mechanism, motion: Motion, measured: Array) -> tuple[Array, ...]:
-    """Return directions of gravity that suit efforts (S, n) better than the described one, (3,) each; none in most cases.
+    """Return directions of gravity that fit efforts (S, n) better than the described one, (3,) each; usually none.
 
-    The first is the estimate, the second the axis of the root frame next to it. Efforts that are turned round give none:
-    friction tells them from a robot that is.
+    The first is the estimate, the second the nearest axis of the root frame. Inverted efforts give none: friction distinguishes
+    them from an inverted robot.
     """
     down = np.asarray(robot.gravity)
     size = float(np.linalg.norm(down))
@@ -202,7 +202,7 @@ def other_gravities(robot: Mechanism, motion: Motion, measured: Array) -> tuple[
 
 
 def shares(robot: Mechanism, motion: Motion, measured: Array) -> tuple[Array, Array]:
-    """Return the shares of the described inertia and gravity torques in efforts (S, n), beside friction; their deviations."""
+    """Return the shares of the described inertia and gravity torques in efforts (S, n), given friction; their deviations."""
     bodies = bare(robot)
     static = gravity(bodies, motion.q)
     parts = np.stack([inverse_dynamics(bodies, motion) - static, static], axis=2)
@@ -211,20 +211,20 @@ def shares(robot: Mechanism, motion: Motion, measured: Array) -> tuple[Array, Ar
 
 
 def no_gravity(robot: Mechanism, motion: Motion, measured: Array) -> bool:
-    """Tell whether the described gravity torques, which would be most of the efforts, are not in them.
+    """Return whether the described gravity torques, although dominant, are missing in the efforts.
 
-    A slow motion shows nothing else, and the bodies of a fit would only become light.
+    A slow motion shows no other torque, and a fit would only give light bodies.
     """
     if not np.any(robot.gravity) or not np.any(robot.tree.inertias):
         return False
     (inertia, share), (unsure, deviation) = shares(robot, motion, measured)
-    light = abs(inertia) + SURELY * unsure < WEAKEST  # it is the described masses that are not in the efforts
+    light = abs(inertia) + SURELY * unsure < WEAKEST  # the described masses are wrong, not gravity
     seen = np.std(gravity(bare(robot), motion.q), axis=0) > np.std(measured, axis=0)
     return bool(abs(share) < ABSENT and SURELY * deviation < ABSENT and np.any(seen) and not light)
 
 
 def _beside_friction(columns: Array, y: Array, motion: Motion, measured: Array) -> tuple[Array, Array, float]:
-    """Return the coefficients (c,) of columns (S, n, c), beside friction, their deviations, and the power of friction."""
+    """Return the coefficients (c,) of columns (S, n, c) given friction, their deviations, and the power of friction."""
     samples, n, c = columns.shape
     spread = np.std(measured, axis=0)
     weight = np.where(spread > 0.0, 1.0 / np.where(spread > 0.0, spread, 1.0), 0.0)
@@ -246,7 +246,7 @@ def _beside_friction(columns: Array, y: Array, motion: Motion, measured: Array) 
 
 
 def turned_gravity(robot: Mechanism, other: Array) -> Finding:
-    """Return the finding about a robot that is mounted in another way than described."""
+    """Return the finding about a robot that is not mounted as described."""
     down = np.asarray(robot.gravity)
     angle = np.degrees(_angle(other, down))
     where = "from a ceiling" if angle > 150.0 else "on a wall" if 60.0 < angle < 120.0 else "on a slope"
@@ -266,7 +266,7 @@ def _angle(one: Array, other: Array) -> float:
 
 
 def long_links(robot: Mechanism) -> list[Finding]:
-    """Return whether lengths of a description look like millimetres."""
+    """Return the finding about lengths of a description that look like millimetres."""
     longest = max((float(np.linalg.norm(joint.placement.translation)) for joint in robot.joints), default=0.0)
     if longest < LONG:
         return []
@@ -275,7 +275,7 @@ def long_links(robot: Mechanism) -> list[Finding]:
 
 
 def other_units(robot: Mechanism, motion: Motion) -> list[Finding]:
-    """Return whether positions or speeds leave the limits as degrees taken for radians, or millimetres for metres, do."""
+    """Return findings about positions or speeds far beyond their limits, such as degrees read as radians."""
     names, peaks = robot.coordinate_names, np.max(np.abs(motion.q), axis=0)
     wide: dict[str, list[str]] = {"revolute": [], "prismatic": []}
     degrees = False
@@ -303,7 +303,7 @@ def other_units(robot: Mechanism, motion: Motion) -> list[Finding]:
 
 
 def outside(robot: Mechanism, motion: Motion) -> list[Finding]:
-    """Return the note about positions outside of the description's limits, which say that unit, sign or zero may be others."""
+    """Return the warning about positions outside the described limits: unit, sign or zero may be wrong."""
     names, found = robot.coordinate_names, []
     for name, joint in _limited(robot).items():
         low, high = joint.limits.lower, joint.limits.upper
@@ -317,7 +317,7 @@ def outside(robot: Mechanism, motion: Motion) -> list[Finding]:
 
 
 def _limited(robot: Mechanism) -> dict[str, Joint]:
-    """Return the joints of one axis that have a range."""
+    """Return the single-axis joints with a finite range."""
     return {
         joint.name: joint
         for joint in robot.joints
@@ -331,7 +331,7 @@ def _limited(robot: Mechanism) -> dict[str, Joint]:
 def _far_above(robot: Mechanism, kind: str, peaks: Array, factor: float) -> list[tuple[str, float, float]]:
     """Return name, peak and limit of the coordinates whose peak is above `factor` limits of a kind (velocity, effort).
 
-    Limits that are the same number for all joints are a placeholder of the description, and tell nothing.
+    Equal limits of all joints are placeholders of the description and are ignored.
     """
     own = {joint.name: getattr(joint.limits, kind) for joint in robot.joints}
     limits = np.array([own.get(name, np.inf) for name in robot.coordinate_names])
@@ -342,7 +342,7 @@ def _far_above(robot: Mechanism, kind: str, peaks: Array, factor: float) -> list
 
 
 def too_strong(robot: Mechanism, measured: Array) -> list[Finding]:
-    """Return whether efforts are far above what the joints can give, as with a gear that is counted twice."""
+    """Return the finding about efforts far above the joint limits, as with a gear ratio counted twice."""
     strong = _far_above(robot, "effort", np.max(np.abs(measured), axis=0), STRONG)
     if not strong:
         return []

@@ -1,4 +1,4 @@
-"""Does a log show enough: samples, motion, and equations for the base parameters of a robot."""
+"""Sufficiency of a log: samples, motion, and equations for the base parameters of a robot."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dynident.signals.quality import FEWEST, Finding, Quality
 from dynident.validate.verdict import SHARE_GOOD_LIMIT
 
 REMEDY = "record a longer or richer motion (dynident excite plans one)"
-MOST = 0.5  # of the base parameters: if more are hidden, a fit is mostly the description
+MOST = 0.5  # of the base parameters: if more are unidentifiable, a fit is mostly the description
 
 
 def motion_findings(log: Log, quality: Quality) -> list[Finding]:
-    """Return the finding about a log that is too short for any filter, has another clock, or in which no joint moves."""
+    """Return the finding about a log that is too short for any filter, has a wrong clock, or has no moving joint."""
     if len(log) < FEWEST:
         said = f"the log has {len(log)} samples, fewer than the {FEWEST} from which a spectrum can be seen; {REMEDY}"
         return [Finding("excitation", "time", "error", said, float(len(log)))]
@@ -43,12 +43,12 @@ def short_finding(log: Log, rows: float, rank: int) -> Finding:
 def parameter_findings(robot: Mechanism, log: Log, base: BaseParameters, **options: Any) -> list[Finding]:
     """Return the finding about base parameters of a robot that least squares of a log cannot determine.
 
-    It is an error where most of them are hidden, or some are and each joint has fewer independent equations than the robot has
-    parameters: a fit would then repeat the description.
+    It is an error if most of them are hidden, or if some are and each joint has fewer independent equations than the robot
+    has parameters: a fit would then repeat the description.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DynidentWarning)  # other findings say it
+            warnings.simplefilter("ignore", DynidentWarning)  # other findings report it
             data = Regression.from_log(robot, log, base, **options)
         fit = WLS().fit(data).result_
     except IdentificationError as error:

@@ -1,14 +1,14 @@
-"""Which fault of the data would explain them better: channels turned, exchanged, scaled, off; another clock, gravity or axis.
+"""Search for faults of the data: channels inverted, exchanged, scaled or with offset; wrong clock, gravity or axis.
 
-Joints share parameters, so that data with a fault contradict each other whatever the description says. Each fault is
-undone on some hundred samples, the model is fitted again, and the residuals are compared by
+Joints share parameters, so data with a fault contradict each other, independent of the description. Each fault is
+corrected on a few hundred samples, the model is fitted again, and the residuals are compared by
 
     L = sum_i log(||e_i||^2 / ||tau_i||^2),
 
-the likelihood of normal residuals whose size is not known. Of the faults that lower L most, that is taken which explains
-stretches of time best that were left out, if these are sure of it (`left_out.py`); the search goes on with the data mended.
+the likelihood of normal residuals of unknown variance. Among the faults that decrease L most, the one that best explains
+left-out stretches of time is accepted if significant (`left_out.py`); the search continues with the corrected data.
 
-Time stamps that are c times too long make accelerations c^2 times too small, so that
+Time stamps that are c times too long make accelerations c^2 times too small, so
 
     tau = M a + h + g = c^2 (M a' + h' + g / c^2):
 
@@ -33,40 +33,40 @@ from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, falls
 from dynident.validate.diagnosis.sample import Sample, fault
 
 FALL = 1.5
-THIN = 3  # of the samples, one: enough to see which change of the positions is worth a closer look
-LITTLE, CLOSER = 0.1, 4  # fall of L from which on left-out stretches are asked, and about how many faults
-JOINT, ROBOT = 20, 6  # hypotheses about each joint and about all of them, which share the chance of a false alarm by halves
-WORSE = 0.02  # of the squared error of all joints in N m, by which undoing a fault may raise it
-TINY_SHARE = 0.05  # of gravity: less is none
-SURE = 20.0  # times the number of rows, the fall of twice the log-likelihood at least
-FREE = 0.5  # of its rows: what a joint's parameters must leave for its error alone to be known
-DOUBTED = 1.25  # times the error of joints alone from which on positions are doubted, ...
-SOME, CONTRADICTED = 1.1, 1.4  # from which on axes are tried, each of which is another robot, if the data are poor or not
-POOR = 0.05  # ... or relative error (geometric mean of the joints) from which on they are
-SCALED = 1.15  # a gain that differs by less is no suspicion
+THIN = 3  # every third sample: enough to select changes of the positions for closer study
+LITTLE, CLOSER = 0.1, 4  # fall of L for a test by left-out stretches, and number of faults tested
+JOINT, ROBOT = 20, 6  # hypotheses about each joint and about the robot, with half of the false alarms each
+WORSE = 0.02  # of the squared error of all joints in N m: tolerated increase by a correction
+TINY_SHARE = 0.05  # of gravity: less counts as none
+SURE = 20.0  # least fall of twice the log-likelihood, in numbers of rows
+FREE = 0.5  # of a joint's rows: least degrees of freedom for its error alone
+DOUBTED = 1.25  # times the error of joints alone above which positions are doubted, ...
+SOME, CONTRADICTED = 1.1, 1.4  # and above which axes are tried (each another robot), for poor and for good data
+POOR = 0.05  # ... or relative error (geometric mean of the joints) of poor data
+SCALED = 1.15  # smallest gain error that is reported
 RIDGE = 1e-6  # of a column's square: directions that these samples do not show stay near zero
 FLOOR = 1e-6  # of a variance: smaller is not plausible
 PASSES, FAULTS = 4, 4
-FEW = 8  # joints whose positions are always doubted: of more, there are too many pairs
-# Tried first; the ends tell nothing.
+FEW = 8  # joints whose positions are always doubted: more have too many pairs
+# Tried first; an optimum at the ends is not accepted.
 GAINS = (1e-3, 1e-2, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.18, 1.4, 2.0, 2.8, 5.0, 10.0, 30.0, 1e2, 1e3)
-REFINED = 1.2  # and then about the best of them
-KNOWN_GAIN, GAIN_SURE = 0.1, 4.0  # deviation of the logarithm of a gain that is known; deviations from one
-GUESS = 1.0  # standard deviation of the logarithm of a gain that nothing shows
-WIDE = 2.0 * np.pi  # [rad], range of a revolute joint from which on degrees are thought of
+REFINED = 1.2  # then refined about the best
+KNOWN_GAIN, GAIN_SURE = 0.1, 4.0  # deviation of the logarithm of a known gain; significant deviations from one
+GUESS = 1.0  # prior standard deviation of the logarithm of a gain
+WIDE = 2.0 * np.pi  # [rad], range of a revolute joint above which degrees are suspected
 UNITS = {"degrees": np.pi / 180.0, "turns": 2.0 * np.pi, "grads": np.pi / 200.0, "milliradians": 1e-3}
 GEARS = (0.01, np.pi / 180.0, 0.1, 1.0 / 3.0, 0.5, 0.7, 1.5, 2.0, 3.0, 2.0 * np.pi)
 GRAVITIES = (0.0, 0.25, 0.5, 0.7, 0.83, 1.2, 1.45, 2.0, 4.0, 16.0)
-LEAST_GRAVITY = 1.1  # a gravity that differs by less is no suspicion
+LEAST_GRAVITY = 1.1  # smallest gravity ratio that is reported
 # Zeros of the positions: angles tried first, ...
 TRIED = tuple(np.radians((-135.0, -90.0, -45.0, 45.0, 90.0, 135.0, 180.0)))  # first ...
 STEPS = tuple(np.radians((22.5, 11.0, 5.5, 2.7, 1.4, 0.7)))  # ... and then about the best of them
-LEAST = np.radians(10.0)  # less is a matter of calibration
-RIGHT, NEAR = np.radians(90.0), np.radians(5.0)  # a multiple of a right angle so near is what is meant
+LEAST = np.radians(10.0)  # smaller angles are calibration errors
+RIGHT, NEAR = np.radians(90.0), np.radians(5.0)  # rounded to a multiple of a right angle within this distance
 
 
 def nearest(misfit: Callable[[float], float], tried: Sequence[float], steps: int = 4) -> tuple[float, float]:
-    """Return the least misfit and its factor: the best of those tried, then about it."""
+    """Return the least misfit and its factor: the best of those tried, then refined."""
     best, ratio = min((misfit(factor), factor) for factor in tried), REFINED
     for _ in range(steps if best[1] else 0):
         best = min(best, *((misfit(factor), factor) for factor in (best[1] * ratio, best[1] / ratio)))
@@ -90,11 +90,11 @@ class Products:
         return cls(scaled @ scaled.transpose(0, 2, 1), scaled @ effort, np.sum(effort**2, axis=0))
 
     def mended(self, order: NDArray[np.int64], factor: Array) -> Products:
-        """Return the products with efforts in another order, each times a factor."""
+        """Return the products with reordered efforts, each times a factor."""
         return replace(self, C=self.C[:, :, order] * factor, Y=self.Y[order] * factor**2)
 
     def variances(self) -> Array:
-        """Return ||e_i||^2 / ||tau_i||^2 (n,) of the model that all joints share, by iterated weights."""
+        """Return ||e_i||^2 / ||tau_i||^2 (n,) of the common model of all joints, by iterated weights."""
         square = np.where(self.Y > 0.0, self.Y, 1.0)
         variance, own = square, np.arange(len(square))
         target = self.C[own, :, own]
@@ -107,11 +107,11 @@ class Products:
         return np.asarray(variance / square)
 
     def misfit(self) -> float:
-        """Return L of the model that all joints share."""
+        """Return L of the common model of all joints."""
         return float(np.sum(np.log(self.variances())))
 
     def scaled(self, i: int) -> tuple[float, float]:
-        """Return L with joint i's efforts times the factor that suits best, and the factor; one where the ends suit best."""
+        """Return L with joint i's efforts times the best factor, and the factor; 1 if the best is at the ends."""
         own = np.arange(len(self.Y)) == i
 
         def misfit(factor: float) -> float:
@@ -130,9 +130,9 @@ class Products:
         return np.maximum(found / np.where(self.Y > 0.0, self.Y, 1.0), FLOOR)
 
     def gains(self, rows: float) -> Array:
-        """Return the factors of all efforts that suit best, 1 where they are not sure; `rows` counts those of a joint.
+        """Return the best factors of all efforts, 1 if not significant; `rows` is the number of rows of a joint.
 
-        Gauss-Newton steps of tau_i = g_i W_i x, where the deviation of log g_i is `GUESS` before the data are known.
+        Gauss-Newton steps of tau_i = g_i W_i x, where the prior deviation of log g_i is `GUESS`.
         """
         n = len(self.Y)
         own = np.arange(n)
@@ -169,12 +169,12 @@ class Products:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """A sample of a log, as logged or mended."""
+    """A sample of a log, as logged or corrected."""
 
     sample: Sample
     motion: Motion
     effort: Array  # (S, n)
-    square: Array  # (n,) mean square of the efforts that residuals are compared with
+    square: Array  # (n,) mean square of the efforts that normalises residuals
     gravity: float = 1.0  # times the described one
     drifting: tuple[int, ...] = ()  # joints whose efforts may drift
     complete: bool = False  # described gravity torques were added
@@ -199,20 +199,20 @@ class Data:
         return np.asarray(W)
 
     def misfit(self, step: int = 1) -> float:
-        """Return L of every `step`-th sample, beside the squares that residuals are compared with."""
+        """Return L of every `step`-th sample, relative to `square`."""
         return self.misfit_of(self.products(step), step)
 
     def misfit_of(self, products: Products, step: int = 1) -> float:
-        """Return L of the products of every `step`-th sample, beside the squares that residuals are compared with."""
+        """Return L of the products of every `step`-th sample, relative to `square`."""
         own, wanted = np.mean(self.effort[::step] ** 2, axis=0), self.square
         seen = (own > 0.0) & (wanted > 0.0)
         return products.misfit() + float(np.sum(np.log(own[seen] / wanted[seen])))
 
     def noise_misfit(self, W: Array) -> float:
-        """Return L of a model that leaves nothing but noise: what differs at random between neighbouring windows.
+        """Return L of a model with noise as its only residual, from random differences of neighbouring windows.
 
-        What another robot or motion explains is smooth over neighbouring windows, and so is what it leaves of the efforts.
-        Second differences of the residuals hold six times the variance of the noise, and little of what is smooth.
+        Model errors of another robot or motion are smooth over neighbouring windows. Second differences of the residuals have
+        six times the variance of the noise, and little of smooth errors.
         """
         residual = self.effort - np.einsum("nbt,b->tn", W, weighted(W, self.effort)[0])
         noise = np.mean(np.diff(residual, 2, axis=0) ** 2, axis=0) / 6.0
@@ -221,7 +221,7 @@ class Data:
 
     @property
     def error(self) -> float:
-        """Relative error of the model that all joints share, geometric mean of the joints."""
+        """Relative error of the common model of all joints, geometric mean of the joints."""
         return float(np.exp(0.5 * self.misfit() / self.effort.shape[1]))
 
     def products(self, step: int = 1) -> Products:
@@ -230,34 +230,34 @@ class Data:
 
 
 class Change(NamedTuple):
-    """A fault that is undone."""
+    """A possible fault and its correction."""
 
-    finding: Finding | None  # None for efforts turned round, which are told together
+    finding: Finding | None  # None for inverted efforts, which are reported together
     mend: Callable[[Data], Data]
-    turned: tuple[int, ...] = ()  # joints whose efforts are turned round
-    pair: tuple[int, ...] = ()  # joints that are exchanged: each must be explained better
+    turned: tuple[int, ...] = ()  # joints with inverted efforts
+    pair: tuple[int, ...] = ()  # exchanged joints: the fit of each must improve
     order: tuple[int, ...] = ()  # of the efforts
-    numbers: int = 0  # that were fitted; each counts `FALL` beside faults without any
+    numbers: int = 0  # number of fitted values; each costs `FALL` in comparisons
 
 
 @dataclass(frozen=True, eq=False)
 class Faults:
-    """What was found, and the data without it."""
+    """Faults found, and the corrected data."""
 
     findings: tuple[Finding, ...]  # one per fault
-    turned: tuple[int, ...]  # joints whose efforts were turned round
-    data: Data  # the mended ones
-    misfit: float = np.nan  # L of the mended data; NaN where there are too few to tell
-    limit: float = FALL  # by how much L must fall for a fault
-    contradiction: float = 1.0  # error of the model that joints share, over that of joints alone, geometric mean
+    turned: tuple[int, ...]  # joints with inverted efforts
+    data: Data  # corrected data
+    misfit: float = np.nan  # L of the corrected data; NaN for too few data
+    limit: float = FALL  # least fall of L for a fault
+    contradiction: float = 1.0  # error of the common model over that of joints alone, geometric mean
 
     def poor(self) -> bool:
-        """Return whether the data contradict themselves still, as far as these samples show."""
+        """Return whether the corrected data still contradict themselves in these samples."""
         return self.error > POOR
 
     @property
     def error(self) -> float:
-        """Relative error of the mended data, geometric mean of the joints."""
+        """Relative error of the corrected data, geometric mean of the joints."""
         return float(np.exp(0.5 * self.misfit / self.data.effort.shape[1]))
 
 
@@ -268,10 +268,10 @@ def find_faults(
     angles: Sequence[int] = (),
     geometry: Callable[[Data], Iterator[Change]] | None = None,
 ) -> Faults:
-    """Return the faults that the data betray by contradicting themselves.
+    """Return the faults shown by contradictions within the data.
 
-    `independent` counts the rows of a joint, `angles` are the revolute joints, and `geometry` gives faults of the description,
-    which are tried where something is wrong.
+    `independent` is the number of rows of a joint, `angles` are the revolute joints, and `geometry` gives faults of the
+    description, which are tried if the data contradict themselves.
     """
     none = found = Faults((), (), data)
     W = data.rows()
@@ -308,7 +308,7 @@ def find_faults(
 
 
 def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data: Data) -> Change | None:
-    """Return the fault that explains left-out stretches best, None where none is sure; the likeliest if there are too few."""
+    """Return the fault that best explains left-out stretches, None if not significant; the likeliest for too few stretches."""
     likely = sorted((option for option in options if lowest - LITTLE > option[0]), key=lambda option: option[0])
     simple = sorted(likely, key=lambda option: option[0] + FALL * option[1].numbers)
     if not likely:
@@ -320,8 +320,8 @@ def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data
     for change in tried.values():
         order = list(change.order) or list(range(before.shape[1]))
         was, after, square = before[:, order], _relative_errors(change.mend(data)), data.square[order]
-        worse = np.sum(after @ square) > (1.0 + WORSE) * np.sum(was @ square)  # small efforts must not decide alone
-        # What one joint gains by the richer rows of another is no exchange.
+        worse = np.sum(after @ square) > (1.0 + WORSE) * np.sum(was @ square)  # errors of small efforts must not decide alone
+        # An improvement by the richer rows of one joint alone is no exchange.
         worse |= any(after[:, i].mean() > was[:, i].mean() for i in change.pair)
         single = change.finding is None or ":" in change.finding.channel
         if not worse and believed(was, after, 2 * (JOINT * before.shape[1] if single else ROBOT)):
@@ -339,7 +339,7 @@ def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data
 
 
 def _simplest(sure: tuple[float, float, Change]) -> tuple[int, bool, float]:
-    """Return the order of faults that explain as much: few fitted numbers, those of the log before those of the description."""
+    """Return the sort key of equally good faults: few fitted numbers first, faults of the log before the description."""
     fall, _, change = sure
     described = change.finding is not None and change.finding.channel.startswith("description:")
     return change.numbers, described, -fall
@@ -351,9 +351,9 @@ def _relative_errors(data: Data) -> Array:
 
 
 def _contradiction(W: Array, products: Products, independent: float) -> float:
-    """Return by how much larger the error of the model that joints share is than that of joints alone, geometric mean.
+    """Return the ratio of the error of the common model to that of joints alone, geometric mean.
 
-    Alone, each joint fits its b_i parameters to its noise as well: that lowers its squared error to 1 - b_i / rows.
+    Alone, each joint also fits its b_i parameters to its noise, which reduces its squared error by the factor 1 - b_i / rows.
     """
     free = 1.0 - np.count_nonzero(np.any(W, axis=2), axis=1) / independent
     known = free > FREE
@@ -364,16 +364,16 @@ def _contradiction(W: Array, products: Products, independent: float) -> float:
 
 
 def rows_left(W: Array, independent: float) -> float:
-    """Return how many independent rows of a joint its parameters leave; 0 for too few to tell faults."""
+    """Return the degrees of freedom of a joint (independent rows less parameters); 0 if too few to detect faults."""
     n, b, samples = W.shape
     left = independent - b / n
     return 0.0 if n < 2 or left < SURE or b > 0.5 * samples * n else left
 
 
 def likely_gain(products: Products, i: int, left: float) -> float:
-    """Return the gain of joint i's efforts against the other joints where the likelihood is sure of it, else 1.
+    """Return the gain of joint i's efforts relative to the other joints if significant, otherwise 1.
 
-    Twice the logarithm of the likelihood of a healthy log falls by more than the limit in `CHANCE` of all logs.
+    Twice the log-likelihood changes by more than the limit in `CHANCE` of all healthy logs.
     """
     best, factor = products.scaled(i)
     limit = NormalDist().inv_cdf(1.0 - 0.5 * CHANCE / len(products.Y)) ** 2
@@ -387,7 +387,7 @@ def exchanged(one: str, other: str, what: str = "efforts") -> Finding:
 
 
 def _of_efforts(products: Products, names: Sequence[str], left: float) -> Iterator[tuple[float, Change]]:
-    """Yield L and change of the faults of efforts."""
+    """Yield L and correction of the faults of efforts."""
     n = len(names)
     usual = np.arange(n)
     apart = products.apart()
@@ -397,7 +397,7 @@ def _of_efforts(products: Products, names: Sequence[str], left: float) -> Iterat
             order[[i, j]] = j, i
             yield products.mended(order, np.ones(n)).misfit(), _reordered(exchanged(names[i], names[j]), order)
     lowest = products.misfit()
-    if np.sum(np.log(np.diagonal(apart))) > lowest - LITTLE:  # even joints that share nothing would hardly be better
+    if np.sum(np.log(np.diagonal(apart))) > lowest - LITTLE:  # even separate models of the joints would hardly be better
         return
     for i in range(n):
         factor = np.where(usual == i, -1.0, 1.0)
@@ -431,7 +431,7 @@ def _drifting(joint: int) -> Callable[[Data], Data]:
 
 
 def _reordered(finding: Finding, order: NDArray[np.int64], positions: bool = False, efforts: bool = True) -> Change:
-    """Return the change that exchanges two joints' channels."""
+    """Return the exchange of two joints' channels."""
 
     def mend(data: Data) -> Data:
         m = data.motion
@@ -445,7 +445,7 @@ def _reordered(finding: Finding, order: NDArray[np.int64], positions: bool = Fal
 
 
 def _of_motion(data: Data, names: Sequence[str], angles: Sequence[int], doubted: bool) -> list[tuple[float, Change]]:
-    """Return L and change of the faults of positions, clock and gravity."""
+    """Return L and correction of the faults of positions, clock and gravity."""
     n, b, samples = len(names), data.rows(THIN).shape[1], len(data.motion)
     step = THIN if b < 0.5 * n * (samples // THIN) else 1
     start, found = data.misfit(step), [(change.mend(data).misfit(), change) for change in _additions(data, names)]
@@ -480,7 +480,7 @@ def _of_motion(data: Data, names: Sequence[str], angles: Sequence[int], doubted:
 
 
 def _additions(data: Data, names: Sequence[str]) -> Iterator[Change]:
-    """Yield what undoes described gravity torques that were taken off, and drifts."""
+    """Yield corrections of subtracted gravity torques and of drifts."""
     if data.gravity == 1.0 and not data.complete and np.any(data.sample.gravity):
         yield Change(other_gravity(0.0), lambda data: replace(data, effort=data.effort + data.sample.gravity, complete=True))
     for i in (i for i in range(len(names)) if i not in data.drifting):
@@ -508,10 +508,10 @@ def _lighter(share: float) -> Change:
 
 
 def other_gravity(share: float, bodies: float = 1.0) -> Finding:
-    """Return the finding about efforts that have a share of gravity beside inertia, or a clock; `bodies` are those described.
+    """Return the finding about efforts with a share of gravity relative to inertia, or about a wrong clock.
 
-    A wrong clock makes bodies that carry the right gravity, compensated efforts make bodies of the right inertia: `bodies` is
-    the ratio of identified to described inertia, and tells them apart.
+    A wrong clock gives bodies with the correct weight, compensated efforts give bodies with the correct inertia: `bodies`,
+    the ratio of identified to described inertia, distinguishes them.
     """
     clock = 1.0 / np.sqrt(share) if share > 0.0 else np.inf
     compensated = share < TINY_SHARE or (share < 1.0 and abs(np.log(bodies)) < abs(np.log(bodies * share)))
@@ -530,7 +530,7 @@ def other_gravity(share: float, bodies: float = 1.0) -> Finding:
 
 
 def _motions(names: Sequence[str], motion: Motion, angles: Sequence[int]) -> Iterator[Change]:
-    """Yield what undoes positions turned round or exchanged, axes turned round, and units."""
+    """Yield corrections of inverted or exchanged positions, inverted axes, and units."""
     n = len(names)
     for i in range(n):
         sign = np.where(np.arange(n) == i, -1.0, 1.0)
@@ -563,8 +563,8 @@ def _scaled(motion: Motion, factor: Array) -> Motion:
 
 
 # ---- zeros -----------------------------------------------------------------------------------------------------------------
-# A wrong zero bends the robot elsewhere. Joints between others then contradict each other whatever the description says; the
-# last joint and those of planar arms pass it on to the first moments of their bodies, and only described masses can tell.
+# A wrong zero changes the pose of the robot. Inner joints then contradict each other, independent of the description; the
+# last joint and those of planar arms absorb it in the first moments of their bodies, and only described masses show it.
 
 
 def shifted(motion: Motion, joint: int, angle: float) -> Motion:
@@ -575,7 +575,7 @@ def shifted(motion: Motion, joint: int, angle: float) -> Motion:
 
 
 def best_zero(misfit: Callable[[int, float], float], joints: Sequence[int], start: float) -> tuple[float, int, float]:
-    """Return the least misfit(joint, angle), with joint and angle in (-pi, pi]; angle 0 where none is below `start`."""
+    """Return the least misfit(joint, angle), with joint and angle in (-pi, pi]; angle 0 if none is below `start`."""
     best = (start, 0, 0.0)
     for joint in joints:
         own = min((start, joint, 0.0), *((misfit(joint, angle), joint, angle) for angle in TRIED))
@@ -596,7 +596,7 @@ def _closer(misfit: Callable[[int, float], float], best: tuple[float, int, float
 
 
 def wrong_zero(name: str, angle: float) -> Finding:
-    """Return the finding about a zero that is off by an angle [rad]."""
+    """Return the finding about a zero with an angular error [rad]."""
     degrees = round(float(np.degrees(angle)))
     twist = " (a twist alpha of the wrong sign before it looks the same)" if abs(degrees) == 180 else ""
     said = (

@@ -1,8 +1,8 @@
-"""`inspect`: what is wrong with a log, by its signals and, beside a robot, by the equations of its motion.
+"""`inspect`: faults of a log, found in its signals and, with a robot, by the equations of its motion.
 
-On some hundred samples the data are compared with themselves (`faults.py`) and with the description (`description.py`), which
+On a few hundred samples the data are compared with themselves (`faults.py`) and with the description (`description.py`), which
 predicts torques of the measured motion: r_ij is the correlation of measured torque i with described torque j, and the factor
-between them, beside rotor inertia and friction, is a gain.
+between them, given rotor inertia and friction, is a gain.
 """
 
 from __future__ import annotations
@@ -70,36 +70,36 @@ from dynident.validate.diagnosis.residuals import clipped, contact_finding, cont
 from dynident.validate.diagnosis.sample import Equations, Sample, bare, false_channels, fault
 from dynident.validate.verdict import feeding_joints
 
-EXCHANGED = 0.25  # of the error: so much better two joints must fit crosswise
-CONTRADICTS = 2.5  # times the error of joints alone, which one model of all leaves after mending
-UNEXPLAINED, NOISE = 0.35, 2.0  # relative error (geometric mean of the joints) and times the noise that no healthy log leaves
+EXCHANGED = 0.25  # of the error: largest error ratio of two joints fitted crosswise
+CONTRADICTS = 2.5  # times the error of joints alone: common model after correction
+UNEXPLAINED, NOISE = 0.35, 2.0  # relative error (geometric mean of the joints) and ratio to the noise beyond any healthy log
 LENGTHS = (0.75, 1.33)  # times the described ones, tried first
-TOLD = 3.0  # fall of the logarithm of the product of all variances that described torques do not explain, for a wrong zero
-SPOILED = ("fixed_joint", "held", "lost_rows")  # findings that leave nothing else to look for
+TOLD = 3.0  # fall of the log product of variances not explained by described torques, for a wrong zero
+SPOILED = ("fixed_joint", "held", "lost_rows")  # findings that end the search
 SURE_SHARE = 5.0  # deviations
-HALF = 0.5  # of the description's error, where that is worse than nothing: so much less another gravity must leave
+HALF = 0.5  # of the description's error, if larger than the efforts: limit for another gravity
 ORDER = {"error": 0, "warning": 1, "info": 2}
-NUMBER = re.compile(r"(?<![\w.])-?\d[\d.]*(?:e[+-]?\d+)?(?!\w)")  # no part of a name
+NUMBER = re.compile(r"(?<![\w.])-?\d[\d.]*(?:e[+-]?\d+)?(?!\w)")  # not part of a name
 
 
 @dataclass(frozen=True)
 class Inspection(Quality):
-    """What was found in one log, most serious first.
+    """Findings of one log, most serious first.
 
     Parameters
     ----------
     name : str
         Name of the log.
     findings : tuple of Finding
-        What was found.
+        Findings.
     duration : float
         Length of the log [s].
     short : bool
-        True if the log has fewer independent rows than the robot has base parameters, and contradicts itself by chance.
+        True if the log has fewer independent rows than the robot has base parameters, so contradictions occur by chance.
     noise : float
-        Noise of the efforts over the efforts, in the band of the fit; NaN where the log does not show it.
+        Relative noise of the efforts in the band of the fit; NaN if the log does not show it.
     noise_source : str
-        How it was seen.
+        Origin of the noise estimate.
     """
 
     duration: float = 0.0
@@ -110,7 +110,7 @@ class Inspection(Quality):
 
     @property
     def usable(self) -> bool:
-        """Whether a fit of this log can be trusted: no finding is an "error", which spoils a fit."""
+        """Whether a fit of this log is reliable: it has no finding of severity "error"."""
         return all(finding.severity != "error" for finding in self.findings)
 
 
@@ -127,15 +127,15 @@ def inspect(
     Parameters
     ----------
     log : Log
-        What was measured.
+        Measured signals.
     robot : Mechanism, optional
-        The robot; without it, and for robots with loops, only the signals themselves are looked at.
+        The robot; without it, and for robots with loops, only the signals themselves are checked.
     base : BaseParameters, optional
         Base parameters of the robot; found when omitted.
     absent : sequence of str
-        Bodies of the robot that were not there.
+        Bodies of the robot absent in this log.
     excitation : bool
-        Whether to look for parameters that the motion does not show; a fit tells this itself (`Fit.observability`).
+        Whether to look for parameters that the motion does not excite; a fit reports them too (`Fit.observability`).
     **options
         Options of `dynident.signals.prepare`.
 
@@ -154,7 +154,7 @@ def inspect(
     few = parameter_findings(moved, matched.log, base, **options) if excitation else []
     rows = Rows(moved, "gls", absent=tuple(columns_of(moved, tuple(absent))))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DynidentWarning)  # the findings say it
+        warnings.simplefilter("ignore", DynidentWarning)  # the findings report it
         prepared = preparation_for(rows, matched.piece, options).part()
     dead = dead_efforts(prepared)
     late: list[Finding] = []
@@ -186,7 +186,7 @@ def inspect(
                 return _compare(rows, base, prepared.motion, sample, independent, noise[0], units)
 
             found, left = compared(aligned(prepared, delays).effort)
-            if delays:  # another fault that explains more makes efforts look late
+            if delays:  # another, dominant fault makes efforts look late
                 others, less = compared(prepared.effort)
                 found, late = (others, []) if others and less < left else (found, late)
     found = [*late, *found]
@@ -198,7 +198,7 @@ def inspect(
 
 
 def _without(log: Log, stretches: Sequence[tuple[float, float]]) -> Log:
-    """Return a log whose efforts are missing in some stretches of time."""
+    """Return a log without efforts in some stretches of time."""
     inside = np.zeros(len(log), dtype=bool)
     for start, end in stretches:
         inside |= (log.t >= start) & (log.t <= end)
@@ -208,7 +208,7 @@ def _without(log: Log, stretches: Sequence[tuple[float, float]]) -> Log:
 def without_contacts(
     logs: Sequence[Log], robot: Mechanism, base: BaseParameters | None = None, **options: Any
 ) -> tuple[list[Log], tuple[Finding, ...]]:
-    """Return logs without stretches of time in which forces from outside act, and the findings about them."""
+    """Return logs without stretches of time with external forces, and the findings about them."""
     kept, findings, known = list[Log](), list[Finding](), base
     for log in logs:
         matched = match(robot, log)
@@ -224,10 +224,10 @@ def without_contacts(
 
 
 def _contacts(matched: Matched, base: BaseParameters, options: dict[str, Any]) -> list[tuple[float, float]]:
-    """Return the stretches of time [s] with forces from outside; none of a log that cannot be fitted."""
+    """Return the stretches of time [s] with external forces; none for a log that cannot be fitted."""
     rows = Rows(matched.mechanism, "gls")
     with warnings.catch_warnings(), one_blas_thread():
-        warnings.simplefilter("ignore", DynidentWarning)  # the fit says it
+        warnings.simplefilter("ignore", DynidentWarning)  # the fit reports it
         try:
             prepared = preparation_for(rows, matched.piece, options).part()
         except LogError:  # so does the fit
@@ -239,13 +239,13 @@ def _contacts(matched: Matched, base: BaseParameters, options: dict[str, Any]) -
 def _sorted(
     log: Log, findings: Sequence[Finding], short: bool = False, noise: tuple[float, str] = (float("nan"), "")
 ) -> Inspection:
-    """Return findings of a log, most serious first, dead channels before what follows from them; others stay in their order."""
+    """Return findings of a log, most serious first, dead channels before their consequences, otherwise in order."""
     ordered = tuple(sorted(findings, key=lambda finding: (ORDER[finding.severity], finding.kind != "dead")))
     return Inspection(log.name, ordered, log.duration, short, *noise)
 
 
 def inspect_fit(fit: Fit) -> tuple[Inspection, ...]:
-    """Return what is wrong with the training logs of a fit that are in memory, in the band of the fit."""
+    """Return the inspections of the training logs of a fit in memory, in the band of the fit."""
     return tuple(
         inspect(log, fit.mechanism, fit.base, absent, excitation=False, **{**fit.options, **same_band(fit.sources, log.rate)})
         for log, absent in fit.data.logs
@@ -255,8 +255,8 @@ def inspect_fit(fit: Fit) -> tuple[Inspection, ...]:
 def findings_of(fit: Fit) -> tuple[Finding, ...]:
     """Return faults of the training logs of a fit and warnings about them, the likeliest cause first.
 
-    Logs in memory are inspected; the notes of a fit have what was found before. Joints whose friction feeds energy are told
-    where nothing else refutes the fit.
+    Logs in memory are inspected; the notes of a fit have earlier findings. Joints whose friction feeds energy are reported
+    if the fit has no other error.
     """
     notes = with_findings(fit).notes if fit.data.logs else fit.notes
     noted = [note for note in notes if note.severity == "error" or (note.severity == "warning" and note.kind in FAULTS)]
@@ -265,15 +265,15 @@ def findings_of(fit: Fit) -> tuple[Finding, ...]:
 
 
 def doubts_of(fit: Fit) -> tuple[str, ...]:
-    """Return what refutes a fit, in words."""
+    """Return the sentences of the errors of a fit."""
     return tuple(finding.sentence for finding in findings_of(fit) if finding.severity == "error")
 
 
 def with_findings(fit: Fit) -> Fit:
-    """Return a fit whose notes tell what is wrong with its training logs; they stay when it is saved."""
+    """Return a fit with the findings of its training logs in its notes, which are saved with it."""
     found = inspect_fit(fit)
     mild = {f.sentence: f for each in reversed(found) for f in reversed(each.findings) if f.kind == "masses"}
-    data = replace(fit.data, logs=())  # they have been looked at
+    data = replace(fit.data, logs=())  # they have been inspected
     seen = [each for each in found if np.isfinite(each.noise)]
     if seen:
         floor = float(np.sqrt(np.mean([each.noise**2 for each in seen])))
@@ -285,7 +285,7 @@ def with_findings(fit: Fit) -> Fit:
 
 
 def _short_gap(finding: Finding) -> bool:
-    """Tell whether a finding is about gaps of the clock that are interpolated."""
+    """Return whether a finding is about interpolated gaps of the clock."""
     return finding.kind == "gap" and finding.value is not None and finding.value <= LONGEST_HOLE
 
 
@@ -298,10 +298,10 @@ def _complete(finding: Finding) -> Finding:
 
 
 def suspicions(inspections: Sequence[Inspection], severity: str = "error") -> tuple[Finding, ...]:
-    """Return the faults that spoil a fit of these logs: the same but for numbers once, with the logs unless these are all.
+    """Return the faults of these logs with one severity; equal ones once, with the names of the logs unless in all.
 
-    A fault of clock, gravity, axis, length or gear is in every log. A log with fewer rows than parameters hardly contradicts
-    itself but by chance. Such faults count only if logs of half of the time agree.
+    A fault of clock, gravity, axis, length or gear is in every log. A log with fewer rows than parameters contradicts itself
+    by chance only. Such faults count only if logs of half of the total time agree.
     """
     faults: dict[str, Finding] = {}
     where: dict[str, list[Inspection]] = {}
@@ -329,7 +329,7 @@ def suspicions(inspections: Sequence[Inspection], severity: str = "error") -> tu
 
 
 WIRED = ("clock", "gravity", "axis", "lengths", "gear", "drift")
-#: Codes of the findings that a verdict tells, and what they mean. Errors refute a fit unless they are accepted.
+#: Codes of the findings reported by a verdict, and their meaning. Errors fail a fit unless they are accepted.
 FAULTS = {
     "clock": "the time stamps run too fast or too slow",
     "lost_rows": "rows were lost or doubled and the time stamps rewritten",
@@ -365,9 +365,9 @@ FAULTS = {
 def _compare(
     rows: Rows, base: BaseParameters, motion: Motion, sample: Sample, independent: float, noise: float, units: list[Finding]
 ) -> tuple[list[Finding], float]:
-    """Return what the equations of the robot and its description tell about a log, and L of the mended data.
+    """Return findings about a log from the equations of the robot and its description, and L of the corrected data.
 
-    `independent` counts the rows of a joint, `noise` is the noise floor, and `units` are positions of a suspicious size.
+    `independent` is the number of rows of a joint, `noise` the noise floor, and `units` are positions of suspicious magnitude.
     """
     robot, part, measured = rows.mechanism, sample.motion, sample.effort
     names = rows.mechanism.coordinate_names
@@ -402,7 +402,7 @@ def _compare(
         return [*found, other_gravity(0.0)], faults.misfit
     if faults.data.gravity != 1.0 and mounting is None:
         return [*found, *_clock_or_gravity(robot, part, measured, faults)], faults.misfit
-    if any(finding.kind in FINAL for finding in faults.findings):  # what is described has another shape
+    if any(finding.kind in FINAL for finding in faults.findings):  # described torques have a different shape
         return [*found, *([mounting] if mounting else faults.findings)], faults.misfit
     turned, moved, mended = np.isin(np.arange(len(names)), faults.turned), faults.data.motion, faults.data.effort
     if not np.any(robot.tree.inertias):
@@ -440,7 +440,7 @@ def _magnitudes(sample: Sample) -> list[Finding]:
 
 
 def _clock_or_gravity(robot: Mechanism, motion: Motion, measured: Array, faults: Faults) -> list[Finding]:
-    """Return the findings, of which that about the clock is about gravity if the description's bodies say so."""
+    """Return the findings; the described bodies decide between faults of clock and gravity."""
     if not np.any(robot.tree.inertias):
         return list(faults.findings)
     (inertia, _), (deviation, _) = shares(robot, motion, measured)
@@ -450,13 +450,13 @@ def _clock_or_gravity(robot: Mechanism, motion: Motion, measured: Array, faults:
 
 
 def _with(robot: Mechanism, joint: Joint, **fields: Any) -> Callable[[Data], Data]:
-    """Return what changes a joint of the description."""
+    """Return the correction of a described joint."""
     other = robot.altered(joints=tuple(replace(each, **fields) if each is joint else each for each in robot.joints))
     return lambda data: replace(data, sample=data.sample.altered(other))
 
 
 def _other_geometry(robot: Mechanism, data: Data) -> Iterator[Change]:
-    """Yield joints with another axis of their frame than the described one, and the likeliest other distance of a joint."""
+    """Yield changes of joint axes to other axes of their frame, and the likeliest change of a joint distance."""
 
     def longer(joint: Joint, factor: float) -> Change:
         placement = replace(joint.placement, translation=factor * joint.placement.translation)
@@ -481,9 +481,9 @@ def _other_geometry(robot: Mechanism, data: Data) -> Iterator[Change]:
 
 
 def _contradicts(faults: Faults, noise: float) -> Finding | None:
-    """Return the finding about efforts that stay unexplained whatever is mended; None where they do not.
+    """Return the finding about efforts unexplained after all corrections, otherwise None.
 
-    Joints contradict each other by far, or the likeliest fault explains next to nothing: naming it would mislead.
+    Joints contradict each other strongly, or the likeliest fault explains hardly anything: naming it would mislead.
     """
     error = faults.error
     unexplained = error > max(UNEXPLAINED, NOISE * np.nan_to_num(noise))
@@ -506,10 +506,10 @@ def _described(robot: Mechanism, equations: Equations, base: BaseParameters, mot
 def _wrong_zero(
     robot: Mechanism, base: BaseParameters, sample: Sample, measured: Array, faults: Faults, angles: Sequence[int]
 ) -> Finding | None:
-    """Return the finding about a zero with which the described torques explain the efforts much better; None without one.
+    """Return the finding about a zero with which the described torques explain the efforts much better, otherwise None.
 
-    Bodies may take up the angle of a joint, so that joints do not contradict each other and the description alone can tell. The
-    data must allow it, and efforts that are turned round, which look alike, are known by friction that feeds energy.
+    Bodies may absorb the angle of a joint, so joints do not contradict each other and only the description shows it. The data
+    must be consistent with it; inverted efforts have a similar effect, but their friction feeds energy.
     """
 
     def explained(joint: int, angle: float) -> Explained:
@@ -532,7 +532,7 @@ def _wrong_zero(
 def _turned_gravity(
     rows: Rows, part: Motion, measured: Array, sample: Sample, independent: float, faults: Faults, enough: float
 ) -> tuple[Faults, Mechanism, Array, Finding] | None:
-    """Return the faults left when gravity acts elsewhere, the robot, its torques and the finding; None where it does not."""
+    """Return the remaining faults with another direction of gravity, the robot, its torques and the finding, or None."""
     best: tuple[Faults, Mechanism, Array, Finding] | None = None
     for g in other_gravities(rows.mechanism, part, measured):
         robot = rows.mechanism.with_gravity(g)
@@ -546,10 +546,10 @@ def _turned_gravity(
 
 
 def _exchanged(names: tuple[str, ...], measured: Array, described: Array) -> tuple[NDArray[np.int64], list[Finding]]:
-    """Return the order in which efforts suit the description, and findings about pairs that look exchanged."""
+    """Return the order of efforts that fits the description, and findings about pairs that look exchanged."""
     r = _correlations(measured, described)
     apart = np.var(measured[:, :, None] - described[:, None, :], axis=0)
-    own = np.minimum(np.diag(apart), np.var(measured + described, axis=0))  # efforts may be turned round as well
+    own = np.minimum(np.diag(apart), np.var(measured + described, axis=0))  # efforts may be inverted too
     order, found = np.arange(len(names)), list[Finding]()
     for j, i in combinations(range(len(names)), 2):
         straight, crossed = own[i] + own[j], apart[i, j] + apart[j, i]
@@ -560,7 +560,7 @@ def _exchanged(names: tuple[str, ...], measured: Array, described: Array) -> tup
 
 
 def _turned(names: tuple[str, ...], turned: NDArray[np.bool_], seen: NDArray[np.bool_]) -> list[Finding]:
-    """Return the finding about efforts that were turned round."""
+    """Return the finding about inverted efforts."""
     flipped = [name for name, own in zip(names, turned, strict=True) if own]
     if not flipped:
         return []

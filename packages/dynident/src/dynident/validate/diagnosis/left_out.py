@@ -1,14 +1,14 @@
-"""Does a fault explain what other times show: errors of left-out stretches, beside friction that the model lacks.
+"""Test of a fault by errors of left-out stretches, with additional smooth friction that the model lacks.
 
-A sample is cut into K stretches of time; a motion that repeats itself is cut by its phase. Each stretch is predicted by the
-model of the others,
+A sample is cut into K stretches of time; a periodic motion is cut by phase. Each stretch is predicted by the model of the
+others,
 
     y = W beta + sum_m h_m(v_i) gamma_im + e,
 
-where h_m stand for any smooth friction of the joint's speed and load, as in `delay.py`, with normal gammas of a deviation of
-`FRICTION` of its effort. g_k is the logarithm of the squared error of stretch k as logged, over that of the mended data. The
-fault is believed if the mean of g_k exceeds `FALL`, and t of its standard errors, where t is the quantile of Student's
-distribution at which one of M hypotheses is believed by chance in `CHANCE` of all healthy logs.
+where h_m represent smooth friction as a function of the joint's speed and load, as in `delay.py`, with normal gammas of a
+deviation of `FRICTION` of its effort. g_k is the logarithm of the ratio of squared errors of stretch k, as logged over
+corrected. A fault is accepted if the mean of g_k exceeds `FALL`, and t of its standard errors, where t is the quantile of
+Student's distribution at which one of M hypotheses is accepted by chance in `CHANCE` of all healthy logs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHANCE = 0.01
 FALL = 0.1  # a smaller fall has many explanations
 STRETCHES, FEWEST = 40, 8
 PASSES = 3  # iterations of the weights
-RIDGE = 1e-8  # of a column's square
+RIDGE = 1e-8  # of a column's square sum
 FLOOR = 1e-9  # of the squared effort: smaller errors are not credible
 
 
@@ -53,7 +53,7 @@ def left_out_errors(W: Array, effort: Array, motion: Motion, friction: bool = Tr
     used = ((np.abs(v) > SLOW) | (rms == 0.0)) & (size > 0.0)
     m, stretch = h.shape[2], stretches(motion)
     K = int(stretch.max()) + 1
-    G = np.zeros((K, n, b + m + 1, b + m + 1))  # friction of a joint is in its own rows only
+    G = np.zeros((K, n, b + m + 1, b + m + 1))  # friction of a joint acts in its own rows only
     for i in range(n):
         Z = np.concatenate([W[i].T, h[:, i], effort[:, i : i + 1]], axis=1) * used[:, i : i + 1]
         for k in range(K):
@@ -69,7 +69,7 @@ def left_out_errors(W: Array, effort: Array, motion: Motion, friction: bool = Tr
 
 
 def weighted(W: Array, effort: Array) -> tuple[Array, Array]:
-    """Return the parameters and the residual variances of joints, weighted by these."""
+    """Return the parameters and the residual variances of joints, which weight the fit."""
     P, C = W @ W.transpose(0, 2, 1), np.einsum("nbt,tn->nb", W, effort)
     variance = np.maximum(np.mean(effort**2, axis=0), 1e-300)
     x = np.zeros(W.shape[1])
@@ -82,7 +82,7 @@ def weighted(W: Array, effort: Array) -> tuple[Array, Array]:
 
 
 def _solved(G: Array, b: int, scale: Array, weight: Array) -> tuple[Array, Array]:
-    """Return solutions (n, b + m + 1), -1 for the effort, and the weights (n,) by the residuals."""
+    """Return solutions (n, b + m + 1), with -1 for the effort, and the weights (n,) from the residuals."""
     n, m = len(G), G.shape[1] - b - 1
     count = np.maximum(np.trace(G[:, -1:, -1:], axis1=1, axis2=2), 1e-300)  # sums of squared efforts
     x = np.zeros((n, b + m + 1))
@@ -108,19 +108,19 @@ def _solved(G: Array, b: int, scale: Array, weight: Array) -> tuple[Array, Array
 
 
 def falls(before: Array, after: Array) -> tuple[float, float, int]:
-    """Return the mean of g_k, its standard error, and the number of stretches; joints count by their errors after it."""
+    """Return the mean of g_k, its standard error, and the number of stretches; joints are weighted by their errors after it."""
     weight = 1.0 / after.mean(axis=0)
     fall = np.log((before @ weight) / (after @ weight))
     return float(fall.mean()), float(fall.std(ddof=1) / np.sqrt(fall.size)), fall.size
 
 
 def least_fall(n: int) -> float:
-    """Return by how much L of n joints must fall for a mean of g_k above `FALL`, all of it in one joint's error."""
+    """Return the decrease of L of n joints for a mean of g_k of `FALL`, all of it in one joint's error."""
     return float(np.log1p(n * np.expm1(FALL)))
 
 
 def believed(before: Array, after: Array, hypotheses: int) -> bool:
-    """Tell whether stretches of time that were left out are sure of a fault, one of some hypotheses."""
+    """Return whether left-out stretches of time accept a fault, one of `hypotheses`."""
     mean, error, count = falls(before, after)
     if count < FEWEST:
         return False

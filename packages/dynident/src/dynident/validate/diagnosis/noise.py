@@ -1,10 +1,10 @@
-"""The noise of the efforts that a log itself shows: what differs between repetitions, or the spectrum above the band.
+"""Noise of the efforts, from differences between repetitions or from the spectrum above the band.
 
-A motion that repeats itself after p samples shows its noise in the band of the fit,
+A motion with a period of p samples shows its noise in the band of the fit,
 
     sigma^2 = mean (tau(t + p) - tau(t))^2 / 2.
 
-Otherwise the density of what is above the cut-off f_c of the motion is taken for that in the band up to f_b,
+Otherwise the noise density above the cut-off f_c of the motion is assumed in the band up to f_b too,
 
     sigma^2 = mean (tau - low-passed tau)^2 f_b / (f_N - f_c),                    f_N: half the sampling rate.
 """
@@ -17,13 +17,13 @@ from dynident.arrays import Array
 from dynident.signals.filters import low_passed
 from dynident.signals.preparation import Prepared, period_of
 
-LEAST = 5e-4  # of the efforts: less means that they were filtered, or are commands
-MEDIAN = 0.455  # of the squares of normal numbers: jumps of friction are no noise
+LEAST = 5e-4  # of the efforts: less noise indicates filtered efforts or commands
+MEDIAN = 0.455  # of squared normal numbers: robust to jumps of friction
 ABOVE = 1.25  # times the cut-off of the motion: half the sampling rate must be higher for a spectrum above it
 
 
 def noise_floor(prepared: Prepared) -> tuple[float, str]:
-    """Return the noise of the efforts in the band of the rows over the efforts, and how it was seen; NaN if it was not."""
+    """Return the relative noise of the efforts in the band of the rows, and its origin; NaN if not visible."""
     rate, band = prepared.rate, prepared.decimator.cutoff
     whole = float(np.sum(np.mean(prepared.effort**2, axis=0)))
     period = period_of(prepared.motion.q, prepared.motion.v)

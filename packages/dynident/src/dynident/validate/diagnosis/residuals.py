@@ -1,6 +1,6 @@
-"""Efforts that a model of the other samples does not explain: cut off at a limit, or moved by a force from outside.
+"""Efforts that a model of the other samples does not explain: saturated, or changed by an external force.
 
-Both are seen in the residuals of least squares to some samples of a log, iterated without those in question.
+Both appear in the residuals of least squares on a sample of a log, iterated without the affected samples.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from dynident.validate.diagnosis.sample import Sample, fault
 NEAR, BELOW = (
     0.97,
     0.91,
-)  # of the effort that all but one in a hundred samples keep: samples above the one gather at a limit, ...
-MANY, HEAP = 0.03, 2.0  # ... which are so many, and more than those between the two by this factor (1.3 for a sine)
-EXCESS = 3.0  # rms residuals of the other samples, by which the model asks for more, ...
-EXPLAINED = 0.2  # of the effort that the model may leave of the other samples, ...
+)  # of the 99th percentile of the effort: saturation accumulates samples above the first, ...
+MANY, HEAP = 0.03, 2.0  # ... at least this share, and more than between the two by this factor (1.3 for a sine)
+EXCESS = 3.0  # RMS residuals of the other samples by which the model exceeds the limit, ...
+EXPLAINED = 0.2  # of the effort: largest residual of the other samples, ...
 ALWAYS = 0.9  # ... in this part of the samples at the limit
 LARGE, LARGEST = 6.0, 12.0  # robust deviations of the residuals in a contact, and at its peak
 SHORT, LONG, MOST = 0.04, 1.0, 0.1  # [s] a contact, and the part of the log that all of them may take
-WORTH = 0.5  # of the squared residuals that are in contacts
+WORTH = 0.5  # share of the squared residuals in contacts
 SHARE = 0.1  # of the RMS effort, at the peak
 PASSES = 3
 
 
 def clipped(sample: Sample) -> list[Finding]:
-    """Return the findings about joints that need more than a limit of their efforts, which may be noisy."""
+    """Return the findings about joints with saturated, possibly noisy efforts."""
     W, found = sample.equations(sample.motion), list[Finding]()
     for i, name in enumerate(sample.names):
         y = sample.effort[:, i]
@@ -53,10 +53,10 @@ def clipped(sample: Sample) -> list[Finding]:
 
 
 def contacts(sample: Sample) -> list[tuple[float, float]]:
-    """Return the stretches of time [s] with forces from outside.
+    """Return the stretches of time [s] with external forces.
 
-    Residuals of a moving joint exceed `LARGE` robust deviations for a while and `LARGEST` at the peak. Friction errs in the
-    same way at every reversal; contacts are rare, and have most of the squared residuals.
+    Residuals of a moving joint exceed `LARGE` robust deviations for a while and `LARGEST` at the peak. Friction errors
+    recur at every reversal; contacts are rare, and have most of the squared residuals.
     """
     W, effort, t = sample.equations(sample.motion), sample.effort, sample.motion.t
     if W.shape[1] > 0.25 * len(t):
@@ -102,7 +102,7 @@ def _runs(high: NDArray[np.bool_], t: Array) -> list[tuple[int, int]]:
 
 
 def contact_finding(name: str, found: list[tuple[float, float]], duration: float) -> Finding:
-    """Return what to tell about contacts that are left out."""
+    """Return the warning about excluded contacts."""
     listed = ", ".join(f"{start:.2f} to {end:.2f} s" for start, end in found[:5]) + (" ..." if len(found) > 5 else "")
     total = sum(end - start for start, end in found)
     said = (

@@ -1,4 +1,4 @@
-"""Some hundred short windows of a log with their rows: enough to see what is wrong with it.
+"""A few hundred short windows of a log with their rows: enough to detect its faults.
 
 Efforts and rows are means over a window of a sixteenth of the shortest period of the motion, so that noise is averaged and a
 jump of friction is the same on both sides. Within a window the motion is that of constant acceleration.
@@ -24,14 +24,14 @@ from dynident.signals.quality import Finding, Quality
 from dynident.validate.diagnosis.delay import band_of
 
 MOST, PER_PERIOD, POINTS = 600, 16, 5  # windows; of a period of the highest frequency; points of a window
-RESTS = 1e-9  # of the largest motion: less is rounding
-MANY = 0.01  # of the moving samples at a limit: fewer do little harm
-AT_LIMIT = 5  # samples at a limit, to compare with
-MORE = 4.0  # times the squared residual elsewhere: a drive that really gives no more leaves no more than others
+RESTS = 1e-9  # of the largest motion: less is round-off
+MANY = 0.01  # of the moving samples at a limit: fewer hardly bias a fit
+AT_LIMIT = 5  # fewest samples at a limit for a comparison
+MORE = 4.0  # times the squared residual elsewhere: a truly saturated drive has no larger residuals
 
 
 class Equations(Protocol):
-    """Rows W (n, b, S') of a motion that has every `step`-th of the S samples."""
+    """Rows W (n, b, S') of a motion with every `step`-th of the S samples."""
 
     def __call__(self, moved: Motion, step: int = 1) -> Array:
         """Return the rows."""
@@ -46,9 +46,9 @@ class Sample:
     equations: Equations  # rows (n, b, S) of a motion; zero for joints without usable efforts
     effort: Array  # (S, n) right sides
     names: tuple[str, ...]  # joints
-    bodies: NDArray[np.bool_]  # (b,) columns that are parameters of bodies
+    bodies: NDArray[np.bool_]  # (b,) columns of body parameters
     gravity: Array  # (S, n) described gravity torques
-    altered: Callable[[Mechanism], Sample]  # the same of another robot, all columns
+    altered: Callable[[Mechanism], Sample]  # the sample of another robot, all columns
     adjacent: bool  # windows follow one another without gaps
 
     @classmethod
@@ -108,7 +108,7 @@ class Sample:
 
 
 def bare(robot: Mechanism) -> Mechanism:
-    """Return a robot with its described bodies and nothing else."""
+    """Return a robot with its described bodies only."""
     bodies = robot.altered(friction={}, forces=())
     phi = bodies.parameters.values.copy()
     phi[bodies.tree.inertias.size :] = 0.0
@@ -121,10 +121,10 @@ def fault(kind: str, channel: str, sentence: str, value: float | None = None) ->
 
 
 def false_channels(log: Log, quality: Quality, sample: Sample) -> list[Finding]:
-    """Return findings about channels that keep a value while their joint moves, and efforts that were cut off.
+    """Return findings about channels that keep a value while their joint moves, and saturated efforts.
 
-    Efforts at a limit are true where the drive gives no more, and false where the recorder shows no more: there the residuals
-    of the model that the other samples determine are larger.
+    Efforts at a limit are true if the drive saturates, and false if the recorder does: then their residuals under the model
+    of the other samples are larger.
     """
     found = [
         fault("stuck", f.channel, f"the {f.channel.replace(':', ' of ')} {f.sentence}; remove that stretch of time", f.value)
