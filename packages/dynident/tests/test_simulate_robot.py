@@ -22,7 +22,7 @@ from dynident.files import to_json
 from dynident.friction import Asymmetric, Coulomb, LuGre, Offset, Stribeck, Viscous
 from dynident.mechanics import actuator_jacobian, forward_dynamics, inverse_dynamics, jacobian
 from dynident.simulate import Disturbance, VirtualRobot
-from dynident.simulate.reference import reference_of
+from dynident.trajectory.reference import reference_of
 
 
 def ideal(mechanism: di.Mechanism, controller: Any, **options: Any) -> VirtualRobot:

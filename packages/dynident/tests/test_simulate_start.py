@@ -8,7 +8,7 @@ from small_robots import arm3, five_bar
 
 import dynident as di
 from dynident.errors import SimulationError
-from dynident.simulate.reference import start_state
+from dynident.trajectory.reference import start_state
 
 
 def arm() -> di.Mechanism:

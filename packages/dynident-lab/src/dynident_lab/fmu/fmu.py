@@ -31,9 +31,9 @@ from dynident.graph.printing import identifier, identifiers
 from dynident.mechanism import Mechanism
 from dynident.simulate import VirtualRobot
 from dynident.simulate.machine import COMPILED, Machine
-from dynident.simulate.reference import start_state
 from dynident.simulate.robot import home_of
 from dynident.simulate.run import loop_cycles, machine_of
+from dynident.trajectory.reference import start_state
 from dynident_lab.fmu.block import Block
 from dynident_lab.fmu.source import ORDER, Content, machine_source
 

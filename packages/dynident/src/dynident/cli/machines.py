@@ -21,8 +21,8 @@ from dynident.errors import DynidentError
 from dynident.excitation.plan import Plan
 from dynident.files import read_json
 from dynident.signals.reading import read_table
-from dynident.simulate.reference import reference_of
 from dynident.simulate.robot import poses_of, standard_controller, standard_machine
+from dynident.trajectory.reference import reference_of
 
 if TYPE_CHECKING:
     from dynident.simulate.robot import VirtualRobot

@@ -10,7 +10,7 @@ from dynident.cli.consoles import out, print_json
 from dynident.cli.machines import read_plan
 from dynident.cli.options import AS_WRITTEN, AsJson, Robot, RobotOptions
 from dynident.mechanics.partitions import rank_partitions
-from dynident.simulate.reference import reference_of
+from dynident.trajectory.reference import reference_of
 
 SAMPLES = 1000  # poses along a motion in the ranking of motors
 

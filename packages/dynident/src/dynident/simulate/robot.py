@@ -35,8 +35,9 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Frozen
 from dynident.simulate.machine import COMPILED, remembered
 from dynident.simulate.record import End, Heating, Run, Sensors, check_channels, check_voltage, notify
-from dynident.simulate.reference import Disturbance, Reference, Start, reference_of
+from dynident.simulate.reference import Disturbance
 from dynident.simulate.run import THERMAL_CYCLE, Runner
+from dynident.trajectory.reference import Reference, Start, reference_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,9 @@ from dynident.signals.log import MINIMUM_SAMPLES
 from dynident.simulate.layout import FINE
 from dynident.simulate.machine import COMPILED, Machine, check_step, fed_with_voltage, loops_of, whole_steps
 from dynident.simulate.record import NOTICEABLE, End, Noise, Run, Truth, energies, heat_of, means, notes_of, record
-from dynident.simulate.reference import Disturbance, Reference, Start, start_state, table_of, wrench_tables
+from dynident.simulate.reference import Disturbance, table_of, wrench_tables
 from dynident.simulate.stability import limit_cycle, loop_gain, reason
+from dynident.trajectory.reference import Reference, Start, start_state
 
 if TYPE_CHECKING:
     from dynident.simulate.robot import VirtualRobot
