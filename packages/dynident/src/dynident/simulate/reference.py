@@ -1,14 +1,14 @@
-"""What a virtual robot is asked to do (`Reference`), what acts on it from outside, and the reference as a control law reads it.
+"""Reference motion of a virtual robot (`Reference`), external loads, and the reference table of a control law.
 
-A law reads one row per tick (`Columns`), made of the wanted motion of the coordinates:
+A law reads one row per tick (`Columns`), computed from the reference motion of the coordinates:
 
     loops on actuators       rho, rho_v, feed-forward torques
     computed torque          q, v, a
     laws in a work space     q, v, a, place, rate and curve there, feed-forward
     controllers in Python    rho, rho_v, q, v, a
 
-`table_of` makes all rows of a motion at once. C code, where the motion becomes known sample after sample, calls the functions
-of the same parts.
+`table_of` computes all rows of a motion at once. C code, which gets the motion sample by sample, calls the functions of the
+same parts.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ Signal = ArrayLike | Callable[[float], ArrayLike]
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """A wanted motion of the robot's coordinates."""
+    """Reference motion of the robot's coordinates."""
 
     curve: Curve  #: ``curve(t)`` with times (N,) since the start returns q, v, a (N, n); at rest outside its duration
-    duration: float  #: How long it takes [s]
+    duration: float  #: Duration [s]
     dof: int  #: Number of coordinates n
-    source: Mapping[str, Any] = field(default_factory=dict)  #: What it was made from, for the log's provenance
-    knots: Array | None = None  #: (N,), times of the samples it was made from [s]
+    source: Mapping[str, Any] = field(default_factory=dict)  #: Source of the reference, for the log's provenance
+    knots: Array | None = None  #: (N,), times of its source samples [s]
     _sampled: deque[tuple[Array, Motion]] = field(default_factory=lambda: deque(maxlen=3), repr=False)
 
     @cached_property
@@ -70,9 +70,9 @@ class Reference:
         return first.q[0], first.v[0]
 
     def sample(self, t: ArrayLike) -> Motion:
-        """Return the wanted motion at increasing times (N,) since the start [s]."""
+        """Return the reference motion at increasing times (N,) since the start [s]."""
         at = finite_times(t)
-        for before, motion in list(self._sampled):  # many runs ask for the same times
+        for before, motion in list(self._sampled):  # many runs use the same times
             if np.array_equal(before, at):
                 return motion
         motion = Motion(at, *self.curve(at))
@@ -114,9 +114,9 @@ def reference_of(source: object, mechanism: Mechanism) -> Reference:
     return reference
 
 
-@lru_cache(maxsize=4)  # many runs and machines follow one motion
+@lru_cache(maxsize=4)  # shared by runs and machines that follow one motion
 def _through(motion: Motion) -> Reference:
-    """Return the curve through the samples of a motion; one alone is held."""
+    """Return the curve through the samples of a motion; a single sample is held."""
     knots, still = motion.t - motion.t[0], np.zeros((2, motion.dof))
     curve = Interpolated(motion if len(motion) > 1 else Motion([0.0, 1.0], still + motion.q, still, still))
     return Reference(curve.at, float(knots[-1]), motion.dof, {"kind": "motion", "samples": len(motion)}, knots)
@@ -131,7 +131,7 @@ def _cycles(
             f"the plan moves {', '.join(names)} but robot '{mechanism.name}' has {', '.join(mechanism.coordinate_names)}; "
             "make a plan for this robot"
         )
-    if kind["robot"] != mechanism.name:  # names of joints alone do not tell two arms apart
+    if kind["robot"] != mechanism.name:  # joint names alone do not identify a robot
         warn(
             f"the plan was made for robot '{kind['robot']}' but runs on '{mechanism.name}', whose limits it may violate; "
             "check it, or make a plan for this robot",
@@ -151,7 +151,7 @@ def _cycles(
 
 @dataclass(frozen=True, eq=False)
 class Disturbance:
-    """Torques that act on the actuator coordinates beside those of the motors.
+    """Torques on the actuator coordinates in addition to those of the motors.
 
     Examples
     --------
@@ -219,17 +219,17 @@ def wrench_tables(mechanism: Mechanism, wrenches: Mapping[str, Any] | None, when
     return tables
 
 
-# ---- as a law reads it -----------------------------------------------------------------------------------------------
+# ---- table of a control law -------------------------------------------------------------------------------------------
 
 
 class ModelColumns(NamedTuple):
-    """Neighbouring columns that follow from a model."""
+    """Adjacent columns computed from a model."""
 
     model: Mechanism
     first: int  # column
-    key: Hashable  # of its code, beside the geometry of the model
-    make: Callable[[], Function]  # of q, v, a of the model, to `row` (and `ok`, above zero where there is one)
-    numbers: Mapping[str, Array]  # what the function takes for all samples
+    key: Hashable  # of its code, in addition to the geometry of the model
+    make: Callable[[], Function]  # from q, v, a of the model to `row` (and `ok`, above zero if valid)
+    numbers: Mapping[str, Array]  # constant inputs of the function
     frames: bool = False  # whether the function uses a frame of a link
 
     def fill(self, table: Array, arrays: Mapping[str, Array]) -> None:
@@ -246,7 +246,7 @@ class Columns(NamedTuple):
     """The columns of the reference of a control law."""
 
     width: int
-    copied: int | None  # column from which on q, v, a are copied; None where they are not
+    copied: int | None  # first column of the copied q, v, a; None if not copied
     parts: tuple[ModelColumns, ...]
 
     def table(self, motion: Motion) -> Array:
@@ -264,7 +264,7 @@ class Columns(NamedTuple):
 
 
 def columns_of(mechanism: Mechanism, law: Any) -> Columns:
-    """Return the columns that a control law reads."""
+    """Return the reference columns of a control law."""
     k, n = len(mechanism.actuators), mechanism.dof
     if isinstance(law, ComputedTorque):
         return Columns(3 * n, 0, ())
@@ -286,12 +286,12 @@ def columns_of(mechanism: Mechanism, law: Any) -> Columns:
 
 
 def table_of(mechanism: Mechanism, law: Any, motion: Motion) -> Array:
-    """Return the reference as a law reads it, one row per sample of the motion."""
+    """Return the reference table of a law, one row per sample of the motion."""
     return columns_of(mechanism, law).table(motion)
 
 
 def table_width(layout: Layout) -> int:
-    """Return how many columns the reference of a compiled law has."""
+    """Return the number of reference columns of a compiled law."""
     if layout.space is not None:
         return task_fields(layout.model, layout.space, layout.k).size
     return layout.k if layout.law == "open" else 3 * (layout.n if layout.law == "computed" else layout.k)
@@ -311,7 +311,7 @@ class TaskRow(Record[T]):
 
 
 def task_fields(model: Mechanism, space: Any, actuators: int) -> TaskRow[Field]:
-    """Return where the columns are."""
+    """Return the positions of the columns."""
     n, bound = model.dof, bound_space("task", space, model)
     return placed(TaskRow, "t", n, place=bound.size, rate=bound.rows, curve=bound.rows, feed=max(n, actuators))
 
@@ -372,7 +372,7 @@ Start = Mapping[str, Any]
 
 
 def start_state(mechanism: Mechanism, start: Start | None, first: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Return positions and velocities at the start, after checking that the robot can be there."""
+    """Return positions and velocities at the start, after checking that they are possible."""
     if start is None:
         x, nu = np.array(first[0]), np.array(first[1])
         if mechanism.loops:
@@ -409,7 +409,7 @@ def _vector(values: ArrayLike, what: str, names: Sequence[str]) -> Array:
 
 
 def _reachable(mechanism: Mechanism, x: Array, what: str) -> None:
-    """Say that the loops of a robot cannot close at x."""
+    """Raise an error: the loops of a robot cannot close at x."""
     try:
         full = close_positions(mechanism, x[None])
         close_rates(mechanism, full, np.zeros((1, x.size)), np.zeros((1, x.size)))
