@@ -1,4 +1,4 @@
-"""What a run shows: tracking errors, with their figure."""
+"""Tracking errors of a run, with their figure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def plot_tracking(run: Run, coordinates: Sequence[str] | None = None) -> Figure:
-    """Draw wanted and actual motion, and the error below, one block per coordinate."""
+    """Draw reference and actual motion, and the error below, one block per coordinate."""
     names = run.robot.mechanism.coordinate_names
     chosen = tuple(names if coordinates is None else coordinates)
     unknown = [name for name in chosen if name not in names]
@@ -76,7 +76,7 @@ def tool_of(mechanism: Mechanism, frame: str | None = None) -> str | None:
 
 @dataclass(frozen=True)
 class TrackingError(Result):
-    """How far a motion was from the wanted one."""
+    """Tracking errors of a motion."""
 
     names: tuple[str, ...]  #: Coordinates, or actuators, or axes of the tool
     largest: tuple[float, ...]  #: Largest absolute error of each [rad, m]
@@ -95,9 +95,9 @@ class TrackingError(Result):
 def tracking_error(
     reference: Motion, motion: Motion, names: Sequence[str] | None = None, *, after: float = 0.0
 ) -> TrackingError:
-    """Return the largest and RMS errors of a `motion` against the wanted one, `reference`, at the same times.
+    """Return the largest and RMS errors of a `motion` relative to its `reference`, at the same times.
 
-    `names` are those of the columns (x1, x2, ...); what comes before the time `after` [s], such as a transient, is left out.
+    `names` are those of the columns (x1, x2, ...); samples before the time `after` [s], such as a transient, are left out.
     """
     if reference.q.shape != motion.q.shape or not np.allclose(reference.t, motion.t, rtol=0.0, atol=1e-9):
         raise SimulationError(

@@ -1,8 +1,8 @@
-"""The closed loop as a function of the model: what estimators that simulate need.
+"""The closed loop as a function of the model, for estimators that simulate.
 
     model, factors  ->  machine of that model with the same controller  ->  motion
 
-Drives hand their inertia and friction to the joint terms of the model (`VirtualRobot.model`), so that nothing counts twice;
+Inertia and friction of the drives are in the joint terms of the model (`VirtualRobot.model`), so nothing counts twice;
 ratios, torque constants, encoders and control loops stay.
 """
 
@@ -26,20 +26,20 @@ from dynident.signals.log import Log
 from dynident.simulate.record import Sensors
 from dynident.simulate.robot import VirtualRobot
 
-DELAY, BIAS = "delay", "bias:"  # unknowns that are added, not factors
+DELAY, BIAS = "delay", "bias:"  # additive unknowns, not factors
 
 
 @dataclass(frozen=True, eq=False)
 class ClosedLoop:
-    """A machine that can be run with any model of its robot."""
+    """A machine that runs with any model of its robot."""
 
     machine: VirtualRobot  #: Controller, drives and cycles as they are on the robot; its own masses and friction are not used
-    #: What the robot was asked to do, one motion per log, each beginning at the first time of its log; see
+    #: References of the robot, one motion per log, each starting at the first time of its log; see
     #: `reference_motion`
     references: Motion | Sequence[Motion]
-    #: Numbers of the machine that are not known: "gain:<actuator>" is the torque constant of a drive, "controller.<field>" a
-    #: gain of the controller: estimators find a factor for each. "delay" is the time by which commands reach the controller
-    #: late [s], "bias:<joint>" what the encoder of a joint shows too much [rad, m].
+    #: Unknown numbers of the machine: "gain:<actuator>" is the torque constant of a drive, "controller.<field>" a gain of
+    #: the controller: estimators find a factor for each. "delay" is the delay of commands to the controller [s],
+    #: "bias:<joint>" the bias of the encoder of a joint [rad, m].
     unknown: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class ClosedLoop:
 
     @property
     def model(self) -> Mechanism:
-        """The model with the numbers of the machine as it was given."""
+        """The model with the original numbers of the machine."""
         return self.machine.model
 
     @property
@@ -75,7 +75,7 @@ class ClosedLoop:
         return len(self.references)
 
     def reference(self, log: int) -> Motion:
-        """Return what was asked for in a log, by its number."""
+        """Return the reference motion of a log, by its number."""
         if not 0 <= log < self.count:
             raise SimulationError(f"there are {self.count} references, but log {log + 1} needs one too; give one per log")
         return self.references[log]  # type: ignore[index]
@@ -86,13 +86,13 @@ class ClosedLoop:
         controller: Any = self.machine.controller
         names = [drive.actuator for drive in drives]
         for name, factor in (factors or {}).items():
-            if name == DELAY or name.startswith(BIAS):  # of the commands and of what is shown, not of the machine
+            if name == DELAY or name.startswith(BIAS):  # of commands and encoder readings, not of the machine
                 continue
             kind, _, rest = name.partition(":" if name.startswith("gain:") else ".")
             if kind == "gain" and rest in names:
                 drives, controller = _with_gain(drives, controller, names.index(rest), factor)
             elif kind == "controller" and is_dataclass(controller) and rest in {f.name for f in fields(controller)}:
-                law: Any = controller  # whatever it is, it is a dataclass with that field
+                law: Any = controller  # any dataclass with this field
                 controller = replace(law, **{rest: factor * np.asarray(getattr(law, rest), dtype=np.float64)})
             else:
                 raise SimulationError(
@@ -105,13 +105,13 @@ class ClosedLoop:
         )
 
     def motion(self, model: Mechanism, log: int, t: Array, factors: Mapping[str, float] | None = None) -> Motion:
-        """Run the machine of a model and return how it moves; its encoders show the positions plus their bias."""
+        """Run the machine of a model and return its motion; its encoders show the positions plus their bias."""
         reference, given = self.reference(log), factors or {}
         start = reference.t[0]
         own = Motion(reference.t - start, reference.q, reference.v, reference.a)
         if late := given.get(DELAY, 0.0):
             own = _late(own, late)
-        # The loop is closed over what encoders show: a joint whose encoder shows too much stays behind by as much.
+        # The encoders close the loop: a positive encoder bias makes the joint stay behind by the same amount.
         bias = np.array([given.get(BIAS + name, 0.0) for name in self._joints])
         own = Motion(own.t, own.q - bias, own.v, own.a)
         run = self.machine_of(model, factors).simulate(own, duration=float(t[-1] - start))
@@ -121,7 +121,7 @@ class ClosedLoop:
 
 
 def _late(motion: Motion, delay: float) -> Motion:
-    """Return a motion that begins later by a delay [s], and stands until then."""
+    """Return a motion that starts after a delay [s], at rest until then."""
     curve, before = scipy.interpolate.CubicSpline(motion.t, motion.q), motion.t - delay < motion.t[0]
     at = np.clip(motion.t - delay, motion.t[0], motion.t[-1])
     q, v, a = (np.asarray(curve(at, order)) for order in range(3))
@@ -130,7 +130,7 @@ def _late(motion: Motion, delay: float) -> Motion:
 
 
 def reference_motion(log: Log, positions: Array | None = None) -> Motion:
-    """Return the motion that was asked for: cubic splines through `positions` (N, n) at the times of a `log`, and derivatives.
+    """Return the reference motion: cubic splines through `positions` (N, n) at the times of a `log`, and derivatives.
 
     `positions` are those of the log's `reference` when omitted [rad, m].
     """
@@ -145,8 +145,8 @@ def reference_motion(log: Log, positions: Array | None = None) -> Motion:
 
 
 def _with_gain(drives: list[Drive], controller: Any, i: int, factor: float) -> tuple[list[Drive], Any]:
-    """Return drives and controller where drive i gives another torque than the controller assumes."""
-    if isinstance(controller, PID):  # it asks for torques, which the machine turns into currents by the true constant
+    """Return drives and controller such that drive i has a different torque constant than the controller assumes."""
+    if isinstance(controller, PID):  # it commands torques, which the machine converts to currents by the true constant
         scale = np.ones(len(drives))
         scale[i] = factor
         gains: dict[str, Any] = {

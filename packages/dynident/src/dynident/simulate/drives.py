@@ -1,7 +1,7 @@
 """Motors, gears, shafts and friction of a machine at one state, as expressions.
 
-A gear hands on the share e of the torque tau_g that reaches it: eta while power flows to the output, 1 / eta when it comes
-from there. At rest it holds any load between the two. For a rigid drive, tau_g = tau - J ratio rho'' with the inertia J in
+A gear transmits the share e of its input torque tau_g: eta while power flows to the output, 1 / eta when power comes from
+the output. At rest it holds any load between the two. For a rigid drive, tau_g = tau - J ratio rho'' with the inertia J in
 front of the gear, so
 
     tau_rho = ratio e (tau - J ratio rho'')          linear in the accelerations once the direction of power is known
@@ -25,7 +25,7 @@ from dynident.simulate.layout import INDUCTIVE, RESISTIVE, Layout, Moving, Numbe
 
 
 class DriveTerms(NamedTuple):
-    """What one drive does, as expressions."""
+    """Signals and rates of one drive, as expressions."""
 
     theta: Node
     omega: Node
@@ -34,8 +34,8 @@ class DriveTerms(NamedTuple):
     motor: Node  # K_t i
     friction: Node  # of the rotor
     front: Node  # torque in front of the gear, without the inertia of a rigid drive
-    kept: Node  # share that the gear hands on
-    torque: Node  # behind the gear, what a gear at rest holds not yet taken away
+    kept: Node  # share transmitted by the gear
+    torque: Node  # behind the gear, before subtraction of the load held by a gear at rest
     rates: dict[str, list[Node]]  # of its own states
 
 
@@ -45,7 +45,7 @@ def within(x: Any, low: Any, high: Any) -> Any:
 
 
 def within_voltage(current: Any, back: Any, top: Any, ohm: Any) -> Any:
-    """Return what an ideal source can hold of a current against a back-EMF: |R i + K_E omega| is within the voltage limit."""
+    """Return the current limited by the voltage of an ideal source against a back-EMF: |R i + K_E omega| <= limit."""
     return within(current, (-top - back) / ohm, (top - back) / ohm)
 
 
@@ -63,7 +63,7 @@ def inertial_torques(eq: Equations) -> list[Node]:
 
 
 class Drives:
-    """Kinematics, friction and drives of a machine at the state y, with what is remembered (s) and its numbers (p)."""
+    """Kinematics, friction and drives of a machine at the state y, with memory (s) and constants (p)."""
 
     def __init__(self, layout: Layout, graph: Graph) -> None:
         self.layout, self.graph = layout, graph
@@ -81,7 +81,7 @@ class Drives:
     # ---- reading
 
     def inputs(self, *more: str) -> dict[str, int]:
-        """Return the arrays that a function of the state takes."""
+        """Return the input arrays of a function of the state."""
         sizes = {
             "y": self.layout.moving,
             "s": self.layout.state.size,
@@ -106,7 +106,7 @@ class Drives:
 
     @cached_property
     def rate(self) -> list[Node]:
-        """Their velocities."""
+        """Velocities of the actuator coordinates."""
         return [along(row, self.eq.tree_v) for row in self.layout.rows]
 
     def coordinate_rates(self, rates: Sequence[Node]) -> list[Node]:
@@ -115,7 +115,7 @@ class Drives:
 
     @property
     def position_rates(self) -> list[Node]:
-        """Rates of the positions that are integrated."""
+        """Rates of the integrated positions."""
         return self.coordinate_rates(self.eq.tree_v if self.layout.mechanism.loops else self.eq.v)
 
     # ---- friction ---------------------------------------------------------------------------------------------------
@@ -148,11 +148,11 @@ class Drives:
         return found
 
     def side(self, i: int) -> Node | None:
-        """Return the side to which an owner slides, 0 while it sticks; None for one that never does."""
+        """Return the sliding direction of an owner, 0 while it sticks; None for an owner that never sticks."""
         return self.s.side[self.layout.jumping.index(i)] if i in self.layout.jumping else None
 
     def slid(self, i: int, force: Side) -> Node:
-        """Return the force of an owner that slides, and nothing where it sticks."""
+        """Return the friction of a sliding owner, 0 while it sticks."""
         side = self.side(i)
         if side is None:
             return force(1.0)
@@ -206,7 +206,7 @@ class Drives:
         return DriveTerms(theta, omega, current, voltage, motor, friction, front, kept, ratio * kept * front - loss, rates)
 
     def gear_loss(self, a: int, front: Node) -> Side:
-        """Return what the gear of an elastic drive takes from the torque behind it, in a direction."""
+        """Return the loss of the gear of an elastic drive in a direction, as a torque behind it."""
         ratio, eta = self.p.ratio[a], self.p.efficiency[a]
 
         def loss(way: float) -> Node:
@@ -216,7 +216,7 @@ class Drives:
         return loss
 
     def limits(self, i: int) -> tuple[Node, Node]:
-        """Return the forces between which an owner that sticks is held: lowest and highest."""
+        """Return the lowest and highest holding force of a sticking owner."""
         owner = self.layout.owners[i]
         if owner.gear:
             loss = self.gear_loss(owner.motor, self.drives[owner.motor].front)
@@ -224,7 +224,7 @@ class Drives:
         low, high = self.forces[i](-1.0), self.forces[i](1.0)
         if owner.motor < 0 or not self.layout.loses_rigidly(owner.motor):
             return low, high
-        # Friction of the rotor and loss of the gear behind it together, at the motor.
+        # Sum of rotor friction and loss of the gear behind it, at the motor.
         motor, eta = self.drives[owner.motor].motor, self.p.efficiency[owner.motor]
         ahead, back = motor - high, motor - low
         return motor - back * gear_share(back, -1.0, eta), motor - ahead * gear_share(ahead, 1.0, eta)
@@ -250,7 +250,7 @@ class Drives:
         return self.slid(i, self.forces[i]) + self.shaft_held(i, motor)
 
     def shaft_held(self, i: int, motor: Node) -> Node:
-        """Return the force that holds a rotor in front of a shaft: what brings it to rest within the step, if friction can."""
+        """Return the force that holds a rotor in front of a shaft: it stops the rotor within the step, if friction can."""
         owner = self.layout.owners[i]
         first = self.layout.shafts[owner.motor]
         low, high = self.forces[i](-1.0), self.forces[i](1.0)
@@ -262,7 +262,7 @@ class Drives:
         return result
 
     def _shafts(self, a: int, torque: Node) -> tuple[Node, dict[str, list[Node]]]:
-        """Return the torque of the last shaft and the rates of the shaft masses, of which the rotor feels a torque."""
+        """Return the torque of the last shaft and the rates of the shaft masses; `torque` acts on the rotor."""
         first, twists = self.layout.shafts[a], self._twists(a)
         own = slice(first, first + len(twists))
         rates = accelerations([torque, *twists], self.p.shaft_inertia[own])

@@ -2,8 +2,8 @@
 
     (G^T M G + sum_a J_a A_a^T A_a) nu_dot = sum_a A_a^T (tau_a + push_a) - sum_o c_o^T f_o + J^T w - G^T (h + M b)
 
-A_a = N_a G is the row of actuator a, tau_a the torque behind its gear: ratio times the torque tau_g in front of it, times what
-its efficiency leaves. tau_g is the torque of the last shaft of an elastic drive, K_t i - friction - J theta'' of a rigid one.
+A_a = N_a G is the row of actuator a, tau_a the torque behind its gear: ratio times the torque tau_g in front of it, times
+its efficiency. tau_g is the torque of the last shaft of an elastic drive, K_t i - friction - J theta'' of a rigid one.
 J_a is the inertia that moves with rho.
 """
 
@@ -33,7 +33,7 @@ from dynident.simulate.drives import Drives, inertial_torques, within
 from dynident.simulate.friction import Owner, laws_of
 from dynident.simulate.layout import Evaluation, MachineRoutine, Signals, own_positions
 
-TINY = 1e-13  # pivot of the mass matrix over its diagonal entry that is made of rounding errors
+TINY = 1e-13  # ratio of a pivot of the mass matrix to its diagonal entry that counts as round-off
 
 
 def factor(M: NodeRows) -> tuple[NodeRows, list[Node], list[Node]]:
@@ -42,32 +42,32 @@ def factor(M: NodeRows) -> tuple[NodeRows, list[Node], list[Node]]:
 
 
 def solve(L: NodeRows, inverses: Sequence[Node], right: NodeRows) -> NodeRows:
-    """Return M^-1 B from what `factor` gave."""
+    """Return M^-1 B from the result of `factor`."""
     return solve_factored(L, inverses, right[::-1])[::-1]
 
 
 class Dynamics(Drives):
-    """The equation of motion of a machine, and what follows from its accelerations."""
+    """The equation of motion of a machine, and quantities that depend on its accelerations."""
 
     # ---- equation of motion -----------------------------------------------------------------------------------------
 
     @cached_property
     def mass(self) -> NodeRows:
-        """Inertia of mechanism and drives (n, n), with what the losses of rigid gears make of it."""
+        """Inertia of mechanism and drives (n, n), with the effect of the losses of rigid gears."""
         M = [list(row) for row in self.eq.mass_matrix()]
         for a in range(self.k):
             self._add(M, self.A[a], self.p.reflected[a] + self._lossy_inertia(a))
         return M
 
     def _lossy_inertia(self, a: int) -> Node:
-        """Return (e - 1) ratio^2 J: the share e that a rigid gear hands on acts on the inertia in front of it too."""
+        """Return (e - 1) ratio^2 J: the share e transmitted by a rigid gear applies to the inertia in front of it too."""
         if not self.layout.loses_rigidly(a):
             return self.graph.zero
         ratio = self.p.ratio[a]
         return (self.drives[a].kept - 1.0) * (ratio * ratio) * self.p.before[a]
 
     def _bend(self, a: int) -> Node:
-        """Return the part of the acceleration of rho that velocities make."""
+        """Return the velocity-dependent part of the acceleration of rho."""
         return self.graph.zero if self.eq.G is None else along(self.layout.rows[a], self.eq.bias)
 
     @staticmethod
@@ -78,7 +78,7 @@ class Dynamics(Drives):
 
     @cached_property
     def motors(self) -> NodeRows:
-        """Inertia of the actuators alone, for the loops that join them to the mechanism step by step."""
+        """Inertia of the actuators alone, for iterative coupling with the mechanism."""
         M = [[self.graph.zero] * self.n for _ in range(self.n)]
         for a in range(self.k):
             self._add(M, self.A[a], self.p.joined[a])
@@ -86,10 +86,10 @@ class Dynamics(Drives):
 
     @cached_property
     def force(self) -> list[Node]:
-        """Right-hand side of the equation of motion, without what holds owners that stick."""
+        """Right-hand side of the equation of motion, without holding forces of sticking owners."""
         graph, eq = self.graph, self.eq
         tree = inertial_torques(eq)
-        if eq.G is not None:  # torques of accelerations that velocities make
+        if eq.G is not None:  # torques of velocity-dependent accelerations
             tree = [x + dot(row, eq.bias) for x, row in zip(tree, eq.tree_mass(), strict=True)]
         for i, owner in enumerate(self.layout.owners):
             if owner.motor < 0:
@@ -109,15 +109,15 @@ class Dynamics(Drives):
         return out
 
     def motion(self) -> Function:
-        """Return dy/dt, and all that sticking, closure and the checks of a step need."""
+        """Return dy/dt, and all quantities for sticking, closure and the checks of a step."""
         graph, M, layout = self.graph, self.mass, self.layout
         whole = factor(M)
         L, pivots, inverses = factor(self.motors) if layout.loop else whole
         force = self.force
-        # Where drives and mechanism are joined step by step, `decoupled` finds the accelerations.
+        # With iterative coupling of drives and mechanism, `decoupled` finds the accelerations.
         acceleration = [graph.zero] * self.n if layout.loop else [x[0] for x in solve(L, inverses, [[x] for x in force])]
         diagonal = self.motors if layout.loop else M
-        # Without row exchanges all pivots are positive exactly where the matrix is positive definite.
+        # Without row exchanges all pivots are positive if and only if the matrix is positive definite.
         solid = [d - TINY * absolute(diagonal[i][i]) for i, d in enumerate(pivots[::-1])]
         limits = [self.limits(i) for i in layout.jumping]
         stuck = [both(equal(self.side(i), 0.0), high > low) for i, (low, high) in zip(layout.jumping, limits, strict=True)]
@@ -151,7 +151,7 @@ class Dynamics(Drives):
         return [*self.position_rates, *acceleration, *own["theta"], *own["omega"], *own["coil"]]
 
     def at_limit(self) -> Function:
-        """Return which drives are at a limit: their command was cut, or the amplifier cannot hold it."""
+        """Return the mask of drives at a limit: limited command, or current beyond the amplifier's voltage."""
         found = []
         for a, drive in enumerate(self.drives):
             beyond = self.s.beyond[a] > 0.0
@@ -174,22 +174,22 @@ class Dynamics(Drives):
 
     @cached_property
     def senses(self) -> Function:
-        """What sensors can see: rho and its velocity, the rotor, the current."""
+        """Measurable quantities: rho and its velocity, rotor angle and speed, current."""
         current = [self._current(a, self._rotor(a)[1])[0] for a in range(self.k)]
         theta, omega = (list(x) for x in zip(*map(self._rotor, range(self.k)), strict=True))
         outputs = {"rho": self.rho, "rho_v": self.rate, "theta": theta, "omega": omega, "current": current}
         return Function("senses", self.inputs(), outputs)
 
     def sense(self, r: MachineRoutine) -> None:
-        """Write what sensors can see at the state."""
+        """Write the measurable quantities at the state."""
         places = {"rho": r.w.rho, "rho_v": r.w.rho_v, "theta": r.w.theta, "omega": r.w.omega, "current": r.w.current}
         r.call(self.senses, y="s", **{name: r.at(field) for name, field in places.items()})
 
-    # ---- after the accelerations are known -----------------------------------------------------------------------------
+    # ---- with known accelerations --------------------------------------------------------------------------------------
 
     @cached_property
     def acceleration(self) -> list[Node]:
-        """Accelerations of the coordinates that were found."""
+        """Computed accelerations of the coordinates."""
         first = self.layout.state.v.first
         return [self.graph.symbol(f"k[{first + i}]") for i in range(self.n)]
 
@@ -226,7 +226,7 @@ class Dynamics(Drives):
         }
 
     def seen(self, a: int) -> tuple[Node, Node, Node]:
-        """Return friction of a rotor, loss of its gear and torque behind it, with what holds them."""
+        """Return friction of a rotor, loss of its gear and torque behind it, including holding forces."""
         drive, ratio = self.drives[a], self.p.ratio[a]
         i, j = self._owner(a, False), self._owner(a, True)
         if j is not None:
@@ -244,7 +244,7 @@ class Dynamics(Drives):
         return friction, loss, ratio * (drive.motor - friction) - loss
 
     def loads(self) -> Function:
-        """Return what the drives leave of every owner after its friction: the load of its links."""
+        """Return the load of the links of every owner: drive torque less friction."""
         torque = [self.seen(a)[2] for a in range(self.k)]
         found: list[Node | None] = []
         for i, owner in enumerate(self.layout.owners):

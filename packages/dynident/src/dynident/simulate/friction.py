@@ -1,8 +1,8 @@
 """Friction sources of a machine: joints, rotors and lossy gears, as expressions of their speeds.
 
 An owner of friction is a row c of the tree's coordinates (a joint, or motors that turn with several), a rotor, or a gear. Its
-force is a sum of joint terms, static laws and laws with memory. Where that jumps with the sign of the speed, the owner slides
-to one side for a whole step, F(+1) or F(-1), or sticks with any force in between (`sticking`).
+force is a sum of joint terms, static laws and laws with memory. If it jumps with the sign of the speed, the owner slides
+in one direction for a whole step, F(+1) or F(-1), or sticks with any force in between (`sticking`).
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ Addend = str | FrictionLaw | DynamicLaw  # a joint term by its symbol, or a law
 Side = Callable[[float], Node]  # the force of one direction
 
 _jumps: dict[Hashable, bool] = {}  # by the structure of owners
-SLOW = Point(np.logspace(-9, 3, 481), 0.0, 0.0, 20.0)  # where smooth laws are looked at
-COLDEST = 0.05  # smallest ratio of warm to cold friction that is simulated: below it a linear law has left its range
+SLOW = Point(np.logspace(-9, 3, 481), 0.0, 0.0, 20.0)  # where smooth laws are evaluated
+COLDEST = 0.05  # smallest simulated ratio of warm to cold friction: below it a linear law is outside its range
 
 
 @dataclass(frozen=True, eq=False)
 class Owner:
-    """Whose friction it is, and of what it is the sum: joint terms, static laws and laws with memory."""
+    """A friction source and its sum of joint terms, static laws and laws with memory."""
 
     name: str  # "joint elbow", "motor elbow", "gear elbow"
-    form: tuple[float, ...]  # row c with the owner's speed c v_t; of a rotor or gear the actuator's row, without its ratio
-    motor: int = -1  # actuator of a rotor or gear; -1 of a joint
+    form: tuple[float, ...]  # row c with the owner's speed c v_t; for a rotor or gear the actuator's row, without its ratio
+    motor: int = -1  # actuator of a rotor or gear; -1 for a joint
     gear: bool = False  # true for the loss of an elastic drive's gear, which acts on the actuator coordinate behind it
     laws: tuple[Addend, ...] = ()
     numbers: tuple[tuple[float, ...], ...] = ()  # parameters of each law
 
     @cached_property
     def structure(self) -> Hashable:
-        """What compiled code depends on."""
+        """Properties on which compiled code depends."""
         laws = [law.structure if isinstance(law, DynamicLaw) else law for law in self.laws]
         return self.form, self.motor, self.gear, tuple(laws), tuple([len(own) for own in self.numbers])
 
@@ -60,12 +60,12 @@ class Owner:
 
 
 def states_of(law: Addend) -> int:
-    """Return how many numbers a law remembers: inner states and the speed at the start of the step."""
+    """Return the number of memory values of a law: inner states and the speed at the start of the step."""
     return law.states + 1 if isinstance(law, DynamicLaw) else 0
 
 
 def asks_load(law: Addend) -> bool:
-    """Return whether a law looks at the load of its owner."""
+    """Return whether a law depends on the load of its owner."""
     return isinstance(law, FrictionLaw) and "tau" in law.looks_at
 
 
@@ -77,13 +77,13 @@ def _scaled(law: Addend) -> bool:
 
 
 def starts(owners: Sequence[Owner], what: str) -> list[int]:
-    """Return where the ``numbers`` or ``states`` of every owner begin, and how many there are at the end."""
+    """Return the index of the first of the ``numbers`` or ``states`` of every owner, and their total at the end."""
     sizes = [sum(map(len, owner.numbers) if what == "numbers" else map(states_of, owner.laws)) for owner in owners]
     return [int(x) for x in np.cumsum([0, *sizes])]
 
 
 def laws_of(owners: Sequence[Owner]) -> Iterator[tuple[int, Addend, int, int]]:
-    """Yield all laws of the owners' friction: whose it is, the law, and where its numbers and its states begin."""
+    """Yield all laws of the owners' friction: owner, law, and first index of its numbers and of its states."""
     number = state = 0
     for i, owner in enumerate(owners):
         for law, own in zip(owner.laws, owner.numbers, strict=True):
@@ -92,7 +92,7 @@ def laws_of(owners: Sequence[Owner]) -> Iterator[tuple[int, Addend, int, int]]:
 
 
 def law_parts(law: Law, owner: str) -> list[tuple[Addend, tuple[float, ...]]]:
-    """Return the addends of a law with numbers."""
+    """Return the addends of a law with their values."""
     if isinstance(law, DynamicLaw):
         return [(law, tuple(law.parameters.values()))]
     if not isinstance(law, Friction):
@@ -116,7 +116,7 @@ def joint_terms(mechanism: Mechanism) -> list[tuple[Array, str, float]]:
 
 
 def owners_of(mechanism: Mechanism, friction: Mapping[str, Law], drives: Sequence[Drive]) -> list[Owner]:
-    """Return all owners: joints first, with laws beside their own, then rotors, then gears of elastic drives."""
+    """Return all owners: joints first, with additional laws, then rotors, then gears of elastic drives."""
     names, rows = mechanism.tree.coordinates, coupling_rows(mechanism)[: len(drives)]
     joints: dict[tuple[float, ...], list[tuple[Addend, tuple[float, ...]]]] = {}
     for row, symbol, value in joint_terms(mechanism):
@@ -150,7 +150,7 @@ def owners_of(mechanism: Mechanism, friction: Mapping[str, Law], drives: Sequenc
 
 
 class Given(NamedTuple):
-    """What the force of an owner depends on, as expressions."""
+    """Inputs of the force of an owner, as expressions."""
 
     v: Node
     q: Node
@@ -181,7 +181,7 @@ def _law_force(law: Addend, given: Given, numbers: Sequence[Node], states: Seque
     graph, v = given.v.graph, given.v
     if isinstance(law, DynamicLaw):
         return graph.node(law.force(states[:-1], v, law.named(graph, numbers)))
-    own = graph.symbol("own speed")  # the two sides differ in this symbol, whatever expression the speed is
+    own = graph.symbol("own speed")  # the two sides differ in this symbol, for any expression of the speed
     if isinstance(law, str):
         value = graph.node(numbers[0] * TERMS[law].expression(given.q, own, graph.zero))
     else:
@@ -189,12 +189,12 @@ def _law_force(law: Addend, given: Given, numbers: Sequence[Node], states: Seque
         value = graph.node(law.torque(point, dict(zip(law.parameters, numbers, strict=True))))
     sides = [directed(value, own, side) for side in (1.0, -1.0)]
     levels = substitute(sides, {own: graph.zero})
-    if levels[0] is not levels[1]:  # it jumps at rest; what only bends there needs no side
+    if levels[0] is not levels[1]:  # it jumps at rest; a law that only bends there needs no side
         value = sides[0] if way > 0.0 else sides[1]
     here, rest = substitute([value], {own: v})[0], substitute([value], {own: graph.zero})[0]
     if not _has_tanh(value):
         return here
-    # Smooth friction that is steeper than a step can follow is a straight line up to the speed `ramp`.
+    # Smooth friction that is too steep for the step is a straight line up to the speed `ramp`.
     edge = substitute([value], {own: given.ramp * sign(v)})[0]
     line = rest + (edge - rest) * (absolute(v) / maximum(given.ramp, 1e-300))
     result: Node = where(absolute(v) < given.ramp, line, here)
@@ -211,7 +211,7 @@ def _is_steep(law: FrictionLaw) -> bool:
 
 
 def steep(owner: Owner) -> list[tuple[FrictionLaw, tuple[float, ...]]]:
-    """Return the laws of an owner, with numbers, that are smooth but may be steeper than a step can follow."""
+    """Return the smooth laws of an owner, with values, that may be too steep for the step."""
     laws = zip(owner.laws, owner.numbers, strict=True)
     return [(law, own) for law, own in laws if isinstance(law, FrictionLaw) and _is_steep(law)]
 
@@ -229,7 +229,7 @@ def jumps(owner: Owner) -> bool:
 
 
 def softened(owner: Owner, given: Given, numbers: Sequence[Node], slope: Node, wanted: Node) -> Node:
-    """Return the friction of a controller's model; its jumps follow the `wanted` speed and set in with a slope [N m s/rad]."""
+    """Return the friction of a controller's model; its jumps follow the `wanted` speed with a finite slope [N m s/rad]."""
     force = force_of(owner, given, numbers, ())
     up, down = force(1.0), -force(-1.0)
     if up is -down:
@@ -241,15 +241,15 @@ def softened(owner: Owner, given: Given, numbers: Sequence[Node], slope: Node, w
 
 @lru_cache(maxsize=512)
 def _slow_forces(law: FrictionLaw, numbers: tuple[float, ...]) -> Array:
-    """Return the sizes of a law's friction at the speeds of `SLOW`: many machines share their laws."""
+    """Return the magnitudes of a law's friction at the speeds of `SLOW`: many machines share their laws."""
     torque = law.torque(SLOW, dict(zip(law.parameters, numbers, strict=True)))
     return np.asarray(np.abs(np.broadcast_to(torque, SLOW.v.shape)))
 
 
 def ramp_of(owner: Owner, stick: float) -> float:
-    """Return the speed up to which smooth friction is a straight line, so that it takes away at most its speed in one step.
+    """Return the speed up to which smooth friction is a straight line, so that one step reduces the speed at most to zero.
 
-    `stick` is the speed that a unit force takes away within one step.
+    `stick` is the reduction of speed by a unit force within one step.
     """
     fastest = 0.0
     for law, numbers in steep(owner):

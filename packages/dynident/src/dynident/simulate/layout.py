@@ -1,7 +1,7 @@
-"""The structure of a machine, and where its numbers are: records of the fields of the arrays that compiled code uses.
+"""The structure of a machine, and the layout of its numbers: records of the fields of the arrays in compiled code.
 
-A record such as `State` names quantities; what stands behind the names depends on its user. `State[Field]` says where they are
-in the array, `State[list[Node]]` has their symbols.
+A record such as `State` names quantities; its type parameter gives the kind of values: `State[Field]` has their positions in
+the array, `State[list[Node]]` their symbols.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from dynident.simulate.friction import Owner, asks_load, jumps, starts, states_o
 
 T = TypeVar("T")
 R = TypeVar("R")
-IDEAL, RESISTIVE, INDUCTIVE = "current", "resistance", "winding"  # what a drive is fed with, and what that meets
+IDEAL, RESISTIVE, INDUCTIVE = "current", "resistance", "winding"  # kinds of electrical input of a drive
 FINE, SINGULAR_MASS, LOST_CLOSURE, UNSTABLE, LOST_TASK = 0, 1, 2, 3, 4
 
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """Neighbouring numbers of an array."""
+    """Contiguous numbers of an array."""
 
     array: str
     first: int
@@ -39,11 +39,11 @@ class Field:
 
     @property
     def places(self) -> range:
-        """Where its numbers are."""
+        """Indices of its numbers."""
         return range(self.first, self.first + self.count)
 
     def symbols(self, graph: Graph, array: str = "") -> list[Node]:
-        """Return its numbers as inputs of a `Function`, of this array or of another one that is arranged alike."""
+        """Return its numbers as inputs of a `Function`, of this array or of another one with the same layout."""
         return [graph.symbol(f"{array or self.array}[{i}]") for i in self.places]
 
     def of(self, values: Array) -> Array:
@@ -52,57 +52,57 @@ class Field:
 
 
 class Record(Generic[T]):
-    """Something for every field of an array."""
+    """One value for every field of an array."""
 
     @property
     def size(self: Record[Field]) -> int:
-        """Numbers of the array."""
+        """Size of the array."""
         last = list(vars(self).values())[-1]
         return int(last.first + last.count)
 
     def by_name(self) -> dict[str, T]:
-        """Return all of it by name, in the order of the array."""
+        """Return all values by name, in the order of the array."""
         return dict(vars(self))
 
 
 @dataclass(frozen=True, eq=False)
 class Moving(Record[T]):
-    """What is integrated."""
+    """Integrated quantities."""
 
-    q: T  # positions of the robot, of its tree where it has loops
+    q: T  # positions of the robot, of its tree for a robot with loops
     v: T  # velocities of the coordinates
     theta: T  # angles of shaft masses
-    omega: T  # their speeds
+    omega: T  # speeds of shaft masses
     coil: T  # currents of windings with inductance
 
 
 @dataclass(frozen=True, eq=False)
 class State(Moving[T]):
-    """All that is carried from step to step, array s; commands on their way (`late`, then `late_wish` rows) stand behind."""
+    """Memory between steps, array s; delayed commands (`late`, then `late_wish` rows) follow it."""
 
     acceleration: T
-    branch: T  # way in which the loops are assembled
-    side: T  # to which owners of friction slide, 0 while they stick
-    held: T  # force that holds those that stick
+    branch: T  # assembly of the loops
+    side: T  # sliding direction of owners of friction, 0 while they stick
+    held: T  # holding force of sticking owners
     begin: T  # their speeds at the start of the step
     through: T  # torques through rigid gears with losses
-    load: T  # of owners whose friction grows with it
+    load: T  # of owners with load-dependent friction
     memory: T  # inner states of friction laws
-    command: T  # what the drives are fed with
-    beyond: T  # whether a limit has cut the command
+    command: T  # inputs of the drives
+    beyond: T  # whether the command is limited
     cut: T  # steps at a limit so far
     sensed: T  # actuator positions
     sensed_v: T
     sensed_current: T
     sent: T  # last command of the law
-    issued: T  # speeds that the position loop asks for
-    wish: T  # speeds that have reached the velocity loop
-    asked: T  # currents that the velocity loop asks for
+    issued: T  # speed setpoints of the position loop
+    wish: T  # speed setpoints at the velocity loop
+    asked: T  # current setpoints of the velocity loop
     electric: T  # integrals of the current loops
     integral: T
     slope: T  # filtered rates of errors
     pose: T  # of the model of the law
-    step: T  # steps made so far
+    step: T  # completed steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +111,9 @@ class Numbers(Record[T]):
 
     step: T
     limit: T  # velocity or current beyond which a run counts as unstable
-    slack: T  # widens the levels of friction that sticks, in ranges: 0, or much for solvers that find the moment of slip
+    slack: T  # widens the levels of sticking friction, in ranges: 0, or large for solvers that find the time of slip
     phi: T  # parameters in node frames
-    lumped: T  # the same with what parents can carry moved there
+    lumped: T  # parameters regrouped to parent bodies
     ratio: T
     efficiency: T
     torque: T  # constants of the motors
@@ -125,7 +125,7 @@ class Numbers(Record[T]):
     play: T
     before: T  # inertia in front of the gear
     reflected: T  # all inertia that moves with rho
-    joined: T  # that and the joint's rotor
+    joined: T  # the same with the joint's rotor
     shaft_inertia: T
     stiffness: T
     damping: T
@@ -134,18 +134,18 @@ class Numbers(Record[T]):
     temperature: T
     ramp: T  # speed below which a steep smooth law is a straight line
     every: T  # steps between two rows of the reference
-    sense: T  # steps between two looks at the sensors, and so on
+    sense: T  # steps between two sensor ticks, and so on
     outer: T
     inner: T
     current_every: T
     windup: T
-    remove: T  # whether internal torques are taken out
+    remove: T  # whether internal torques are removed
     late: T  # steps from a command to the motor
     late_wish: T  # ticks from the position loop to the velocity loop
     kp: T
     kd: T
     ki: T
-    share: T  # of the wanted speed that is fed forward
+    share: T  # share of the reference speed that is fed forward
     slow_out: T  # coefficients of low-passes
     slow_in: T
     speed_limit: T
@@ -176,7 +176,7 @@ class Evaluation(Record[T]):
     L: T  # factors of the matrix that gives the accelerations
     D: T
     force: T
-    stuck: T  # how many owners stick
+    stuck: T  # number of sticking owners
     pivot: T
     branch: T
     fix: T  # correction that closes the loops
@@ -185,7 +185,7 @@ class Evaluation(Record[T]):
     now: T  # speeds of owners
     held: T  # forces that hold rotors on shafts
     other: T  # mass matrix less that of the actuators
-    whole_factors: T  # factors of mechanism and drives together, where a stage joins them step by step
+    whole_factors: T  # factors of mechanism and drives together, for iterative coupling
     whole_inverses: T
 
 
@@ -195,13 +195,13 @@ class Work(Record[T]):
 
     stage: T
     rates: T  # of all stages
-    push: T  # torques on the actuators and wrenches from outside
+    push: T  # external torques on the actuators and wrenches
     dt: T
     z: T  # states of friction laws within the step
     speed: T  # of owners that may stick, then of those with memory
     acceleration: T  # of owners that move with the mechanism
-    stop_speed: T  # of those at the end of a step in which one stops
-    X: T  # M^-1 c^T of those
+    stop_speed: T  # of these owners at the end of a step with a stop
+    X: T  # M^-1 c^T of these owners
     W: T  # c M^-1 c^T
     tail: T  # share of the step after the stop
     force: T  # that holds owners within a stage
@@ -211,17 +211,17 @@ class Work(Record[T]):
     agree: T
     load: T
     status: T
-    index: T  # of the number that is beyond its limit
+    index: T  # of the number beyond its limit
     limited: T  # which drives are at a limit
-    torque: T  # that the law asks for
+    torque: T  # commanded by the law
     shared: T  # the same without internal torques, with the preload
     error: T
     x: T  # measured coordinates
     v: T
-    a: T  # accelerations that the law asks for
+    a: T  # accelerations commanded by the law
     wanted: T  # velocities
     task: T  # output of a law in a work space
-    task_speed: T  # speeds of the actuators that it asks for
+    task_speed: T  # actuator speeds commanded by the law
     rate: T  # of the error
     rho: T
     rho_v: T
@@ -257,7 +257,7 @@ class Signals(Record[T]):
 
 @dataclass(frozen=True, eq=False)
 class Call(Record[T]):
-    """Arguments of a stretch of steps and what came of it, array a; first rows of tables are counted from the start of time."""
+    """Arguments and results of a stretch of steps, array a; first rows of tables count from the start of the first run."""
 
     steps: T
     table: T
@@ -276,12 +276,12 @@ class Call(Record[T]):
 
 
 def each(record: Record[Field], make: Callable[[Field], Any]) -> Any:
-    """Return a record of the same kind with something made of every field."""
+    """Return a record of the same kind with a function of every field."""
     return type(record)(**{name: make(field) for name, field in vars(record).items()})
 
 
 def placed(kind: Callable[..., R], array: str, usual: int, **counts: int) -> R:
-    """Return the fields of an array, one after the other; those without a count have the usual one."""
+    """Return the fields of an array in order; those without a count have the default count."""
     names, found, first = [field.name for field in fields(kind)], dict[str, Field](), 0  # type: ignore[arg-type]
     if not set(counts) <= set(names):
         raise ValueError(f"no fields: {sorted(set(counts) - set(names))}")
@@ -297,27 +297,27 @@ class Layout:
 
     mechanism: Mechanism  # the robot; only its geometry counts
     owners: tuple[Owner, ...]  # friction of joints, rotors and gears
-    feeds: tuple[str, ...]  # of every drive: what it is fed with, and what that meets
+    feeds: tuple[str, ...]  # kind of electrical input of every drive
     limited: tuple[bool, ...]  # whether the amplifier's voltage limits its current
-    shaft_counts: tuple[int, ...]  # masses with a coordinate of their own
+    shaft_counts: tuple[int, ...]  # masses with a separate coordinate
     play: tuple[bool, ...]
     lossy: tuple[bool, ...]  # whether its gear has losses
     # Kind of the control law: "held" (a controller in Python), "open", "cascade", "pid", "projected", "computed",
     # "task forces", "task computed" or "task cascade"
     law: str
-    model: Mechanism  # model of the robot that the law has
+    model: Mechanism  # robot model of the law
     model_owners: tuple[Owner, ...] = ()  # friction of that model
-    current_loop: bool = False  # whether a cascade has one
+    current_loop: bool = False  # whether a cascade has a current loop
     torque: bool = False  # whether an open loop commands torques
     on_reference: bool = False  # whether computed torque evaluates its model on the reference
-    space: Any = None  # what a law in a work space controls
-    loop: str = ""  # "" where mechanism and drives are solved together, else "iterated" or "delayed"
+    space: Any = None  # controlled quantities of a law in a work space
+    loop: str = ""  # "" if mechanism and drives are solved together, otherwise "iterated" or "delayed"
     pushed: bool = False  # whether disturbances act on the actuators
     links: tuple[str, ...] = ()  # links with external wrenches
 
     @property
     def key(self) -> Hashable:
-        """What tells the code of two machines apart."""
+        """Key that identifies the code of a machine."""
         space, known = self.space is not None, self.law not in ("open", "cascade", "pid")
         model = geometry_key(self.model, frames=space) if known else None
         owners = tuple([tuple([owner.structure for owner in own]) for own in (self.owners, self.model_owners)])
@@ -359,11 +359,11 @@ class Layout:
 
     @cached_property
     def balls(self) -> list[tuple[bool, int]]:
-        """Whether it is free, and the first coordinate of every ball and free joint in the state."""
+        """Type (True: free) and first coordinate of every ball and free joint in the state."""
         return ball_joints(self.mechanism)
 
     def on_shaft(self, owner: Owner) -> bool:
-        """Return whether an owner is a rotor in front of an elastic shaft, which moves on its own."""
+        """Return whether an owner is a rotor in front of an elastic shaft, which moves independently."""
         return owner.motor >= 0 and not owner.gear and self.shaft_counts[owner.motor] > 0
 
     @cached_property
@@ -375,7 +375,7 @@ class Layout:
 
     @cached_property
     def bound(self) -> int:
-        """How many of them move with the mechanism."""
+        """Number of jumping owners that move with the mechanism."""
         return sum(not self.on_shaft(self.owners[i]) for i in self.jumping)
 
     @cached_property
@@ -385,12 +385,12 @@ class Layout:
 
     @cached_property
     def loading(self) -> list[int]:
-        """Owners whose friction looks at their load."""
+        """Owners with load-dependent friction."""
         return [i for i, owner in enumerate(self.owners) if any(asks_load(law) for law in owner.laws)]
 
     @cached_property
     def moving(self) -> int:
-        """How many numbers are integrated."""
+        """Number of integrated quantities."""
         return positions_of(self.mechanism) + self.n + 2 * self.shafts[-1] + self.windings[-1]
 
     # ---- arrays
@@ -474,7 +474,7 @@ class Layout:
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """Sizes of all arrays but the state, behind which commands are on their way."""
+        """Sizes of all arrays except the state, which is followed by delayed commands."""
         return {"p": self.numbers.size, "w": self.work.size, "m": self.motion.size, "a": self.call.size}
 
     def signals(self, record: Array) -> Signals[Array]:
@@ -485,7 +485,7 @@ class Layout:
 
 
 def own_positions(mechanism: Mechanism) -> list[int]:
-    """Return where the robot's coordinates are among the positions that are integrated: those of the tree with loops."""
+    """Return the indices of the robot's coordinates in the integrated positions, those of the tree for loops."""
     return [int(i) for i in mechanism.closure.independent] if mechanism.loops else list(range(mechanism.dof))
 
 
@@ -497,7 +497,7 @@ class MachineRoutine(Routine):
         self.s, self.p, self.w, self.m, self.a = layout.state, layout.numbers, layout.work, layout.motion, layout.call
 
     def at(self, field: Field, index: int = 0) -> Place:
-        """Return array and index of a number, as `call` takes them."""
+        """Return array and index of a number, as arguments of `call`."""
         return field.array, field.first + index
 
     def get(self, field: Field, index: int = 0) -> Node:
@@ -505,7 +505,7 @@ class MachineRoutine(Routine):
         return self.load(*self.at(field, index))
 
     def get_all(self, field: Field, count: int | None = None, first: int = 0) -> list[Node]:
-        """Return neighbouring numbers of a field, all of them when no count is given."""
+        """Return contiguous numbers of a field, all of them when no count is given."""
         return self.load_all(*self.at(field, first), field.count if count is None else count)
 
     def put(self, field: Field, value: Node | float, index: int = 0) -> None:
@@ -513,21 +513,21 @@ class MachineRoutine(Routine):
         self.store(*self.at(field, index), value)
 
     def put_all(self, field: Field, values: Sequence[Node | float], first: int = 0) -> None:
-        """Write neighbouring numbers of a field."""
+        """Write contiguous numbers of a field."""
         self.store_all(*self.at(field, first), values)
 
     def call(self, what: Function | Routine, **places: str | Place) -> None:
-        """Call a function or routine; arrays of it without a place are ours of the same name."""
+        """Call a function or routine; its arrays without a place are those of the same name here."""
         super().call(what, **{name: name for name in what.arrays if name in self.arrays} | places)
 
     def stop_unless_ok(self, status: int) -> None:
-        """Set the status of the step where the last function did not find what it should (w.ok)."""
+        """Set the status of the step if the last function failed (w.ok)."""
         with self.when(opposite(self.get(self.w.ok) > 0.0)):
             self.put(self.w.status, status)
 
 
 def largest(graph: Graph, values: Sequence[Node]) -> Node:
-    """Return the largest absolute value, 0 of none."""
+    """Return the largest absolute value, 0 if there are no values."""
     size = graph.zero
     for x in values:
         size = maximum(size, absolute(x))

@@ -1,4 +1,4 @@
-"""A machine that can be moved: code that all machines of its layout share, and its own numbers and state."""
+"""A machine in simulation: code shared by all machines of its layout, and its own numbers and state."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ Functions = dict[str, Callable[..., Any]]
 
 COMPILED = (Cascade, PID, ComputedTorque, OpenLoop, TaskPID, TaskComputedTorque, TaskCascade)
 KEPT = 128  # layouts whose code is kept in memory
-SHARED = 512  # things made of parts of machines that are kept in memory
+SHARED = 512  # objects derived from parts of machines that are kept in memory
 FASTEST = 1e6  # velocity [rad/s, m/s] or current [A] beyond which a run counts as unstable
-WHOLE = 1e-6  # how far a cycle time may be from a whole number of steps
-NONE = 1e-6  # growth of a drive's own motion per step that counts as none: rounding of a rigid-body mode
-MARGIN = 0.8  # of the largest stable step, in the step that is proposed
+WHOLE = 1e-6  # tolerance of a whole number of steps in a cycle
+NONE = 1e-6  # growth of a drive's own motion per step that counts as none: round-off of a rigid-body mode
+MARGIN = 0.8  # of the largest stable step, for the proposed step
 
 log = logging.getLogger(__name__)
 _codes: OrderedDict[Hashable, tuple[Layout, Functions]] = OrderedDict()
@@ -66,7 +66,7 @@ _lock = threading.RLock()
 
 
 def code_of(layout: Layout) -> tuple[Layout, Functions]:
-    """Return the layout and the machine code that all machines of this layout share, made once per process."""
+    """Return the layout and the machine code shared by all its machines, compiled once per process."""
     key = layout.key
     with _lock:
         if key not in _codes:
@@ -92,11 +92,11 @@ def _compiled(layout: Layout) -> Functions:
 
 
 def remembered(key: Hashable, parts: Sequence[object], make: Callable[[], T]) -> T:
-    """Return what was made of the same objects before: machines of a study share those that they do not change."""
+    """Return the cached result of `make` for the same objects: machines of a study share unchanged parts."""
     whole = (key, *map(id, parts))
     with _lock:
         if whole not in _made:
-            _made[whole] = tuple(parts), make()  # parts that are kept keep their identity
+            _made[whole] = tuple(parts), make()  # kept parts keep their id
             while len(_made) > SHARED:
                 _made.popitem(last=False)
         _made.move_to_end(whole)
@@ -148,11 +148,11 @@ def believed(controller: Any, mechanism: Mechanism) -> Any:
 
 
 def _law_structure(law: object, mechanism: Mechanism) -> dict[str, Any]:
-    """Return what the compiled tick of a law depends on, by the names of `Layout`."""
+    """Return the properties that determine the compiled tick of a law, by the names of `Layout`."""
     if isinstance(law, Cascade):
         return {"law": "cascade", "model": mechanism, "current_loop": law.current is not None}
     if isinstance(law, PID):
-        # A robot with as many motors as freedoms has no internal torques: nothing to remove.
+        # A robot with as many motors as degrees of freedom has no internal torques to remove.
         internal = len(mechanism.actuators) > mechanism.dof and (law.project or bool(np.any(law.preload)))
         return {"law": "projected" if internal else "pid", "model": mechanism}
     if isinstance(law, ComputedTorque | TaskComputedTorque):
@@ -171,7 +171,7 @@ def _law_structure(law: object, mechanism: Mechanism) -> dict[str, Any]:
 
 
 def _feed(drive: Drive, voltage: bool) -> str:
-    """Return what a drive is fed with, and what that meets."""
+    """Return the kind of electrical input of a drive: ideal current, or voltage on resistance or winding."""
     motor = drive.motor
     if motor.torque_constant == 0.0:
         raise SimulationError(f"drive '{drive.actuator}': motor.torque_constant is 0; give it in N m/A")
@@ -190,13 +190,13 @@ def _feed(drive: Drive, voltage: bool) -> str:
 
 
 def whole_steps(cycle: float, step: float) -> int:
-    """Return the whole number of steps in a cycle; 0 where it is none."""
+    """Return the whole number of steps in a cycle; 0 if not whole."""
     ratio = cycle / step
     return round(ratio) if 1.0 - WHOLE <= ratio < inf and abs(ratio - round(ratio)) <= WHOLE * ratio else 0
 
 
 def steps_in(cycle: float, step: float, what: str) -> int:
-    """Return the whole number of steps in a cycle, or say that it is none."""
+    """Return the whole number of steps in a cycle; raise an error if not whole."""
     count = whole_steps(cycle, step)
     if not count:
         raise SimulationError(f"{what} = {cycle:g} s is {cycle / step:.6g} times the step {step:g} s; make it a whole multiple")
@@ -204,7 +204,7 @@ def steps_in(cycle: float, step: float, what: str) -> int:
 
 
 def step_growth(A: Array, step: float) -> float:
-    """Return by which factor one step multiplies the fastest growing motion of dy/dt = A y."""
+    """Return the growth factor per step of the fastest growing motion of dy/dt = A y."""
     if A.size == 0:
         return 0.0
     one, z = np.eye(A.shape[0]), step * A
@@ -213,11 +213,11 @@ def step_growth(A: Array, step: float) -> float:
 
 
 def check_step(drives: Sequence[Drive], step: float, voltage: bool, fastest: float) -> None:
-    """Refuse a step that is too long for the shafts or windings of a drive, and say which one works."""
+    """Refuse a step that is too long for the shafts or windings of a drive, and propose a shorter one."""
     for drive in drives:
         motor = drive.motor
         if not voltage and motor.resistance > 0.0 and np.isfinite(motor.voltage_limit):
-            # At the voltage limit an ideal current falls with the speed, as that of a winding without inductance does.
+            # At the voltage limit an ideal current falls with the speed, like that of a winding without inductance.
             motor, fed = replace(motor, inductance=0.0), True
         else:
             fed = voltage
@@ -310,18 +310,18 @@ class Machine:
         self._fill(owners, law.get("model_owners", ()), start, robot.ambient)
         ring = (self.number(self.layout.numbers.late) + self.number(self.layout.numbers.late_wish)) * len(drives)
         self._arrays["s"] = np.zeros(self.layout.state.size + int(ring))
-        self.asked: dict[Any, Array] = {}  # the last reference as the law reads it, shared by fresh machines
+        self.asked: dict[Any, Array] = {}  # the last reference table, shared by new machines
         self._begin(start, np.zeros_like(start) if v is None else np.array(v, dtype=np.float64))
 
     def fresh(self) -> Machine:
-        """Return another machine that is as this one is now."""
+        """Return a copy of this machine in its present state."""
         other = copy(self)
         other._arrays = {name: array.copy() for name, array in self._arrays.items()}
         return other
 
     @property
     def state(self) -> Array:
-        """All that is carried from step to step, and the commands on their way."""
+        """Complete memory between steps, with the delayed commands."""
         return self._arrays["s"]
 
     @property
@@ -330,7 +330,7 @@ class Machine:
         return self._arrays["p"]
 
     def of(self, field: Field) -> Array:
-        """Return the numbers of a field; what is written into them acts."""
+        """Return a writable view of the numbers of a field."""
         return field.of(self._arrays[field.array])
 
     def number(self, field: Field) -> float:
@@ -339,7 +339,7 @@ class Machine:
 
     @property
     def stage(self) -> Array:
-        """What the last evaluation looked at, in the order of the state."""
+        """State of the last evaluation, in the order of the state."""
         return self.of(self.layout.work.stage)
 
     @property
@@ -349,7 +349,7 @@ class Machine:
 
     @property
     def done(self) -> int:
-        """Steps made so far."""
+        """Completed steps."""
         return int(self.number(self.layout.state.step))
 
     @property
@@ -405,7 +405,7 @@ class Machine:
             self.of(field)[:] = values
 
     def _rotors(self) -> Array:
-        """Return rotor inertias of driven joints at their actuators: in the decoupled form they turn with these."""
+        """Return rotor inertias of driven joints at their actuators, with which they turn in the decoupled form."""
         found, left = np.zeros(len(self.drives)), dict[int, float]()
         if not self.layout.loop:
             return found
@@ -477,7 +477,7 @@ class Machine:
             self._put(p.model_slope, 1.0 / sticking(model, x, owners, outer * step))
 
     def _fill_posture(self, x: Array) -> None:
-        """Write what a law in a work space does with the freedoms that it leaves."""
+        """Write the posture gains of a law in a work space with fewer rows than coordinates."""
         p, law, model = self.layout.numbers, self.law, self.model
         rotors = np.array([drive.reflected_inertia for drive in self.drives])
         self._put(p.task_inertia, rotors)
@@ -503,7 +503,7 @@ class Machine:
             self._put(p.posture, [kp, 2.0 * np.sqrt(kp)])
 
     def warm(self, ratio: Array, temperature: Array) -> None:
-        """Give all owners of friction another temperature: ratio of warm to cold friction, and degrees Celsius, per owner."""
+        """Set ratio of warm to cold friction, and temperature in degrees Celsius, of every owner of friction."""
         self._put(self.layout.numbers.warm, ratio)
         self._put(self.layout.numbers.temperature, temperature)
 
@@ -520,14 +520,14 @@ class Machine:
         status = np.zeros(1)
         self._call("placed", *(self._arrays[name] for name in "spw"), np.concatenate([x, v]), status)
         if int(status[0]) != FINE:
-            close_positions(self.mechanism, x[None])  # says where the loops cannot be closed
+            close_positions(self.mechanism, x[None])  # raises an error that names the loop
             raise SimulationError(f"robot '{self.mechanism.name}': the loops cannot be closed at the start")
 
     def read(self, table: Array, noise: Array, push: Array, first: Sequence[int] = (0, 0, 0), push_every: int = 1) -> None:
-        """Set what the next steps read.
+        """Set the input tables of the next steps.
 
         `table` has one row per tick of the law, `noise` one per tick of the sensors, `push` one every `push_every` steps;
-        `first` are the numbers of their first rows, counted from the start of time.
+        `first` are the indices of their first rows, counted from the start of the first run.
         """
         a, call = self.layout.call, self._arrays["a"]
         self.tables, self.first_row = (table, noise, push), first[0]
@@ -537,7 +537,7 @@ class Machine:
         call[a.push_every.first] = push_every
 
     def run(self, steps: int, record: Array, first: int = 0, every: int = 1) -> tuple[int, int]:
-        """Advance by a number of steps; can be called again to go on."""
+        """Advance by a number of steps; repeated calls continue."""
         a, call = self.layout.call, self._arrays["a"]
         call[a.steps.first], call[a.record.first] = steps, first
         call[a.record_rows.first], call[a.record_every.first] = record.shape[0], every
@@ -556,7 +556,7 @@ class Machine:
         return Measurement(*(self.of(field).copy() for field in (s.sensed, s.sensed_v, w.x, w.v, s.sensed_current)))
 
     def hold(self, kind: str, values: ArrayLike) -> NDArray[np.bool_]:
-        """Hold a command of a controller in Python, within the limits of motors and amplifiers; return which were cut."""
+        """Hold a command of a controller in Python, within the limits of motors and amplifiers; return the limited ones."""
         wanted = np.array(values, dtype=np.float64)
         s, p = self.layout.state, self.layout.numbers
         fields = (p.ratio, p.torque, p.voltage_limit, p.current_limit, p.resistance, p.emf)
@@ -584,12 +584,12 @@ def sticking(
     drives: Sequence[Drive] = (),
     reflected: Array | None = None,
 ) -> Array:
-    """Return the speed that a unit force takes away from each owner within one step, of a robot with or without its drives.
+    """Return the reduction of each owner's speed by a unit force within one step, for a robot with or without its drives.
 
-        v_s = f h / J,      J = 1 / (c M^-1 c^T) the inertia that form c feels at the pose x
+        v_s = f h / J,      J = 1 / (c M^-1 c^T) the inertia of form c at the pose x
 
-    When several forms that feel each other stick at once, all are made softer by their common gain, so that the slopes together
-    stay within what one step can follow. A rotor in front of an elastic shaft moves on its own.
+    When several coupled forms stick at once, all are made softer by their common gain, so that the combined slopes stay
+    stable for one step. A rotor in front of an elastic shaft moves independently.
     """
     still = tree_motion(mechanism, at_rest(mechanism, x))
     G = np.eye(still.q.shape[1]) if still.G is None else (still.G if still.G.ndim == 2 else still.G[0])

@@ -1,4 +1,4 @@
-"""Results of a run: log, true signals, energies, notes, and the state from which another run continues."""
+"""Results of a run: log, true signals, energies, notes, and the final state for a continuation."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ class Truth:
     rho_v: Array  #: (N, k), their velocities
     theta: Array  #: (N, k), rotor angles [rad]
     omega: Array  #: (N, k), rotor speeds [rad/s]
-    torques: Array  #: (N, k), what the transmissions hand to the mechanism, inertia of a rigid drive included [N m, N]
-    #: (N, k), what the efficiency of the gears takes from the torques in front of them, seen behind them [N m, N]
+    torques: Array  #: (N, k), torques of the transmissions on the mechanism, inertia of a rigid drive included [N m, N]
+    #: (N, k), gear losses by efficiency, as torques behind the gears [N m, N]
     gear_loss: Array
     motor_torque: Array  #: (N, k), torque constant times current [N m]
-    current: Array  #: (N, k), of the motors [A]
-    voltage: Array  #: (N, k), of the motors [V]
+    current: Array  #: (N, k), currents of the motors [A]
+    voltage: Array  #: (N, k), voltages of the motors [V]
     friction: Array  #: (N, k), friction torque of the drives on their rotors [N m]
     joint_friction: Array  #: (N, n_tree), friction of the tree's joints: joint terms and laws [N m, N]
     external: Array  #: (N, k), disturbance torques at the actuators [N m, N]
-    parameters: Parameters  #: Of `VirtualRobot.model`
+    parameters: Parameters  #: Parameters of `VirtualRobot.model`
     energy: Array  #: (N, 2), kinetic and potential energy of mechanism and drives [J]
     mean_current: Array  #: (N, k), mean over one cycle of the log around each sample [A]
     mean_voltage: Array  #: (N, k), the same of the voltage [V]
@@ -74,7 +74,7 @@ class Truth:
         return out | {f"wrench_{link}": values for link, values in self.wrenches.items()}
 
     def checksum(self) -> str:
-        """Return what tells these signals from all others. sha256 of the numbers."""
+        """Return the SHA-256 checksum of the signals."""
         whole = hashlib.sha256()
         for name, values in self.arrays().items():
             whole.update(name.encode())
@@ -93,7 +93,7 @@ class Truth:
 
 
 class Heat(Protocol):
-    """Temperatures of joints and drives during a run, and what they do to the friction (`dynident_lab.thermal`)."""
+    """Temperatures of joints and drives during a run, and their effect on friction (`dynident_lab.thermal`)."""
 
     @property
     def temperature(self) -> Array:
@@ -106,19 +106,19 @@ class Heat(Protocol):
         """Return friction ratio and temperature of every owner of friction."""
 
     def add(self, joint_power: Array, drive_power: Array, current: Array) -> None:
-        """Note friction powers (N, n_tree), (N, k) [W] and currents (N, k) [A] of some more samples."""
+        """Add friction powers (N, n_tree), (N, k) [W] and currents (N, k) [A] of further samples."""
 
     def advance(self, dt: float) -> None:
-        """Let the mean powers of dt seconds heat the robot."""
+        """Heat the robot by the mean powers of dt seconds."""
 
     def rested(self, duration: float) -> Heat:
         """Return a copy after some time [s] without losses."""
 
     def memory(self) -> dict[str, Any]:
-        """Return everything as plain data, from which `remember` goes on."""
+        """Return the complete state as plain data for `remember`."""
 
     def remember(self, memory: Mapping[str, Any]) -> None:
-        """Go on from what `memory` returned."""
+        """Restore a state of `memory`."""
 
 
 class Heating(Protocol):
@@ -138,23 +138,23 @@ def heat_of(robot: VirtualRobot) -> Heat | None:
 class End:
     """Complete state at the end of a run; ``simulate(..., start=run.end)`` continues it."""
 
-    time: float  # When it ended, counted from the start of the first run [s]
+    time: float  # End time from the start of the first run [s]
     state: Mapping[str, Array]
-    origin: Array  # Where the first run started
+    origin: Array  # Start pose of the first run
     noise: Mapping[str, dict[str, Any]]  # States of the random generators
     heat: Heat | None = None  # Temperatures of all thermal zones
     tail: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    last_noise: Array | None = None  # Noise of the last tick of the sensors, where the run ended between two ticks
+    last_noise: Array | None = None  # Noise of the last sensor tick, if the run ended between two ticks
 
     def __repr__(self) -> str:
         return f"End(t = {self.time:g} s, {', '.join(self.state)})"
 
     def rested(self, duration: float) -> End:
-        """Return the same after standing still for some time: only temperatures have changed."""
+        """Return the state after a rest of some duration, which changes only temperatures."""
         return replace(self, heat=None if self.heat is None else self.heat.rested(duration))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data from which `from_dict` makes the same state, to the last bit; infinity as Python writes it."""
+        """Return plain data that `from_dict` restores bit by bit; infinity in Python's notation."""
         return {
             "time": self.time,
             "state": {name: np.asarray(values).tolist() for name, values in self.state.items()},
@@ -167,7 +167,7 @@ class End:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], robot: VirtualRobot) -> End:
-        """Return the state that `to_dict` described."""
+        """Return the state of a dictionary from `to_dict`."""
         hints = {"time": float, "state": dict[str, Array | float], "origin": Array, "noise": dict[str, dict[str, Any]]}
         try:
             given = {name: stored(data, name, hint, "end") for name, hint in hints.items()}
@@ -187,22 +187,22 @@ class End:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(Result):
-    """One run of a virtual robot; its file holds the machine, all signals and the end, from which it goes on."""
+    """One run of a virtual robot; its file holds the machine, all signals and the end state for a continuation."""
 
     _less: ClassVar[str] = "save run.log, or simulate it in pieces (start=run.end)"
 
-    log: Log  #: What the recorder wrote, with the same contract as a log of a real robot
+    log: Log  #: Recorded log, with the same contract as a log of a real robot
     truth: Truth  #: True signals
     robot: VirtualRobot  #: The machine
-    reference: Motion  #: What was wanted, at the times of the truth
+    reference: Motion  #: Reference motion at the times of the truth
     #: Share of time that each actuator was at a limit of its motor or amplifier: ``{"motor1": 0.12, ...}``
     saturation: Mapping[str, float]
     #: (k,), ``electric`` (voltage times current), ``mechanical`` (of the rotors), ``copper``, ``friction`` (of the rotors)
     #: and ``gear`` losses [J]
     energy: Mapping[str, Array]
-    settings: Mapping[str, Any]  #: How the run was made: seed, step, cycle times, method
-    notes: tuple[str, ...] = ()  #: What needs attention, one sentence each
-    end: End | None = None  #: The whole state at the end: ``simulate(..., start=run.end)`` goes on from there
+    settings: Mapping[str, Any]  #: Settings of the run: seed, step, cycle times, method
+    notes: tuple[str, ...] = ()  #: Warnings, one sentence each
+    end: End | None = None  #: Complete state at the end: ``simulate(..., start=run.end)`` continues the run
 
     def __repr__(self) -> str:
         return f"Run({self.robot!r}, {self.truth.t[-1]:g} s, {self.log!r})"
@@ -212,12 +212,12 @@ class Run(Result):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Run:
-        """Return the run that `to_dict` described."""
+        """Return the run of a dictionary from `to_dict`."""
         run = super().from_dict({**data, "end": None})
         return run if data.get("end") is None else replace(run, end=End.from_dict(data["end"], run.robot))
 
     def log_with_reference(self) -> Log:
-        """Return the log with the commanded positions, as most controllers write them.
+        """Return the log with the commanded positions, as written by most controllers.
 
         Instruments and closed-loop estimators need them. A log of motor positions is returned as it is.
         """
@@ -282,19 +282,19 @@ def _sizes(error: TrackingError) -> dict[str, dict[str, float]]:
     return {name: {"rms": float(rms), "largest": float(largest)} for name, rms, largest in rows}
 
 
-# ---- what a run is judged by -----------------------------------------------------------------------------------------
+# ---- warnings and energies -------------------------------------------------------------------------------------------
 
 
-# Sentences, for those who run many and keep them with the numbers.
+# Sentences, to be stored with the numbers of many runs.
 COLLECTED: ContextVar[list[str] | None] = ContextVar("notices", default=None)
-NOTICEABLE = 0.01  # share of time at a limit above which a warning says so
+NOTICEABLE = 0.01  # share of time at a limit above which a warning is given
 
 
 def notes_of(robot: VirtualRobot, truth: Truth, saturation: Mapping[str, float]) -> tuple[str, ...]:
-    """Return and warn of what needs attention."""
+    """Return the warnings of a run, and issue them."""
     notes = []
     speed = np.abs(truth.omega)
-    fastest = float(speed.max())  # of all motors: a look at each is rarely needed
+    fastest = float(speed.max())  # of all motors: single motors are rarely checked
     for j, drive in enumerate(robot.drives):
         share, motor = saturation[drive.actuator], drive.motor
         if share > NOTICEABLE:
@@ -334,8 +334,8 @@ def energies(signals: Signals[Array], motors: tuple[Array, Array, Array, Array],
 
     `motors` are resistances, inductances, torque constants and back-EMF constants; `cycle` is the time between two rows.
 
-    The electric one follows from the others, ``copper + (K_E / K_t) mechanical + L (i_end^2 - i_start^2) / 2``: the voltage
-    of a current loop changes faster than rows are kept, the current does not.
+    The electric energy follows from the others, ``copper + (K_E / K_t) mechanical + L (i_end^2 - i_start^2) / 2``: the voltage
+    of a current loop changes faster than the rows, the current does not.
     """
     R, L, Kt, Ke = motors
     theta, omega, current, voltage, friction = signals.theta, signals.omega, signals.current, signals.voltage, signals.friction
@@ -344,7 +344,7 @@ def energies(signals: Signals[Array], motors: tuple[Array, Array, Array, Array],
         rest = np.abs(voltage - R * current - Ke * omega)
         coil = rest.max(axis=0, initial=0.0) > 1e-9 * np.abs(voltage).max(axis=0, initial=0.0)
     early = current[:-1]
-    late = np.where(coil, current[1:], early) if coil.any() else early  # otherwise held from tick to tick
+    late = np.where(coil, current[1:], early) if coil.any() else early  # otherwise held between ticks
     turned = theta[1:] - theta[:-1]
     copper = R * cycle * (_summed(early, early) + _summed(late, late)) / 2.0
     mechanical = Kt * _summed(early + late, turned) / 2.0
@@ -364,9 +364,9 @@ def _summed(x: Array, y: Array) -> Array:
 
 
 def means(values: Array, thin: int, before: Array) -> Array:
-    """Return the means over one cycle of the log around every thin-th row, each row being held until the next.
+    """Return the means over one cycle of the log around every thin-th row, with rows held until the next.
 
-    `before` are rows that came before the first, half a cycle of them where a run goes on.
+    `before` are rows before the first, half a cycle of them in a continued run.
     """
     half = -(-thin // 2)
     early = min(before.shape[0], half)
@@ -387,18 +387,18 @@ EFFORTS = ("motor_current", "motor_torque", "joint_torque", "voltage")
 SIDES = ("motor", "joint")
 CLOCKS = ("stamps", "sampling")
 MISSING = ("rows", "nan")
-#: A jittering clock still runs forward: stamps stray by less than half a cycle.
+#: Jittering time stamps still increase: the jitter stays below half a cycle.
 LARGEST_STRAY = 0.45
-WHOLE = 1e-6  # of a cycle, by which a time may miss a tick
-#: What is drawn at random, each from a stream of its own, so that one more noise leaves the others as they were.
+WHOLE = 1e-6  # of a cycle: tolerance of the time of a tick
+#: Random quantities, each with a separate stream, so that a further noise does not change the others.
 STREAMS = ("loop", "encoder", "current", "position", "velocity", "effort", "clock", "loss", "temperature", "loop_current")
 
 
 @dataclass(frozen=True)
 class Sensors:
-    """How the signals of a run are recorded, beside what the encoders and current sensors of the drives do to them.
+    """Recording of the signals of a run, in addition to the encoders and current sensors of the drives.
 
-    Noise is white and normal; numbers are standard deviations, one for all channels or one each.
+    Noise is white and normal; numbers are standard deviations, one for all channels or one per channel.
 
     Examples
     --------
@@ -408,24 +408,24 @@ class Sensors:
     """
 
     position_noise: ArrayLike = 0.0  #: (k,), added to the logged positions [rad or m on their side]
-    #: (k,), noise of the logged velocities [rad/s or m/s]; 0 logs the true ones, None logs no velocities
+    #: (k,), noise of the logged velocities [rad/s or m/s]; 0 logs the true velocities, None logs none
     velocity_noise: ArrayLike | None = None
     effort_noise: ArrayLike = 0.0  #: (k,), added to the logged efforts [A, N m, N or V]
-    #: {"motor_current", "motor_torque", "joint_torque", "voltage"}: what is logged as effort. A motor torque is torque
-    #: constant times sensed current, a joint torque that times the ratio: what a drive knows, rotor inertia and motor
-    #: friction included.
+    #: {"motor_current", "motor_torque", "joint_torque", "voltage"}: logged effort. A motor torque is torque constant
+    #: times sensed current, a joint torque is the motor torque times the gear ratio: as known to a drive, with rotor inertia
+    #: and motor friction.
     effort: str = "motor_current"
-    #: {"motor", "joint"}: where the logged positions are: motor angles, or joint (slide) positions behind the gear
+    #: {"motor", "joint"}: side of the logged positions: motor angles, or joint (slide) positions behind the gear
     side: str = "motor"
-    delay: ArrayLike = 0.0  #: (k,), time by which the logged efforts are older than the positions of the same row [s]
+    delay: ArrayLike = 0.0  #: (k,), delay of the logged efforts relative to the positions of the same row [s]
     jitter: float = 0.0  #: Standard deviation of the clock [s]
-    #: {"stamps", "sampling"}: what jitters: only the time stamps, because messages arrive late (samples are uniform), or the
-    #: sampling itself (samples are taken at the stamped, irregular times)
+    #: {"stamps", "sampling"}: source of jitter: only the time stamps, because messages arrive late (samples are uniform), or
+    #: the sampling itself (samples are taken at the stamped, irregular times)
     clock: str = "stamps"
-    dropped: float = 0.0  #: Share of samples that get lost, 0 to below 1
-    missing: str = "rows"  #: {"rows", "nan"}: what a lost sample leaves: nothing (as real recorders do) or a row of NaN
+    dropped: float = 0.0  #: Share of lost samples, 0 to below 1
+    missing: str = "rows"  #: {"rows", "nan"}: form of a lost sample: a missing row (as in real recorders) or a row of NaN
     temperature_noise: ArrayLike = 0.0  #: (k,), noise of the logged temperatures [K]
-    #: True logs efforts averaged over the cycle of the log around each sample, as drives do that filter before they sample;
+    #: True logs efforts averaged over the cycle of the log around each sample, like drives that filter before sampling;
     #: False samples the current as it is, with the ripple of the control loops folded into the band of the motion. The noise
     #: of a current sensor is in both cases that of one reading.
     averaged: bool = True
@@ -454,7 +454,7 @@ class Sensors:
 class Noise:
     """Random numbers of a run, one stream per source (`STREAMS`): the same for the same seed on every machine.
 
-    The last rows of every draw belong to the next run too: `states` are those of the generators before them.
+    The last rows of every draw are used by the next run too: `states` are the generator states before them.
     """
 
     def __init__(self, seed: int | np.random.SeedSequence) -> None:
@@ -469,7 +469,7 @@ class Noise:
         self.readings: tuple[float, Array, int] | None = None
 
     def go_on(self, states: Mapping[str, dict[str, Any]]) -> None:
-        """Begin where the noise of another run was."""
+        """Continue the noise of another run."""
         for name, state in states.items():
             self._rng[name].bit_generator.state = self.states[name] = state
 
@@ -480,19 +480,19 @@ class Noise:
         return np.concatenate([first, draw((ahead, *rest))])
 
     def normal(self, name: str, shape: int | tuple[int, ...], ahead: int = 1) -> Array:
-        """Return normal numbers of a stream; the last `ahead` rows belong to the next run too."""
+        """Return normal numbers of a stream; the last `ahead` rows are used by the next run too."""
         return self._rows(name, self._rng[name].standard_normal, shape, ahead)
 
     def uniform(self, name: str, count: int = 1) -> Array:
-        """Return numbers between 0 and 1; the last one belongs to the next run too."""
+        """Return numbers between 0 and 1; the last one is used by the next run too."""
         return self._rows(name, self._rng[name].random, count, 1)
 
     def added(self, name: str, values: Array, deviation: Array) -> Array:
-        """Return values with white noise; nothing is drawn where there is none."""
+        """Return values with white noise; without noise, nothing is drawn."""
         return values + self.normal(name, values.shape) * deviation if np.any(deviation) else values
 
     def as_read(self, fresh: Array, when: Array) -> Array:
-        """Return noise of currents in which readings at a tick have that of the controller: one instant has one reading."""
+        """Return noise of currents, at ticks equal to that of the controller: one instant has one reading."""
         if self.readings is None:
             return fresh
         cycle, noise, first = self.readings
@@ -503,7 +503,7 @@ class Noise:
 
 
 def sample_times(sensors: Sensors, t: Array, noise: Noise) -> tuple[Array, Array]:
-    """Return when samples are taken, and what the recorder writes as their time."""
+    """Return the sampling times and the recorded time stamps."""
     if not sensors.jitter or t.size < 2:
         return t, t
     cycle = t[1] - t[0]
@@ -532,7 +532,7 @@ def at_times(t: Array, values: Array, rates: Array | None, when: Array) -> Array
 
 
 def kept_rows(sensors: Sensors, samples: int, noise: Noise) -> NDArray[np.bool_]:
-    """Return which samples survive."""
+    """Return the mask of samples that are not lost."""
     kept = noise.uniform("loss", samples) >= sensors.dropped
     kept[[0, -1]] = True
     if kept.sum() < MINIMUM_SAMPLES:
@@ -548,7 +548,7 @@ def channel_numbers(sensors: Sensors, field: str, count: int) -> Array:
 
 
 def check_voltage(robot: VirtualRobot) -> None:
-    """Refuse a log of voltages of a motor without a resistance: nothing tells its current."""
+    """Refuse a log of voltages of a motor without a resistance: its current cannot be computed."""
     ideal = [drive.actuator for drive in robot.drives if drive.motor.resistance == 0.0]
     if robot.sensors.effort == "voltage" and ideal:
         raise SimulationError(
@@ -557,7 +557,7 @@ def check_voltage(robot: VirtualRobot) -> None:
 
 
 def check_channels(robot: VirtualRobot) -> None:
-    """Refuse sensors whose channels no log of this robot can have."""
+    """Refuse sensors with impossible channels for this robot."""
     mechanism, sensors = robot.mechanism, robot.sensors
     count = len(channel_names(mechanism, sensors.side))
     check_voltage(robot)
@@ -596,14 +596,14 @@ def record(
     provenance: Mapping[str, Any],
     facts: Mapping[str, Any],
 ) -> Log:
-    """Return the log that the robot's sensors would have written; its channels are checked before the run."""
+    """Return the log written by the robot's sensors; its channels are checked before the run."""
     sensors, mechanism, t = robot.sensors, robot.mechanism, truth.t
     names = channel_names(mechanism, sensors.side)
     taken, stamped = sample_times(sensors, t, noise)
     kept = kept_rows(sensors, t.size, noise) if sensors.dropped else None
 
     def left(values: Array) -> Array:
-        """Without the samples that were lost."""
+        """Remove lost samples, or set them to NaN."""
         if kept is None:
             return values
         return np.where(kept[:, None], values, np.nan) if sensors.missing == "nan" else values[kept]
@@ -639,12 +639,12 @@ def record(
 
 
 def _at_motor(robot: VirtualRobot) -> NDArray[np.bool_]:
-    """Return which encoders are in front of their gear."""
+    """Return the mask of encoders in front of their gear."""
     return np.array([drive.encoder.side == "motor" for drive in robot.drives])
 
 
 def _positions(robot: VirtualRobot, truth: Truth, taken: Array, noise: Noise) -> Array:
-    """Return rho as the encoders read it, each rounded on its own side of the gear."""
+    """Return the encoder readings of rho, each rounded on its side of the gear."""
     encoders = [drive.encoder for drive in robot.drives]
     theta, rho = truth.theta, truth.rho
     if taken is not truth.t:
@@ -656,7 +656,7 @@ def _positions(robot: VirtualRobot, truth: Truth, taken: Array, noise: Noise) ->
 
 
 def _velocities(robot: VirtualRobot, truth: Truth, taken: Array) -> Array:
-    """Return the velocities of rho where the encoders are."""
+    """Return the velocities of rho on the side of the encoders."""
     motor, ratio = _at_motor(robot), np.array([drive.transmission.ratio for drive in robot.drives])
     velocity = np.where(motor, truth.omega, truth.rho_v)
     velocity = velocity if taken is truth.t else at_times(truth.t, velocity, None, taken)
@@ -714,7 +714,7 @@ def _motor_order(mechanism: Mechanism, side: str) -> list[int]:
 
 
 def _by_joint(mechanism: Mechanism, heat: Array, ambient: float) -> Array:
-    """Return the temperature of every coordinate: of a motor that drives it alone, else of the surroundings."""
+    """Return the temperature of every coordinate: of a motor that drives it alone, otherwise ambient."""
     out = np.full((heat.shape[0], mechanism.dof), ambient)
     for j, actuator in enumerate(mechanism.actuators):
         if len(actuator.coupling) == 1:
@@ -723,5 +723,5 @@ def _by_joint(mechanism: Mechanism, heat: Array, ambient: float) -> Array:
 
 
 def _gain(values: Array) -> Array | None:
-    """Return drive gains, or None where a motor gives no torque."""
+    """Return drive gains, or None if a motor gives no torque."""
     return values if np.all(values > 0.0) else None

@@ -1,14 +1,14 @@
-"""Loads on a virtual robot from outside, and the wanted motion (`trajectory/reference.py`) as a control law reads it.
+"""External loads of a virtual robot, and the table of its reference motion (`trajectory/reference.py`) for a control law.
 
-A law reads one row per tick (`Columns`), made of the wanted motion of the coordinates:
+A law reads one row per tick (`Columns`), computed from the reference motion of the coordinates:
 
     loops on actuators       rho, rho_v, feed-forward torques
     computed torque          q, v, a
     laws in a work space     q, v, a, place, rate and curve there, feed-forward
     controllers in Python    rho, rho_v, q, v, a
 
-`table_of` makes all rows of a motion at once. C code, where the motion becomes known sample after sample, calls the functions
-of the same parts.
+`table_of` computes all rows of a motion at once. C code, which gets the motion sample by sample, calls the functions of the
+same parts.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Disturbance:
-    """Torques that act on the actuator coordinates beside those of the motors.
+    """Torques on the actuator coordinates in addition to those of the motors.
 
     Examples
     --------
@@ -82,17 +82,17 @@ def wrench_tables(mechanism: Mechanism, wrenches: Mapping[str, Any] | None, when
     return tables
 
 
-# ---- as a law reads it -----------------------------------------------------------------------------------------------
+# ---- table of a control law -------------------------------------------------------------------------------------------
 
 
 class ModelColumns(NamedTuple):
-    """Neighbouring columns that follow from a model."""
+    """Adjacent columns computed from a model."""
 
     model: Mechanism
     first: int  # column
-    key: Hashable  # of its code, beside the geometry of the model
-    make: Callable[[], Function]  # of q, v, a of the model, to `row` (and `ok`, above zero where there is one)
-    numbers: Mapping[str, Array]  # what the function takes for all samples
+    key: Hashable  # of its code, in addition to the geometry of the model
+    make: Callable[[], Function]  # from q, v, a of the model to `row` (and `ok`, above zero if valid)
+    numbers: Mapping[str, Array]  # constant inputs of the function
     frames: bool = False  # whether the function uses a frame of a link
 
     def fill(self, table: Array, arrays: Mapping[str, Array]) -> None:
@@ -109,7 +109,7 @@ class Columns(NamedTuple):
     """The columns of the reference of a control law."""
 
     width: int
-    copied: int | None  # column from which on q, v, a are copied; None where they are not
+    copied: int | None  # first column of the copied q, v, a; None if not copied
     parts: tuple[ModelColumns, ...]
 
     def table(self, motion: Motion) -> Array:
@@ -127,7 +127,7 @@ class Columns(NamedTuple):
 
 
 def columns_of(mechanism: Mechanism, law: Any) -> Columns:
-    """Return the columns that a control law reads."""
+    """Return the reference columns of a control law."""
     k, n = len(mechanism.actuators), mechanism.dof
     if isinstance(law, ComputedTorque):
         return Columns(3 * n, 0, ())
@@ -149,12 +149,12 @@ def columns_of(mechanism: Mechanism, law: Any) -> Columns:
 
 
 def table_of(mechanism: Mechanism, law: Any, motion: Motion) -> Array:
-    """Return the reference as a law reads it, one row per sample of the motion."""
+    """Return the reference table of a law, one row per sample of the motion."""
     return columns_of(mechanism, law).table(motion)
 
 
 def table_width(layout: Layout) -> int:
-    """Return how many columns the reference of a compiled law has."""
+    """Return the number of reference columns of a compiled law."""
     if layout.space is not None:
         return task_fields(layout.model, layout.space, layout.k).size
     return layout.k if layout.law == "open" else 3 * (layout.n if layout.law == "computed" else layout.k)
@@ -174,7 +174,7 @@ class TaskRow(Record[T]):
 
 
 def task_fields(model: Mechanism, space: Any, actuators: int) -> TaskRow[Field]:
-    """Return where the columns are."""
+    """Return the positions of the columns."""
     n, bound = model.dof, bound_space("task", space, model)
     return placed(TaskRow, "t", n, place=bound.size, rate=bound.rows, curve=bound.rows, feed=max(n, actuators))
 

@@ -1,9 +1,9 @@
-"""The virtual robot: mechanism, drives and controller in one object that can be run like a real one; and the standard machine.
+"""The virtual robot: mechanism, drives and controller in one object that runs like a real robot; and the standard machine.
 
-`standard_machine` completes a mechanism by its own drives or ideal ones, a standard controller and recorder. Its assumptions:
-ideal drives have no inertia and no friction of their own and give the wanted torque at once (an ampere is a newton metre at
-the motor), up to the effort limits of the description; encoders sit on the joints with 2^20 counts per turn, or a micrometre,
-and an exact velocity; control runs at 1 kHz, plant at 4 kHz, and the controller knows the robot.
+`standard_machine` completes a mechanism by given or ideal drives, a standard controller and recorder. Its assumptions: ideal
+drives have neither inertia nor friction and give the commanded torque at once (1 N m/A at the motor), up to the effort limits
+of the description; encoders are on the joints with 2^20 counts per turn, or a micrometre, and an exact velocity; control
+runs at 1 kHz, plant at 4 kHz, and the controller knows the robot.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from dynident.trajectory.reference import Reference, Start, reference_of
 
 @dataclass(frozen=True, eq=False)
 class VirtualRobot(Frozen):
-    """A robot with its drives and its controller, to be run in time.
+    """A robot with its drives and its controller, for simulation in time.
 
     The actuator coordinates rho are those behind the gears, rho = c q; a rotor turns by theta = ratio rho with the ratio of its
     drive's transmission, so a gear ratio that the mechanism states for an actuator must be that of its drive.
@@ -62,18 +62,18 @@ class VirtualRobot(Frozen):
     """
 
     mechanism: Mechanism  #: The robot: tree, couplings or loops, with its own joint terms
-    drives: Sequence[Drive]  #: One for every actuator of the mechanism, in any order
+    drives: Sequence[Drive]  #: One drive per actuator of the mechanism, in any order
     #: Control law; anything else that has `cycle`, `command`, `reset` and `update` is called from Python once per cycle
     controller: Cascade | PID | ComputedTorque | OpenLoop | TaskPID | TaskComputedTorque | TaskCascade | Controller
     _: KW_ONLY
-    #: Laws on tree coordinates, beside the joint terms of the mechanism. A load-dependent one looks at what the drives left
-    #: of the joint after its friction one step before; one that looks at the temperature reads `thermal`, or the ambient
-    #: one.
+    #: Laws on tree coordinates, in addition to the joint terms of the mechanism. Load-dependent laws use the joint load
+    #: after friction of the previous step; temperature-dependent laws use the temperature of `thermal`, or the
+    #: ambient one.
     friction: Mapping[str, Law] = field(default_factory=dict)
-    #: Thermal models by tree coordinate or actuator; they scale the friction found under that name, except for laws that
-    #: look at the temperature themselves. A `Thermal` brings its friction law along.
+    #: Thermal models by tree coordinate or actuator; they scale the friction of that name, except for
+    #: temperature-dependent laws. A `Thermal` includes its friction law.
     thermal: Mapping[str, Heating] = field(default_factory=dict)
-    sensors: Sensors = field(default_factory=Sensors)  #: How the log is recorded
+    sensors: Sensors = field(default_factory=Sensors)  #: Settings of the recorder
     step: float = 1.25e-4  #: Step of the plant [s]; all cycle times are whole multiples of it
     name: str = ""  #: Name in logs and reports; the mechanism's when empty
     ambient: float = 20.0  #: Temperature of the surroundings [degree Celsius]
@@ -128,7 +128,7 @@ class VirtualRobot(Frozen):
         object.__setattr__(self, "drives", tuple(drives))
 
     def _bring_law(self, name: str, law: Friction, laws: dict[str, Law], drives: list[Drive]) -> None:
-        """Put the law of a `Thermal` where its name says: on the joint, or else on the drive."""
+        """Assign the law of a `Thermal` to the joint of its name, or otherwise to the drive."""
         motors = [drive.actuator for drive in drives]
         if name in self.mechanism.tree.coordinates:
             if laws.get(name, law) is not law:
@@ -187,9 +187,9 @@ class VirtualRobot(Frozen):
         thermal_cycle: float = THERMAL_CYCLE,
         progress: Callable[[float, float], object] | None = None,
     ) -> Run:
-        """Run the robot along a reference and record a log like that of a real robot.
+        """Run the robot along a reference and record a log like a real robot's.
 
-        The same seed gives the same numbers to the last bit. Joints that dry friction can hold stand still.
+        The same seed gives bit-identical results. Joints that dry friction can hold stand still.
         """
         check_channels(self)
         options = (start, duration, method, loop, seed, log_cycle, disturbance, wrenches, thermal_cycle, progress)
@@ -197,7 +197,7 @@ class VirtualRobot(Frozen):
 
 
 def _ordered(mechanism: Mechanism, drives: object) -> tuple[Drive, ...]:
-    """Return the drives in the order of the actuators, or say which one is missing, unknown or repeated."""
+    """Return the drives in the order of the actuators; missing, unknown and repeated drives are errors."""
     if isinstance(drives, Drive) or not isinstance(drives, Sequence):
         raise SimulationError(f"drives is a {type(drives).__name__}; give a list with one Drive for every actuator")
     wanted = [actuator.name for actuator in mechanism.actuators]
@@ -236,13 +236,13 @@ CONTROLLERS = ("computed_torque", "feedforward", "pd", "p", "cascade")
 BANDWIDTH, DAMPING, CYCLE, STEP = 10.0, 0.7, 1e-3, 2.5e-4  # Hz, -, s, s
 POSES = 64  # along a reference
 COUNT = {"revolute": 2.0 * math.pi / 2**20, "prismatic": 1e-6}  # rad, m
-BANDWIDTHS = (1e-3, 1e4)  # of a controller that is made here [Hz]
+BANDWIDTHS = (1e-3, 1e4)  # of a standard controller [Hz]
 
 
 def actuator_inertia(mechanism: Mechanism, q: ArrayLike) -> Array:
-    """Return the inertia that every actuator moves, J_i = (k / n) [(A^+)^T M A^+]_ii, at one pose or in the mean of several.
+    """Return the inertia moved by every actuator, J_i = (k / n) [(A^+)^T M A^+]_ii, at one pose or as mean of several.
 
-    For over-actuated robots (k > n) A^T J A = M in the mean, so that gains by J give the wanted bandwidth.
+    For over-actuated robots (k > n) A^T J A = M on average, so gains from J give the desired bandwidth.
     """
     robot, x = joint_side(mechanism), np.atleast_2d(np.asarray(q, dtype=np.float64))
     inverse = np.linalg.pinv(actuator_jacobian(robot, x))
@@ -260,21 +260,21 @@ def standard_controller(
     damping: float = DAMPING,
     cycle: float = CYCLE,
 ) -> PID | ComputedTorque | Cascade:
-    """Return a controller of a wanted bandwidth.
+    """Return a controller of a given bandwidth.
 
     Parameters
     ----------
     kind : {"computed_torque", "feedforward", "pd", "p", "cascade"}
-        Computed torque with the model; PD with the model as feed-forward; PD alone; P alone, which friction must damp; P, PI
-        cascade with the reference's velocity, its velocity loop five times as fast. Coupled joints are faster in some
-        directions than each alone: a cascade keeps a gain margin of 2 and a phase margin of 30 degrees in all of them, if need
-        be with less bandwidth and a warning.
+        Computed torque with the model; PD with the model as feed-forward; PD alone; P alone, which needs damping by friction;
+        P-PI cascade with velocity feed-forward, its velocity loop five times as fast. Coupled joints are faster in some
+        directions than each alone: a cascade keeps a gain margin of 2 and a phase margin of 30 degrees in all of them, if
+        necessary with less bandwidth and a warning.
     model : Mechanism
         Model of the robot, drives included.
     q : array_like, (n,) or (N, n)
         Pose, or poses on the way, at which the inertias are taken that set the gains.
     drives : sequence of Drive
-        Drives that a cascade's currents go to; ideal ones when empty.
+        Drives for the currents of a cascade; ideal ones when empty.
     bandwidth, damping : float
         Frequency and damping of the error's second-order equation [Hz, -].
     cycle : float
@@ -315,7 +315,7 @@ def standard_machine(
     cycle: float = CYCLE,
     step: float = STEP,
 ) -> VirtualRobot:
-    """Return a virtual robot of which the mechanism and perhaps the drives are known, with the assumptions of this module.
+    """Return a virtual robot of a mechanism and optional drives, with the assumptions of this module.
 
     Parameters
     ----------
@@ -324,8 +324,8 @@ def standard_machine(
     q : array_like (n,) or (N, n), optional
         Pose, or poses on the way, at which the inertias are taken that set the gains; home, or zero, when omitted.
     drives : sequence of Drive, optional
-        Its drives, as of `read_drives`; ideal ones when omitted. Rotor inertia and friction that the mechanism states for
-        a joint include those of its drive, so that they count once.
+        Its drives, as of `read_drives`; ideal ones when omitted. Rotor inertia and friction of a joint in the mechanism
+        include those of its drive, so they count once.
     controller : {"computed_torque", "feedforward", "pd", "p", "cascade"}
         See `standard_controller`.
     bandwidth, cycle : float
@@ -363,12 +363,12 @@ def ideal_drives(mechanism: Mechanism) -> tuple[Drive, ...]:
 
 
 def poses_of(reference: Reference) -> Array:
-    """Return poses at equal steps of time along a reference, at which gains are set."""
+    """Return poses at equal time steps along a reference, for setting gains."""
     return reference.sample(np.linspace(0.0, reference.duration, POSES)).q
 
 
 def home_of(mechanism: Mechanism) -> Array:
-    """Return the pose that a robot is described in: home of a robot with loops, zero of any other."""
+    """Return the pose of the description: home for a robot with loops, zero otherwise."""
     if not mechanism.loops:
         return np.zeros(mechanism.dof)
     return np.asarray(mechanism.closure.home[mechanism.closure.independent], dtype=np.float64)
@@ -382,7 +382,7 @@ def with_noise(machine: VirtualRobot, motion: object, efforts: float = 0.01, pos
     machine : VirtualRobot
         The machine.
     motion : Motion, trajectory or plan
-        Motion whose efforts the noise is measured against.
+        Motion whose RMS effort scales the noise.
     efforts : float
         Standard deviation of the effort noise over the RMS effort.
     positions : float

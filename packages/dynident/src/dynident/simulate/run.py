@@ -1,4 +1,4 @@
-"""Runs of a virtual robot: cycles, tables, the compiled machine in stretches, what it leaves."""
+"""Runs of a virtual robot: cycles, tables, the compiled machine in stretches, results."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KEPT = 4_000_000  # numbers of a reference, 32 MB, up to which it is kept for th
 
 
 def ticks(cycles: Mapping[str, float], step: float) -> dict[str, int]:
-    """Return how many steps each cycle takes, all of them whole numbers."""
+    """Return the number of steps of each cycle, all of them whole."""
     for name, cycle in cycles.items():
         if not whole_steps(cycle, step):
             better = _common(list(cycles.values()), step)
@@ -68,7 +68,7 @@ def log_every(robot: VirtualRobot, log_cycle: float | None) -> int:
 
 
 def _common(cycles: Sequence[float], step: float) -> float:
-    """Return the step nearest to the given one of which all cycles are whole multiples; 0 when there is none."""
+    """Return the step nearest to `step` that divides all cycles; 0 if there is none."""
     fastest = min(cycles)
     first = max(1, round(fastest / step))
     for offset in range(1000):
@@ -92,9 +92,9 @@ def loop_cycles(controller: Any) -> dict[str, float]:
 
 
 def thinning(rows: int, every: int, finest: int, width: int) -> int:
-    """Return how many rows of some width are recorded per sample of the log, so that efforts can be averaged between them.
+    """Return the number of rows of some width recorded per sample of the log, for averaging of efforts.
 
-    One row for every change of the currents (`finest` steps) where memory allows, fewer otherwise.
+    One row for every change of the currents (`finest` steps) if memory allows, otherwise fewer.
     """
     if rows * width > MOST_NUMBERS:
         raise SimulationError(
@@ -113,7 +113,7 @@ def rhythm(robot: VirtualRobot, log_cycle: float | None = None) -> tuple[dict[st
 
 
 def machine_of(robot: VirtualRobot, x: Array, v: Array | None = None, **how: Any) -> Machine:
-    """Return the compiled machine of a robot at its start; many runs of one robot from one place fill in its numbers once."""
+    """Return the compiled machine of a robot at its start; runs from the same start share its numbers."""
     speed = np.zeros_like(x) if v is None else v
     key = (x.tobytes() + speed.tobytes(), *how.values())
     made = robot.prepared.get(key)
@@ -122,14 +122,14 @@ def machine_of(robot: VirtualRobot, x: Array, v: Array | None = None, **how: Any
         check_step(robot.drives, robot.step, voltage, min(cycles, default=robot.step))
         made = Machine(robot, x, speed, **how)
         robot.prepared.clear()
-        if made.layout.law != "held":  # a controller in Python may have changed when it is asked again
+        if made.layout.law != "held":  # a controller in Python may change between runs
             robot.prepared[key] = made
     return made.fresh()
 
 
 @dataclass(eq=False)
 class Runner:
-    """One run, from its checks to what it leaves; see `VirtualRobot.simulate` for its options."""
+    """One run, from its checks to its results; see `VirtualRobot.simulate` for its options."""
 
     robot: VirtualRobot
     reference: Reference
@@ -182,7 +182,7 @@ class Runner:
         self._read_tables()
 
     def _samples(self) -> int:
-        """Return how many samples the log has."""
+        """Return the number of samples of the log."""
         robot, first, every, step = self.robot, self.first, self.every, self.robot.step
         if first % every:
             raise SimulationError(
@@ -225,7 +225,7 @@ class Runner:
         self.machine.of(self.machine.layout.state.cut)[:] = 0.0
 
     def _state(self) -> dict[str, Array]:
-        """Return views of everything that the machine carries from step to step."""
+        """Return views of the complete memory of the machine."""
         state, fields = self.machine.state, self.machine.layout.state
         views = np.split(state, np.cumsum([field.count for field in vars(fields).values()]))
         return dict(zip((*vars(fields), "queue"), views, strict=True))
@@ -233,7 +233,7 @@ class Runner:
     # ---- tables
 
     def _read_tables(self) -> None:
-        """Give the machine everything that it reads on the way."""
+        """Set the input tables of the machine."""
         robot, step, tick = self.robot, self.robot.step, self.machine.tick
         last = self.first + self.steps
         row = self.first // tick
@@ -246,7 +246,7 @@ class Runner:
             if table is None:
                 table = table_of(robot.mechanism, self.machine.law, self.reference.sample(at))
             known.clear()
-            if table.size < KEPT:  # the last one serves many runs
+            if table.size < KEPT:  # the last table serves many runs
                 known[key] = table
         pace = tick if self.cycles else self.every
         when = _grid(self.first // pace, last // pace + 3, pace * step)
@@ -257,7 +257,7 @@ class Runner:
         self.machine.read(table, self._sensor_noise(last), np.ascontiguousarray(push), first, pace)
 
     def _torques(self, when: Array) -> Array:
-        """Return the torques on the actuators from outside, (M, k)."""
+        """Return the external torques on the actuators, (M, k)."""
         count = len(self.robot.drives)
         return np.zeros((when.size, count)) if self.push is None else self.push.sample(when, count)
 
@@ -334,7 +334,7 @@ class Runner:
         last, chunk = self.first + self.steps, self.steps
         if self.heat is not None:
             chunk = max(1, round(self.thermal_cycle / (self.fine * machine.step))) * self.fine
-        self._warm(self.first // chunk * chunk)  # temperatures are those of the last stretch that was over
+        self._warm(self.first // chunk * chunk)  # temperatures of the last completed stretch
         report = self.steps if self.progress is None else max(1, self.steps // REPORTS)
         while machine.done < last:
             here = machine.done
@@ -352,17 +352,17 @@ class Runner:
         if not self.compiled:
             self._ask_if_due()
         end_state = {name: values.copy() for name, values in self._state().items()}
-        self._step(1)  # the last row: it is evaluated, but what follows does not count
+        self._step(1)  # the last row is evaluated, but later steps do not count
         return self._run(end_state, machine.of(machine.layout.state.cut) / (self.steps + 1))
 
     def _warm(self, at: int) -> None:
-        """Bring the friction to the present temperatures, which are those of a step."""
+        """Update friction with the present temperatures."""
         if self.heat is not None:
             self.machine.warm(*self.heat.scales(self.machine.layout.owners))
             self.shown.append((at * self.machine.step, self.heat.zones(), self.heat.temperature))
 
     def _heat_up(self, begin: int) -> None:
-        """Add the losses of the last steps to what will heat the robot."""
+        """Add the losses of the last steps to the heat input."""
         if self.heat is None:
             return
         origin = self.first // self.fine
@@ -393,12 +393,12 @@ class Runner:
     def _reset(self) -> None:
         law: Any = self.robot.controller
         choice("controller: command", law.command, COMMANDS, SimulationError)
-        self.asked = -1 if self.before is None else self.first  # one that goes on has its command already
+        self.asked = -1 if self.before is None else self.first  # a continued run already has its command
         if self.before is None:
             law.reset(self.robot, self.machine.measure())
 
     def _ask_if_due(self) -> None:
-        """Let the controller in Python decide, once per tick."""
+        """Call the controller in Python once per tick."""
         machine = self.machine
         if machine.done % machine.tick or self.asked == machine.done:
             return
@@ -422,7 +422,7 @@ class Runner:
             )
         machine.hold(law.command, command)
 
-    # ---- what it leaves
+    # ---- results
 
     def _run(self, end_state: dict[str, Array], at_limit: Array) -> Run:
         """Return the run with its log; `at_limit` is the share of time that each motor was at a limit."""
@@ -491,7 +491,7 @@ class Runner:
             return {}, None
         ahead, shown = copy.deepcopy(self.heat), list(self.shown)
         rest = self.machine.done - 1 - round(shown[-1][0] / self.machine.step)
-        if rest > 0:  # what has not come to the end of a stretch
+        if rest > 0:  # an incomplete stretch
             ahead.advance(rest * self.machine.step)
             shown.append((shown[-1][0] + rest * self.machine.step, ahead.zones(), ahead.temperature))
         times = [time for time, _, _ in shown]

@@ -1,12 +1,12 @@
 """Stability of a machine: growth of small motions, and reasons why a run stopped.
 
-Motors that swing between their limits stop an unstable loop from growing, so that a run ends although its loops cannot work.
-Where motors were at their limits the loops are looked at without limits:
+Saturation of the motors bounds the oscillation of an unstable loop, so a run ends although its loops are unstable. Where
+motors were at their limits the loops are analysed without limits:
 
     z' = P z,    z = (positions, velocities, shafts, windings, memory of the controller),    unstable where |eig P| > 1
 
-P is the derivative of the compiled machine itself over a period, without friction, limits, counts and losses of gears. A law in
-Python has no such map.
+P is the derivative of the compiled machine over a period, without friction, limits, quantisation and losses of gears. A law
+in Python has no such map.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ if TYPE_CHECKING:
     from dynident.simulate.record import Truth
     from dynident.simulate.robot import VirtualRobot
 
-POSES = 32  # samples at a limit that are looked at
-GROWTH = 10.0  # of a small motion over a run, from which its loops count as unstable
+POSES = 32  # samples at a limit that are analysed
+GROWTH = 10.0  # growth of a small motion over a run that counts as unstable
 AT = 0.999  # of a limit
-TURNS = 4  # changes from one limit to the other that make a swing
+TURNS = 4  # fewest changes between limits of an oscillation
 SMALL = 1e-4  # size of the motions that are compared
-HELD = 0.9  # mean current over a cycle of the log, over that at the sample, below which it turned in between
-RUNAWAY = 100.0  # velocity [rad/s, m/s] that no robot has: above it a lost closure is blamed on the control
-LATEST = 300  # rows of the record in which the reason is looked for
+HELD = 0.9  # ratio of mean to sampled current over a cycle of the log, below which the sign changed in between
+RUNAWAY = 100.0  # velocity [rad/s, m/s] beyond any robot: a lost closure above it is attributed to the control
+LATEST = 300  # last rows of the record in which the reason is sought
 WEIGHTLESS = 1e-9  # a joint's inertia over the largest one, below which the mass matrix is nearly singular
 CANCELLED = 3e-3  # smallest eigenvalue of the mass matrix, scaled to a unit diagonal, below which it is nearly singular
 ROUNDING = 1e-12  # below zero, of that eigenvalue
 
 
 class Growth(NamedTuple):
-    """How small motions of a machine grow."""
+    """Growth of small motions of a machine."""
 
-    factor: float  # Over one period; the machine is unstable where it is above 1
+    factor: float  # Over one period; unstable above 1
     period: float  # Cycle of the control, of its position loop in a cascade [s]
     shape: Array  # Velocities of the motion that grows most
 
 
 def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
-    """Return how small motions of a machine about a pose grow over a cycle of its control, without friction and limits.
+    """Return the growth of small motions about a pose over a cycle of the control, without friction and limits.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
     Returns
     -------
     Growth or None
-        The motion that grows most; None for an open loop, and for a controller in Python, of which only commands are known.
+        Motion of largest growth; None for an open loop, and for a controller in Python, whose equations are unknown.
     """
     law, mechanism, x = robot.controller, robot.mechanism, np.array(q, dtype=np.float64)
     if not isinstance(law, COMPILED) or isinstance(law, OpenLoop):
@@ -85,7 +85,7 @@ def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
     still = Motion([0.0], x[None], np.zeros((1, n)), np.zeros((1, n)))
     push = np.zeros((1, machine.layout.work.push.count))
     machine.read(table_of(mechanism, machine.law, still), np.zeros((1, machine.noise_width)), push)
-    machine.of(s.step)[0] = 1000.0 * period  # not the first tick, which has no past
+    machine.of(s.step)[0] = 1000.0 * period  # not the first tick, which has no history
     rest = tree_motion(mechanism, at_rest(mechanism, x))
     machine.of(s.sensed)[:], G = coupling_rows(mechanism) @ rest.q[0], rest.G
     start, record = machine.state.copy(), np.zeros((0, machine.layout.record.size))
@@ -112,14 +112,14 @@ def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
 def _swings(truth: Truth, actuator: int, hit: NDArray[np.bool_]) -> bool:
     """Return whether a motor oscillates between its limits, possibly faster than the log samples."""
     if not np.any(hit):
-        return True  # its limits were hit between two samples alone
+        return True  # limits reached only between samples
     current, mean = truth.current[hit, actuator], truth.mean_current[hit, actuator]
     turns = int(np.count_nonzero(np.diff(np.sign(current))))
     return turns >= TURNS or bool(np.median(np.abs(mean) / np.maximum(np.abs(current), 1e-300)) < HELD)
 
 
 def limit_cycle(robot: VirtualRobot, truth: Truth, at_limit: Array, busy: NDArray[np.intp]) -> str:
-    """Return in one sentence that `busy` motors were at their limits because the loops are unstable there, or nothing."""
+    """Return a sentence if `busy` motors were at their limits because the loops are unstable there, otherwise ""."""
     motors = [drive.motor for drive in robot.drives]
     amperes, volts = np.array([m.current_limit for m in motors]), np.array([m.voltage_limit for m in motors])
     hit = (np.abs(truth.current) >= AT * amperes) | (np.abs(truth.voltage) >= AT * volts)
@@ -146,7 +146,7 @@ def limit_cycle(robot: VirtualRobot, truth: Truth, at_limit: Array, busy: NDArra
 
 
 def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Array, v: Array, every: int) -> str:
-    """Return in one sentence why a run stopped; x and v are positions and velocities so far, one row every `every` steps."""
+    """Return the reason of a stop as a sentence; x and v are positions and velocities so far, one row every `every` steps."""
     s = machine.layout.state
     when, name = f"t = {machine.done * machine.step:.6g} s", robot.name or robot.mechanism.name
     speeds = np.abs(np.maximum(np.abs(machine.of(s.v)), np.abs(s.v.of(machine.stage))))
@@ -157,7 +157,7 @@ def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Ar
     if status == SINGULAR_MASS and speeds[fastest] <= FASTEST:
         if at_once:
             now = np.array([machine.done * machine.step])
-            # The state at the start of the step, and where the integrator looked last.
+            # The states at the start of the step and at the last evaluation of the integrator.
             for q in (machine.of(s.q), s.q.of(machine.stage)):
                 weak = weightless(robot, q[own_positions(robot.mechanism)][None], now)
                 if "not positive" in weak:
@@ -198,7 +198,7 @@ def _joint(robot: VirtualRobot, index: int) -> tuple[str, str]:
 
 
 def culprit(robot: VirtualRobot, index: int) -> str:
-    """Return the velocity or current that ran away, "joint 'elbow' passed 1e+06 rad/s", by its number in the state."""
+    """Return the unbounded velocity or current by its index in the state: "joint 'elbow' passed 1e+06 rad/s"."""
     if index < robot.mechanism.dof:
         name, unit = _joint(robot, index)
         return f"joint '{name}' passed {FASTEST:.0e} {unit}"
@@ -212,10 +212,10 @@ def culprit(robot: VirtualRobot, index: int) -> str:
 
 
 def weightless(robot: VirtualRobot, path: Array, t: Array) -> str:
-    """Return a clause that names a joint with next to no inertia, or nothing."""
+    """Return a clause that names a joint with nearly zero inertia, or "" if none."""
     try:
         inertia = inertia_of(robot.mechanism, np.array([drive.output_inertia for drive in robot.drives]), path)
-    except DynidentError:  # the loops do not close there: what was lost is not the inertia
+    except DynidentError:  # the loops do not close there: inertia is not the cause
         return ""
     own = np.abs(np.diagonal(inertia, axis1=1, axis2=2))
     scale = np.sqrt(np.where(own > 0.0, own, 1.0))
@@ -237,7 +237,7 @@ def weightless(robot: VirtualRobot, path: Array, t: Array) -> str:
 
 
 def inertia_of(mechanism: Mechanism, drives: Array, path: Array) -> Array:
-    """Return the mass matrices (N, n, n) of a robot and its drives, whose inertias behind the gears are given, along a path."""
+    """Return the mass matrices (N, n, n) of a robot with `drives` (inertias behind the gears) along a path."""
     A = actuator_rows(mechanism, path)
     return np.asarray(mass_matrix(mechanism, path) + np.swapaxes(A, -1, -2) @ (drives[:, None] * A))
 

@@ -1,18 +1,18 @@
-"""The time loop of a machine: control tick, stages of the integrator, record, stops and reversals, again and again.
+"""The time loop of a machine: control tick, stages of the integrator, record, stops and reversals.
 
 An owner of friction with speed c nu sticks while the force that keeps it at rest stays between its levels F(-1) and F(+1),
 
     c nu_dot = -c nu / h   with   F(-1) <= f <= F(+1),    or    f at a level and it slips,    M nu_dot = force - sum c^T f
 
 which is solved with the accelerations of every stage (projected Gauss-Seidel on W = C M^-1 C^T, from the forces of the stage
-before): nothing creeps, no elastic displacement, no matter what the inertias are. One that slides keeps its side for a whole
-step, so the integrator sees a smooth force. If its speed has changed sign at the end, friction applied after the stop is
-corrected: by an impulse that stops it, if friction can, or else reverses the friction, and by the displacement of that. Stops
-and reversals are then as accurate as a speed that is linear within the step.
+before): no creep and no elastic displacement, for any inertias. A sliding owner keeps its side for a whole step, so the
+integrator sees a smooth force. If its speed has changed sign at the end, friction applied after the stop is corrected: by an
+impulse that stops it, if friction can, or otherwise reverses the friction, and by the corresponding displacement. Stops and
+reversals are then as accurate as a speed that is linear within the step.
 
-With loops all tree positions are integrated with v_t = G nu and pulled back on the closure once per step. That costs one
-evaluation per stage instead of a Newton solve, and keeps the order of the method: off the closure by a stage's error, G is as
-smooth as on it.
+With loops all tree positions are integrated with v_t = G nu and projected onto the closure once per step. This costs one
+evaluation per stage instead of a Newton solve, and keeps the order of the method: G is also smooth at a stage's distance
+from the closure.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from dynident.simulate.dynamics import Dynamics, solve
 from dynident.simulate.friction import laws_of
 from dynident.simulate.layout import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE, Field, MachineRoutine, largest
 
-SWEEPS = 200  # at most; one or two while everything rests
-SETTLED = 1e-14  # change of a force over the range between its levels
-LEAST = 1e-12  # share of a range that is left when it counts as used up
+SWEEPS = 200  # at most; one or two at rest
+SETTLED = 1e-14  # change of a force relative to the range between its levels
+LEAST = 1e-12  # remaining share of a range that counts as none
 
 
 class Sticking:
@@ -50,13 +50,13 @@ class Sticking:
 
     @cached_property
     def _replies(self) -> Function:
-        """Replies to unit forces on owners in a stage."""
+        """Responses to unit forces on owners in a stage."""
         m = self.layout.motion
         return self._made("replies", m.L, m.D, self.dynamics.motors if self.layout.loop else self.dynamics.mass)
 
     @cached_property
     def _whole(self) -> Function:
-        """Replies of mechanism and drives together, also where a stage joins them step by step."""
+        """Responses of mechanism and drives together, also if a stage joins them iteratively."""
         m = self.layout.motion
         return (
             self._made("whole_replies", m.whole_factors, m.whole_inverses, self.dynamics.mass)
@@ -70,7 +70,7 @@ class Sticking:
         C = [d.owner_form(self.layout.owners[i]) for i in self.layout.jumping[: self.B]]
         zero = graph.zero
         M = [row[::-1] for row in mass[::-1]]
-        # Branches of a tree do not feel each other: what is zero in M by its structure and stays so is left out here too.
+        # Branches of a tree are decoupled: structural zeros of M that stay zero are left out.
         filled = [[not M[i][j].is_const(0.0) for j in range(n)] for i in range(n)]
         for j in range(n):
             for i in range(j + 1, n):
@@ -86,7 +86,7 @@ class Sticking:
         return Function(name, inputs, {"x": columns, "W": [x for row in W for x in row], "u": u})
 
     def _ask(self, r: MachineRoutine, replies: Function, y: str, k: str, u: Field) -> None:
-        """Find the replies at the state y, and the rates u of owners that the rates k of the coordinates make."""
+        """Find the responses at the state y, and the rates u of owners from the rates k of the coordinates."""
         r.call(replies, y=y, k=k, x=r.at(r.w.X), W=r.at(r.w.W), u=r.at(u))
 
     def _sweep(
@@ -125,7 +125,7 @@ class Sticking:
         return side, held, low, high
 
     def hold(self) -> MachineRoutine:
-        """Return what lets friction hold all it can: it changes the accelerations in k and keeps the forces."""
+        """Return the routine of holding friction: it corrects the accelerations in k and stores the forces."""
         r = MachineRoutine(self.layout, self.graph, "hold", ("y", "k", *self.arrays))
         n, B = self.n, self.B
         self._ask(r, self._replies, "y", "k", r.w.acceleration)
@@ -156,7 +156,7 @@ class Sticking:
         r.call(self.dynamics.speeds, y="s", u=r.at(r.w.speed))
 
     def settle(self) -> MachineRoutine:
-        """Return what lets owners stop, turn back, stick or slip at the end of a step; their speeds are known afterwards."""
+        """Return the routine of stops, reversals, sticking and slip at the end of a step; it also updates the speeds."""
         r = MachineRoutine(self.layout, self.graph, "settle", self.arrays)
         J = self.J
         self._measure(r)
@@ -172,14 +172,14 @@ class Sticking:
         return r
 
     def _ranges(self, side: Node, held: Node, low: Node, high: Node, tail: Node, h: Node) -> tuple[Node, Node]:
-        """Return how far the impulse of friction over the last step may still be changed: after the stop, or of what sticks."""
+        """Return the limits of the change of the friction impulse over the last step, after a stop or while sticking."""
         most = (high - low) * tail * h
         sticks = equal(side, 0.0)
         least = where(sticks, (low - held) * h, where(side > 0.0, -most, 0.0))
         return least, where(sticks, (high - held) * h, where(side > 0.0, 0.0, most))
 
     def _change(self) -> MachineRoutine:
-        """Return what stops owners whose speed has changed its sign, and decides for all whether they stick or slide."""
+        """Return the routine that stops owners after a change of sign of their speed, and sets all to sticking or sliding."""
         r = MachineRoutine(self.layout, self.graph, "change", self.arrays)
         J, B = self.J, self.B
         h = r.get(r.p.step)
@@ -252,16 +252,16 @@ class Sticking:
         return r
 
     def _carried(self) -> Function:
-        """Return G t: how the positions move with small steps t of the coordinates."""
+        """Return G t, the change of the positions with small steps t of the coordinates."""
         t = self.graph.symbols("t", self.n)
         G = self.dynamics.eq.G if self.layout.mechanism.loops else None
         moved = t if G is None else [total([self.graph.zero, *(g * x for g, x in zip(row, t, strict=True))]) for row in G]
         return Function("carried", {**self.dynamics.inputs(), "t": self.n}, {"d": moved})
 
 
-SINGULAR = 1e-7  # pivot ratio of the closure below which the coordinates no longer determine the other joints
+SINGULAR = 1e-7  # pivot ratio of the closure below which the coordinates do not determine the other joints
 FAR = 1e-3  # correction of a dependent coordinate [rad or m] after a step at which the closure counts as lost
-TRIES = 4  # to find the directions of power through gears with losses; one or two do
+TRIES = 4  # to find the directions of power through gears with losses; one or two suffice
 TURNS = 50  # of the iterated algebraic loop
 EVEN = 1e-12  # relative change at which it has converged
 STAGES = (0.0, 0.5, 0.5, 1.0)  # of the classical method of Runge and Kutta, in steps
@@ -281,7 +281,7 @@ class Step:
     # ---- one evaluation -------------------------------------------------------------------------------------------------
 
     def _remember(self, r: MachineRoutine, dt: Node | None) -> None:
-        """Bring the states of laws with memory to a time dt after the start of the step (None: its end, for good)."""
+        """Advance the states of laws with memory to a time dt after the start of the step (None: accept its end)."""
         motion = r.local("motion", 3)
         for i, law, number, at in laws_of(self.layout.owners):
             if not isinstance(law, DynamicLaw):
@@ -298,7 +298,7 @@ class Step:
 
     @cached_property
     def derivative(self) -> MachineRoutine:
-        """dy/dt at the state y, a time dt after the start of the step; status tells whether there is one."""
+        """dy/dt at the state y, a time dt after the start of the step; status shows whether it exists."""
         r = MachineRoutine(self.layout, self.graph, "derivative", ("y", "k", "s", "p", "w", "m"))
         if self.layout.remembering:
             r.put_all(r.w.z, r.get_all(r.s.memory))
@@ -313,7 +313,7 @@ class Step:
             with r.until(TRIES):
                 self._evaluate(r)
                 r.call(gears, z=r.at(r.w.z), t=r.at(r.w.through), agree=r.at(r.w.agree))
-                # For given directions of power the losses are linear in the accelerations; those of the last one come first.
+                # For given directions of power the losses are linear in the accelerations; the last directions are tried first.
                 r.put_all(r.s.through, r.get_all(r.w.through))
                 r.leave(r.get(r.w.agree) > 0.0)
         status = where(r.get(r.m.solid) > 0.0, FINE, SINGULAR_MASS)
@@ -333,7 +333,7 @@ class Step:
             self._hold(r)
 
     def _hold(self, r: MachineRoutine) -> None:
-        """Let friction hold what it can."""
+        """Apply holding friction."""
         if self.hold is not None:
             with r.when(r.get(r.m.stuck) > 0.0):
                 r.call(self.hold)
@@ -359,7 +359,7 @@ class Step:
     # ---- the loop
 
     def run(self) -> MachineRoutine:
-        """Return the time loop: ``a`` says how many steps, and receives why it stopped."""
+        """Return the time loop: ``a`` has the number of steps, and receives the reason of a stop."""
         arrays = ("a", "s", "p", "w", "m", "table", "noise", "push", "record")
         r = MachineRoutine(self.layout, self.graph, "run", arrays)
         size, h = self.layout.moving, r.get(r.p.step)
@@ -384,7 +384,7 @@ class Step:
             self._finish(r, h)
             self._check(r)
             r.leave(r.get(r.w.status) > 0.0)
-            for i in self.layout.loading:  # those of the step that ends: friction that grows with the load is one step late
+            for i in self.layout.loading:  # loads of the ending step: load-dependent friction is one step late
                 r.put(r.s.load, r.get(r.w.load, i), i)
             if self.sticking is not None:
                 r.call(self.sticking.settle())
@@ -395,7 +395,7 @@ class Step:
         return r
 
     def _push(self, r: MachineRoutine, time: Node) -> None:
-        """Bring external torques and wrenches up to date; they are linear between the rows of their table."""
+        """Update external torques and wrenches, linear between the rows of their table."""
         width = self.layout.work.push.count
         if not self.layout.pushed and not self.layout.links:
             return
@@ -408,7 +408,7 @@ class Step:
             r.put(r.w.push, low + share * (high - low), c)
 
     def _first(self, r: MachineRoutine, step: Node) -> None:
-        """Do what belongs to the start of the step: count limits, pull the loops together, note loads, write the record."""
+        """Do the tasks at the start of the step: count limits, close the loops, store loads, write the record."""
         r.call(self.d.at_limit(), y="s", cut=r.at(r.w.limited))
         r.put_all(r.s.cut, [x + y for x, y in zip(r.get_all(r.s.cut), r.get_all(r.w.limited), strict=True)])
         r.put_all(r.s.acceleration, r.get_all(r.w.rates, self.d.n, self.layout.state.v.first))
@@ -428,14 +428,14 @@ class Step:
             r.call(self.d.record, **inputs, **places)
 
     def _finish(self, r: MachineRoutine, h: Node) -> None:
-        """Make the step from the rates of all stages."""
+        """Complete the step from the rates of all stages."""
         size = self.layout.moving
         rates = [r.get_all(r.w.rates, size, j * size) for j in range(len(STAGES))]
         rows = zip(r.load_all("s", 0, size), *rates, strict=True)
         r.store_all("s", 0, [x + h / 6.0 * (a + 2.0 * (b + c) + d) for x, a, b, c, d in rows])
 
     def _check(self, r: MachineRoutine) -> None:
-        """Stop where a velocity or current is beyond its limit, and take whole turns out of rotation vectors."""
+        """Stop if a velocity or current is beyond its limit, and remove whole turns from rotation vectors."""
         s, size = self.layout.state, self.layout.moving
         limit = r.get(r.p.limit)
         y = r.load_all("s", 0, size)
@@ -456,7 +456,7 @@ class Step:
     # ---- start ----------------------------------------------------------------------------------------------------------
 
     def placed(self) -> MachineRoutine:
-        """Return what writes the state at the coordinates x[:n] and velocities x[n:], following loops from where they are."""
+        """Return the routine that sets the state to coordinates x[:n] and velocities x[n:], following loops from their pose."""
         r = MachineRoutine(self.layout, self.graph, "placed", ("s", "p", "w", "x", "status"))
         layout, mechanism, model, n = self.layout, self.layout.mechanism, self.layout.model, self.d.n
         r.store("status", 0, FINE)
@@ -490,7 +490,7 @@ class Step:
 
 
 def follow_branch(r: Routine, robot: Mechanism, label: str, pose: Place, given: Place, status: Place) -> None:
-    """Bring the closed positions of a robot with loops to given coordinates, or set the status."""
+    """Move the closed positions of a robot with loops to given coordinates, or set the status."""
     walk, width = branch_routine(robot, label), len(robot.tree.coordinates)
     head, work, out = r.local(f"head{label}", 2), r.local(f"work{label}", 3 * width + 8), r.local(f"out{label}", width)
     r.store_all(head, 0, [1.0, -1.0])

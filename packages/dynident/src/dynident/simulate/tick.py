@@ -1,12 +1,12 @@
-"""The control tick of a machine: sensor readings to drive commands, at every tick of their cycles.
+"""The control tick of a machine: from sensor readings to drive commands, at every tick of their cycles.
 
 Between two ticks everything is held. The reference is a table with one row every `every` steps: rho, rho_v and feed-forward
-of the actuators for loops on those, q, v, a for computed torque, the command itself for an open loop, the place in a work
+of the actuators for actuator loops, q, v, a for computed torque, the command itself for an open loop, the place in a work
 space and more for laws there (`reference`).
 
-A law knows the pose of the sensed motors, and the torques that its model needs there:
+A law computes the pose from the sensed motors, and the torques of its model at this pose:
 
-    A = N G,    x += (A^T A)^-1 A^T (rho - N q_t)  until it fits
+    A = N G,    x += (A^T A)^-1 A^T (rho - N q_t)  until convergence
     A^T tau = f = ID_model(x, v, a),    tau = A (A^T A)^-1 f + internal part of the preload
     J dx = u    square,    dx = dp + M^-1 J^T (J M^-1 J^T)^-1 (u - J dp)  with a posture dp
 """
@@ -46,7 +46,7 @@ from dynident.simulate.friction import Given, softened, starts
 from dynident.simulate.layout import IDEAL, LOST_CLOSURE, LOST_TASK, Field, MachineRoutine, each, own_positions
 from dynident.simulate.reference import TaskRow, table_width, task_fields
 
-SINGULAR = 1e-9  # share of a row of the work space that the robot must be able to make on its own
+SINGULAR = 1e-9  # least independent share of a row of the work space
 
 
 class Model:
@@ -68,11 +68,11 @@ class Model:
         return [self.eq.times_G(row) for row in self.rows]
 
     def _held(self, ok: Node) -> Node:
-        """Return a number above zero where loops are far from a singularity too."""
+        """Return `ok`, above zero only if the loops are far from a singularity too."""
         return minimum(ok, where(self.eq.pivot > 0.0, 1.0, -1.0)) if self.mechanism.loops else ok
 
     def _fitted(self, rho: Sequence[Node]) -> tuple[list[Node], Node]:
-        """Return A^+ x: all motors pull alike when there are more than freedoms."""
+        """Return A^+ rho: least squares with equal weights of all motors."""
         found, ok = least_squares(self.A, rho)
         return found, self._held(ok)
 
@@ -93,7 +93,7 @@ class Model:
 
     @cached_property
     def measured(self) -> MachineRoutine:
-        """What writes coordinates x and velocities v, and the pose, that belong to the sensed actuators."""
+        """Routine that computes coordinates x, velocities v and the pose from the sensed actuators."""
         r, n = MachineRoutine(self.layout, self.graph, "measured_pose", ("s", "p", "w")), self.n
         sensed = {"rho": r.at(r.s.sensed), "rate": r.at(r.s.sensed_v)}
         if self.straight:
@@ -115,7 +115,7 @@ class Model:
         return r
 
     def moved(self) -> MachineRoutine:
-        """Return what moves the model to the wanted pose, by the errors of its coordinates."""
+        """Return the correction of the model pose from its coordinate errors."""
         r = MachineRoutine(self.layout, self.graph, "model_moved", ("s", "p", "w"))
         carried = self._carried(self.graph.symbols("t", self.n))
         carry = Function("model_carried", self._inputs(t=self.n), {"d": carried})
@@ -130,7 +130,7 @@ class Model:
     # ---- torques
 
     def shared(self, force: Sequence[Node]) -> tuple[list[Node], Node]:
-        """Return the least motor torques for forces on the coordinates, with the preload, and whether there are any."""
+        """Return the minimum-norm motor torques for forces on the coordinates, with the preload, and whether they exist."""
         torque, ok = least_norm(self.A, force)
         if self.k > self.n:
             load = internal(self.A, self.p.preload[: self.k])[0]
@@ -138,7 +138,7 @@ class Model:
         return torque, self._held(ok)
 
     def torques(self) -> Function:
-        """Return the motor torques that give accelerations at a pose, with the preload, and whether there are any."""
+        """Return the motor torques for accelerations at a pose, with the preload, and whether they exist."""
         eq, owners = self.eq, self.layout.model_owners
         tree, wanted = inertial_torques(eq), self.graph.symbols("r", self.n)
         if eq.G is not None:
@@ -153,7 +153,7 @@ class Model:
         return Function("model_torques", self._inputs(v=self.n, a=self.n, r=self.n), {"t": torque, "ok": [ok]})
 
     def distribute(self) -> MachineRoutine:
-        """Return what takes the internal part out of the torques, where the law says so, and adds that of the preload."""
+        """Return the routine that removes internal torques, if the law requires it, and adds those of the preload."""
         r = MachineRoutine(self.layout, self.graph, "model_distribute", ("s", "p", "w"))
         asked, load = self.graph.symbols("t", self.k), self.p.preload[: self.k]
         remove = self.p.remove[0] > 0.0
@@ -195,7 +195,7 @@ class TaskModel(Model):
 
     @cached_property
     def _mass(self) -> NodeRows:
-        """Inertia that weighs the freedoms; without a model of its own a law knows that of the drives."""
+        """Inertia that weights the coordinates; a law without a separate model adds the inertia of the drives."""
         M = [list(row) for row in self.still.mass_matrix()]
         if self.layout.law != "task computed":
             for a, row in enumerate(self.A):
@@ -211,7 +211,7 @@ class TaskModel(Model):
         return [kp * (wanted - x) + kd * (fast - v) for wanted, x, fast, v in pairs]
 
     def _weighted(self, right: Sequence[Node]) -> tuple[list[Node], NodeRows, Node]:
-        """Return (J M^-1 J^T)^-1 of some rows, M^-1 J^T, and whether the robot can move along all rows."""
+        """Return (J M^-1 J^T)^-1 right, M^-1 J^T, and whether the robot can move along all rows."""
         J, zero = self.spot.jacobian, self.graph.zero
         X, _ = solve_symmetric(self._mass, [[row[i] for row in J] for i in range(self.n)])
         square = [[total([zero, *(row[i] * X[i][c] for i in range(self.n))]) for c in range(len(J))] for row in J]
@@ -222,7 +222,7 @@ class TaskModel(Model):
         return [x[0] for x in found], X, ok
 
     def _moved(self, u: Sequence[Node], posture: Sequence[Node]) -> tuple[list[Node], Node]:
-        """Return dx with J dx = u, as near to the posture as that allows, and whether there is one."""
+        """Return dx with J dx = u nearest to the posture, and whether it exists."""
         J = self.spot.jacobian
         if not self.left:
             found, ratio = solve_general(J, [[x] for x in u])
@@ -238,7 +238,7 @@ class TaskModel(Model):
         return Function("task_accelerations", self._given(u=self.space.rows), {"a": a, "ok": [ok]})
 
     def forces(self) -> Function:
-        """Return the motor torques that put the forces u on the work space."""
+        """Return the motor torques for the forces u in the work space."""
         u, J, n = self.graph.symbols("u", self.space.rows), self.spot.jacobian, range(self.n)
         f = [total([x, *(row[i] * y for row, y in zip(J, u, strict=True))]) for i, x in enumerate(self.t.feed[: self.n])]
         ok = self.graph.one
@@ -279,13 +279,13 @@ class Tick:
         return result
 
     def _place(self, r: MachineRoutine) -> Node:
-        """Return where the row of the reference that holds now begins."""
+        """Return the start of the current row of the reference."""
         rows, first = r.get(r.a.table_rows), r.get(r.a.table)
         row: Node = minimum(floor(r.get(r.s.step) / r.get(r.p.every)) - first, rows - 1.0)
         return row * float(table_width(self.layout))
 
     def _row(self, r: MachineRoutine) -> Callable[[int], Node]:
-        """Return a reader of that row."""
+        """Return a reader of the current row of the reference."""
         place = self._place(r)
         return lambda column: r.load("table", place + float(column))
 
@@ -298,7 +298,7 @@ class Tick:
         return lambda column: r.load("noise", row + column)
 
     def _sensed_currents(self, r: MachineRoutine) -> list[Node]:
-        """Return the motor currents as their sensors see them now."""
+        """Return the current readings of the current sensors."""
         step, sense, every = r.get(r.s.step), r.get(r.p.sense), r.get(r.p.current_every)
         tick = where(every > 0.0, floor((step - floor(step / sense) * sense) / every), 0.0)
         noise, first, found = self._noise(r), (1.0 + tick) * float(self.k), []
@@ -308,7 +308,7 @@ class Tick:
         return found
 
     def _sense(self) -> MachineRoutine:
-        """Return what writes what the sensors of all drives say now."""
+        """Return the routine that reads the sensors of all drives."""
         r = MachineRoutine(self.layout, self.graph, "sense", SENSING)
         self.dynamics.sense(r)
         step = r.get(r.s.step)
@@ -329,7 +329,7 @@ class Tick:
         return r
 
     def measure(self) -> MachineRoutine:
-        """Return what a controller in Python calls: the sensors, and the coordinates that belong to them."""
+        """Return the measurement routine of a controller in Python: sensors and corresponding coordinates."""
         if self.model is None:
             raise ValueError("only a controller in Python measures")
         r = MachineRoutine(self.layout, self.graph, "measure", SENSING)
@@ -351,13 +351,13 @@ class Tick:
         return held
 
     def _send(self, r: MachineRoutine, a: int, command: Node, beyond: Node) -> None:
-        """Give a drive a command, which reaches it after the delay of the law; `beyond` tells that a limit has cut it."""
+        """Send a drive a command, which arrives after the delay of the law; `beyond` marks a limited command."""
         r.put(r.s.sent, command, a)
         r.put(r.s.beyond, beyond, a)
         r.put(r.s.command, where(equal(r.get(r.p.late), 0.0), command, r.get(r.s.command, a)), a)
 
     def _hold_torque(self, r: MachineRoutine, a: int, torque: Node) -> Node:
-        """Hold the current that gives a torque behind the gear, within the limits; return whether it was cut."""
+        """Hold the current for a torque behind the gear, within the limits; return whether it was limited."""
         ratio = r.get(r.p.ratio, a)
         wanted = torque / (ratio * r.get(r.p.torque, a))
         current = self._limited(r, a, wanted, ratio * r.get(r.s.sensed_v, a))
@@ -368,7 +368,7 @@ class Tick:
     # ---- laws
 
     def control(self) -> MachineRoutine:
-        """Return what is due at the start of a step."""
+        """Return the control routine of the start of a step."""
         r = MachineRoutine(self.layout, self.graph, "control", ARRAYS)
         step = r.get(r.s.step)
         kind = self.law
@@ -378,18 +378,18 @@ class Tick:
             self._cascade(r, step)
         elif kind != "held":
             with r.when(self._due(step, r.get(r.p.outer))):
-                # An open loop asks the sensors only where the speed limits the current.
+                # An open loop needs the sensors only if the speed limits the current.
                 if kind != "open" or any(self.layout.limited):
                     r.call(self.sense)
                 laws = {"open": self._open, "pid": self._pid, "projected": self._pid, "computed": self._computed}
                 laws.get(kind, self._task_torques)(r)
         late = r.get(r.p.late)
-        with r.when(late > 0.0):  # what was sent `late` steps ago arrives; nothing does before the first
+        with r.when(late > 0.0):  # commands sent `late` steps ago arrive; none before the first
             self._queue(r, step - floor(step / late) * late, r.s.sent, r.s.command)
         return r
 
     def _queue(self, r: MachineRoutine, row: Node, sent: Field, arrived: Field) -> None:
-        """Take a row out of the queue behind the state, and leave what is sent in its place."""
+        """Take a row out of the queue behind the state, and store the sent values in its place."""
         slot, first = row * float(self.k), self.layout.state.size
         for a in range(self.k):
             r.put(arrived, r.load("s", slot + float(first + a)), a)
@@ -409,7 +409,7 @@ class Tick:
             self._send(r, a, held, opposite(equal(held, value)))
 
     def _first(self, r: MachineRoutine, share: Field, a: int) -> Node:
-        """Return the share of a low-pass, 1 at the first tick."""
+        """Return the coefficient of a low-pass, 1 at the first tick."""
         result: Node = where(equal(r.get(r.s.step), 0.0), 1.0, r.get(share, a))
         return result
 
@@ -436,7 +436,7 @@ class Tick:
                     self._current(r, a, current)
 
     def _look(self, r: MachineRoutine, task: TaskModel) -> dict[str, str | Place]:
-        """Find error and its rate in the work space, and return what functions of the law take."""
+        """Find error and its rate in the work space, and return the inputs of the law's functions."""
         if self.model is not None:
             r.call(self.model.measured)
         here = "table", self._place(r)
@@ -445,7 +445,7 @@ class Tick:
         return given
 
     def _task_speeds(self, r: MachineRoutine, task: TaskModel) -> None:
-        """Make the speeds that a position loop in a work space asks of the actuators."""
+        """Compute the actuator speeds commanded by a position loop in a work space."""
         given, row = self._look(r, task), self._row(r)
         for i in range(task.space.rows):
             wanted = r.get(r.p.kp, i) * r.get(r.w.error, i) + r.get(r.p.share, i) * row(task.table.rate.first + i)
@@ -475,7 +475,7 @@ class Tick:
         self._hold_all(r, errors)
 
     def _wishes(self, r: MachineRoutine, tick: Node) -> None:
-        """Hand wanted speeds to the velocity loops, `late_wish` of their ticks later."""
+        """Send speed setpoints to the velocity loops, `late_wish` of their ticks later."""
         late = r.get(r.p.late_wish)
         with r.when(late > 0.0):
             self._queue(r, r.get(r.p.late) + tick - floor(tick / late) * late, r.s.issued, r.s.wish)
@@ -513,11 +513,11 @@ class Tick:
             r.get(r.p.windup),
         )
         r.put(r.s.electric, moved.integral, a)
-        # What was cut stays noted until the next tick of the velocity loop.
+        # A limit stays marked until the next tick of the velocity loop.
         self._send(r, a, moved.output, either(r.get(r.s.beyond, a) > 0.0, moved.cut))
 
     def _feedback(self, r: MachineRoutine, error: Node, rate: Node, i: int) -> Node:
-        """Move filter and integral of a PID; return its output."""
+        """Update filter and integral of a PID; return its output."""
         dt = r.get(r.p.outer) * r.get(r.p.step)
         slow = low_pass_step(r.get(r.s.slope, i), rate, self._first(r, r.p.slow_out, i))
         integral = r.get(r.s.integral, i) + error * dt
@@ -541,7 +541,7 @@ class Tick:
             asked = r.w.shared
         for a in range(k):
             torque = r.get(asked, a)
-            cut = self._hold_torque(r, a, torque)  # at its limit an actuator does not integrate further into it
+            cut = self._hold_torque(r, a, torque)  # anti-windup: no further integration into a limit
             into = both(cut, torque * errors[a] > 0.0)
             r.put(r.s.integral, r.get(r.s.integral, a) - where(into, errors[a] * dt, 0.0), a)
 
@@ -565,7 +565,7 @@ class Tick:
     def _needed(
         self, r: MachineRoutine, model: Model, row: Callable[[int], Node], first: int, on_reference: bool = False
     ) -> None:
-        """Find the torques that a model needs for the accelerations a; wanted velocities begin in a column of the reference."""
+        """Find the torques of a model for the accelerations a; reference velocities start at column `first`."""
         r.put_all(r.w.wanted, [row(first + c) for c in range(self.n)])
         speed = r.w.wanted if on_reference else r.w.v
         places = {"q": r.at(r.s.pose), "v": r.at(speed), "a": r.at(r.w.a), "r": r.at(r.w.wanted)}
@@ -573,7 +573,7 @@ class Tick:
         r.stop_unless_ok(LOST_CLOSURE)
 
     def _hold_all(self, r: MachineRoutine, errors: Sequence[Node]) -> None:
-        """Hold all torques; where a limit has cut one, undo what this tick has integrated."""
+        """Hold all torques; if one is limited, undo the integration of this tick."""
         cut, dt = self.graph.zero, r.get(r.p.outer) * r.get(r.p.step)
         for a in range(self.k):
             cut = either(cut, self._hold_torque(r, a, r.get(r.w.torque, a)))

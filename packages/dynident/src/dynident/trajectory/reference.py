@@ -28,13 +28,13 @@ Start = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """A wanted motion of the robot's coordinates."""
+    """Reference motion of the robot's coordinates."""
 
     curve: Curve  #: ``curve(t)`` with times (N,) since the start returns q, v, a (N, n); at rest outside its duration
-    duration: float  #: How long it takes [s]
+    duration: float  #: Duration [s]
     dof: int  #: Number of coordinates n
-    source: Mapping[str, Any] = field(default_factory=dict)  #: What it was made from, for the log's provenance
-    knots: Array | None = None  #: (N,), times of the samples it was made from [s]
+    source: Mapping[str, Any] = field(default_factory=dict)  #: Source of the reference, for the log's provenance
+    knots: Array | None = None  #: (N,), times of its source samples [s]
     _sampled: deque[tuple[Array, Motion]] = field(default_factory=lambda: deque(maxlen=3), repr=False)
 
     @cached_property
@@ -44,9 +44,9 @@ class Reference:
         return first.q[0], first.v[0]
 
     def sample(self, t: ArrayLike) -> Motion:
-        """Return the wanted motion at increasing times (N,) since the start [s]."""
+        """Return the reference motion at increasing times (N,) since the start [s]."""
         at = finite_times(t)
-        for before, motion in list(self._sampled):  # many runs ask for the same times
+        for before, motion in list(self._sampled):  # many runs use the same times
             if np.array_equal(before, at):
                 return motion
         motion = Motion(at, *self.curve(at))
@@ -88,9 +88,9 @@ def reference_of(source: object, mechanism: Mechanism) -> Reference:
     return reference
 
 
-@lru_cache(maxsize=4)  # many runs and machines follow one motion
+@lru_cache(maxsize=4)  # shared by runs and machines that follow one motion
 def _through(motion: Motion) -> Reference:
-    """Return the curve through the samples of a motion; one alone is held."""
+    """Return the curve through the samples of a motion; a single sample is held."""
     knots, still = motion.t - motion.t[0], np.zeros((2, motion.dof))
     curve = Interpolated(motion if len(motion) > 1 else Motion([0.0, 1.0], still + motion.q, still, still))
     return Reference(curve.at, float(knots[-1]), motion.dof, {"kind": "motion", "samples": len(motion)}, knots)
@@ -105,7 +105,7 @@ def _cycles(
             f"the plan moves {', '.join(names)} but robot '{mechanism.name}' has {', '.join(mechanism.coordinate_names)}; "
             "make a plan for this robot"
         )
-    if kind["robot"] != mechanism.name:  # names of joints alone do not tell two arms apart
+    if kind["robot"] != mechanism.name:  # joint names alone do not identify a robot
         warn(
             f"the plan was made for robot '{kind['robot']}' but runs on '{mechanism.name}', whose limits it may violate; "
             "check it, or make a plan for this robot",
@@ -156,7 +156,7 @@ def sampled(signal: Signal, t: ArrayLike | None, when: Array, width: int, what: 
 
 
 def start_state(mechanism: Mechanism, start: Start | None, first: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Return positions and velocities at the start, after checking that the robot can be there."""
+    """Return positions and velocities at the start, after checking that they are possible."""
     if start is None:
         x, nu = np.array(first[0]), np.array(first[1])
         if mechanism.loops:
@@ -193,7 +193,7 @@ def _vector(values: ArrayLike, what: str, names: Sequence[str]) -> Array:
 
 
 def _reachable(mechanism: Mechanism, x: Array, what: str) -> None:
-    """Say that the loops of a robot cannot close at x."""
+    """Raise an error: the loops of a robot cannot close at x."""
     try:
         full = close_positions(mechanism, x[None])
         close_rates(mechanism, full, np.zeros((1, x.size)), np.zeros((1, x.size)))
