@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -15,6 +16,7 @@ def main() -> None:
     0: done. 1: bad input (one sentence on standard error). 2: wrong usage. 3: done, but the verdict is not ok
     (with ``--strict``). 70: a bug in dynident. 130: interrupted.
     """
+    gc.disable()  # imports leave no garbage; `_execute` enables it before the command runs
     # Our own threads share out the samples; the threads of BLAS would only wait for each other, at full load.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from dynident.cli import run  # noqa: PLC0415 - keep the import of the package fast

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import gc
 import re
 import shlex
 import sys
@@ -165,6 +166,9 @@ def _execute(words: list[str]) -> int:
         problem = visible(_shortened(" ".join(str(error).split()).rstrip(".")))
         sys.stderr.write(f"dynident: {problem}; see 'dynident {f'{name} ' if name else ''}--help'\n".replace("?; see", "? See"))
         return USAGE
+    if not gc.isenabled():  # by `__main__`
+        gc.freeze()
+        gc.enable()
     code = int(command(*bound.args, **bound.kwargs) or 0)
     return USAGE if incomplete else code  # a list of commands was shown
 
