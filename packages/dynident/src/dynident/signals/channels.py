@@ -13,8 +13,8 @@ A schema is a mapping (or a TOML file) with these keys, all optional where the n
     position_side = "motor"         # "joint" by default
     counts_per_unit = 8192          # encoder counts per rad or m, for unit "counts"
     name = "EMPS"
-    topic = ["/joint_states"]       # of a bag: the first one gives the clock, the others are interpolated to it
-    episode = 3                     # of a data set with a column episode_index
+    topic = ["/joint_states"]       # for bags: the first one gives the clock, the others are interpolated to it
+    episode = 3                     # for data sets with a column episode_index
     files = ["a.csv", "b.csv"]      # or {position = "a.csv", effort = "b.csv"}, relative to the schema file
     [unit]
     position = "deg"                # name, factor to SI, or a list per channel
@@ -38,7 +38,7 @@ from dynident.files import read_toml
 from dynident.signals.tables import AS_COMMANDED, NOT_READ, NOT_TAKEN, ROLES, Name, Table, is_time, parse_column, split_unit
 
 REQUIRED = ("position", "effort")
-#: effort kind -> families of columns that can hold it.
+#: effort kind -> possible families of columns.
 FAMILIES_OF_KIND: dict[str, tuple[str, ...]] = {
     "joint_torque": ("torque", "effort"),
     "joint_force": ("force", "effort"),
