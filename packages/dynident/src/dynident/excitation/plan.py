@@ -48,7 +48,7 @@ class Stage:
     name: str  #: Name
     purpose: str  #: Purpose of the data, one of `PURPOSES`
     curve: Curve  #: The motion
-    repetitions: int = 1  #: How often it is run in a row; a periodic motion is then averaged over periods
+    repetitions: int = 1  #: Number of consecutive runs; a periodic motion is then averaged over periods
     payload: str = ""  #: Name of the payload that must be mounted; empty for none
     record: bool = True  #: False for moves whose data are not needed
 
@@ -63,7 +63,7 @@ class Stage:
 
     @property
     def duration(self) -> float:
-        """How long it takes with its repetitions [s]."""
+        """Duration with all repetitions [s]."""
         return self.repetitions * self.curve.duration
 
 
@@ -71,9 +71,9 @@ class PlanEntry(NamedTuple):
     """A part of a cycle: one repetition of a stage, or the join or lead before or after it (stage None)."""
 
     stage: Stage | None  # The stage; None for a join or a lead
-    repetition: int  # Which repetition, from 0 on
-    start: float  # When, since the start of the cycle [s]
-    end: float  # When, since the start of the cycle [s]
+    repetition: int  # Number of the repetition, from 0
+    start: float  # Start time in the cycle [s]
+    end: float  # End time in the cycle [s]
     curve: Curve  # The motion; its time starts at `start`
 
 
@@ -82,15 +82,15 @@ class Plan(Result):
     """An experiment."""
 
     robot: str  #: Name of the robot
-    coordinates: tuple[str, ...]  #: Names of the coordinates that the motions are of
+    coordinates: tuple[str, ...]  #: Names of the coordinates
     stages: Sequence[Stage]  #: Stages of a cycle, in order
     cycles: int  #: Number of cycles
     rate: float  #: Samples per second at which motions are sent and recorded [Hz]
     speed: Array  #: (n,), speed limits of the joins between stages
     acceleration: Array  #: (n,), acceleration limits of the joins
-    home: Array  #: (n,), where the robot rests before and after each cycle
+    home: Array  #: (n,), rest position before and after each cycle
     period: float = 0.0  #: Length of a cycle with its pause at the end [s]; 0 for no pause
-    notes: Mapping[str, Any] = field(default_factory=dict)  #: Anything else: design values, conditions
+    notes: Mapping[str, Any] = field(default_factory=dict)  #: Other information: design values, conditions
     lower: Array | None = None  #: (n,), lowest positions of the joins
     upper: Array | None = None  #: (n,), highest positions of the joins
     jerk: Array | None = None  #: (n,), largest jerk of the joins
@@ -132,13 +132,13 @@ class Plan(Result):
 
     @cached_property
     def curve(self) -> Joined:
-        """One cycle: all stages with their repetitions, from home to home, by joins that keep the limits and never jump."""
+        """One cycle: all stages with their repetitions, from home to home, with smooth joins that keep the limits."""
         curves = [(stage.curve, stage.repetitions) for stage in self.stages]
         return cycle(curves, self.speed, self.acceleration, self.home, self.lower, self.upper, self.jerk)
 
     @property
     def duration(self) -> float:
-        """How long the whole experiment takes [s]."""
+        """Duration of the whole experiment [s]."""
         return self.cycles * max(self.period, self.curve.duration)
 
     def entries(self) -> list[PlanEntry]:
@@ -152,7 +152,7 @@ class Plan(Result):
         return out
 
     def schedule(self) -> list[dict[str, Any]]:
-        """Return when each stage runs in a cycle.
+        """Return the schedule of the stages in a cycle.
 
         ``name``, ``purpose``, ``payload``, ``repetition``, ``record``, ``start``, ``end`` [s], in order, without joins.
         """
@@ -185,7 +185,7 @@ class Plan(Result):
         return Motion(t, q, v, a)
 
     def slowed(self, speed: float) -> Plan:
-        """Return the same motions at a share of their speed, as for a first run; above 0 up to 1."""
+        """Return the same motions at a share of their speed (above 0 up to 1), for example for a first run."""
         stages = [replace(stage, curve=Slowed(stage.curve, speed)) for stage in self.stages]
         return replace(
             self,
