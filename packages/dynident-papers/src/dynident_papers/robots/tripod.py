@@ -26,7 +26,7 @@ from dynident_papers.robots.shared import check_length
 Mode = str | Sequence[int] | None
 
 PLATFORM = ("z", "psi", "theta")
-SINGULAR = 1e-9  # sine or determinant, relative to its size at best, below which a configuration counts as singular
+SINGULAR = 1e-9  # sine or determinant, relative to its largest value, below which a configuration counts as singular
 
 
 class PlatformMotion(NamedTuple):
@@ -216,7 +216,7 @@ def platform_from_sliders(t: Tripod, x: Array, slider_dot: Array, slider_ddot: A
 
 
 def check_parallel(t: Tripod, A: Array, x: Array) -> None:
-    """Refuse poses that the sliders do not hold."""
+    """Raise an error for poses that the sliders do not hold (parallel singularity)."""
     index = np.abs(np.linalg.det(A)) / t.radius**2
     if len(index) and np.min(index) < SINGULAR:
         s = int(np.argmin(index))

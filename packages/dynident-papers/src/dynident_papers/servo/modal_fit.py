@@ -4,8 +4,8 @@ Accelerance of a free structure, s = j 2 pi f:
 
     A(s) = rigid + sum_m residue_m s^2 / (s^2 + 2 xi_m omega_m s + omega_m^2) + upper s^2
 
-Peaks give the start, a rational least-squares fit (Sanathanan and Koerner) the poles, and Gauss-Newton steps on all numbers at
-once the answer with its covariance.
+Peaks give the start, a rational least-squares fit (Sanathanan and Koerner) the poles, and joint Gauss-Newton steps the final
+values with their covariance.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 KINDS = {"accelerance": 0, "mobility": 1, "receptance": 2}
 """Measured quantity per force or torque, and the power of s that makes it an acceleration."""
-ROUNDS = 20  # of the rational fit; it settles in about five
+ROUNDS = 20  # of the rational fit, which converges in about five
 REWEIGHTED = 3  # fits with weights from the magnitude of the fit before
 LINES = 1000  # of a figure without measured ones
 FLOOR = 1e-3  # of the median magnitude: no analyser resolves an anti-resonance deeper than that

@@ -70,7 +70,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     "circle_start": Assumption((1.0, 0.0), "-", "direction from the centre in which the circles start; not printed"),
     "circle_acceleration": Assumption(1.0, "m/s^2", "along the circle at both ends; that of the X move"),
 }
-"""Everything that sec. 4.1 does not print."""
+"""Values not printed in sec. 4.1."""
 NOTES = (
     "level and start of the X move are not printed: 24 to 35 mm from y = 1.05 to 0.5 m; and the thesis' loop has a velocity "
     "feed-forward of unknown gain, which takes deviation away and is left out. A share of 0.41 gives its 22 mm, and largest "

@@ -14,7 +14,7 @@ from dynident.mechanism import Mechanism
 from dynident_papers.robots.shared import Assumption
 
 FLOPS = {"inverse kinematics": (102, 2783), "inverse dynamics": (393, 1050)}
-"""Operations per point, closed form against Corke's toolbox, as the paper counts them (sec. V)."""
+"""Operations per point, closed form and Corke's toolbox, from the paper (sec. V)."""
 RMS_FEEDFORWARD = (0.25, 1.98, 0.78)
 RMS_FEEDBACK = (0.11, 0.24, 0.17)
 """RMS voltages of model and PD action in the writing task (16) [V]."""
@@ -53,7 +53,7 @@ class Geometry:
 
 
 EXAMPLE = Geometry(d1=0.56, d2=0.169, d3=0.09, a2=0.2, a3=0.415)
-"""Lengths for examples and tests: about those of later papers of the group, NOT printed in [Kostic2002]."""
+"""Lengths for examples and tests, similar to later papers of the group, NOT printed in [Kostic2002]."""
 
 
 ASSUMPTIONS: Mapping[str, Assumption] = {
