@@ -226,8 +226,8 @@ class Plan(Result):
 
     @property
     def identity(self) -> str:
-        """Sixteen digits by which a log refers to this plan; notes are no part of it."""
-        content = json.dumps(json.loads(to_json(self._motions())), sort_keys=True)  # as it reads back from a file
+        """Hash of sixteen digits by which a log refers to this plan; it excludes notes."""
+        content = json.dumps(json.loads(to_json(self._motions())), sort_keys=True)  # same values as after reading a file
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     @classmethod
@@ -243,7 +243,7 @@ class Plan(Result):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
-        """Return the plan that `to_dict` described."""
+        """Return the plan from the result of `to_dict`."""
         stages = []
         for each in stored(data, "stages", list[Mapping[str, Any]], "plan"):
             curve = from_spec(stored(each, "motion", Any, "stage"))
@@ -264,16 +264,16 @@ def refer(log: Log, plan: Plan, cycle: int = 0) -> Log:
     """Return a recording of one cycle of `plan` that names the plan and its stages in its provenance.
 
     ``provenance["stages"]`` has name, purpose, start and end of the recorded stages in the clock of the log; `identify` fits
-    those for training and is judged by those for validation.
+    stages for training and is judged by stages for validation.
 
     Parameters
     ----------
     log : Log
-        Recording whose first sample is the start of a cycle; one that refers to another plan is refused.
+        Recording whose first sample is the start of a cycle; a reference to another plan raises an error.
     plan : Plan
         Executed plan.
     cycle : int
-        Which cycle, from 0 on.
+        Number of the cycle, from 0.
     """
     _check_plan(log, plan)
     zero = float(log.t[0])
@@ -297,7 +297,7 @@ def stage_intervals(entries: Iterable[tuple[float, float, Mapping[str, Any]]]) -
 
 
 def purpose_logs(log: Log) -> dict[str, list[Log]]:
-    """Return the stretches of a log by the purpose of their stages, as its recorder or `refer` noted them; {} if unknown."""
+    """Return the stretches of a log by the purpose of their stages, from its recorder or `refer`; {} if unknown."""
     found: dict[str, list[Log]] = {}
     stages = log.provenance.get("stages")
     for i, entry in enumerate(stages if isinstance(stages, list) else []):
@@ -320,7 +320,7 @@ def _whole_stretch(log: Log, begin: float, end: float) -> Log | None:
 
 
 def _check_plan(log: Log, plan: Plan) -> None:
-    """Refuse a log that refers to another plan."""
+    """Raise an error for a log that refers to another plan."""
     named = plan_identity(log)
     if named is not None and named != plan.identity:
         raise DynidentError(
@@ -338,7 +338,7 @@ def stage_logs(log: Log, plan: Plan, start: float | None = None) -> dict[str, li
     plan : Plan
         Executed plan; a log that refers to another plan raises an error.
     start : float, optional
-        When the cycle started, in the log's clock [s]; its first sample when omitted.
+        Start of the cycle in the log's clock [s]; the first sample when omitted.
 
     Returns
     -------
@@ -361,7 +361,7 @@ def stage_logs(log: Log, plan: Plan, start: float | None = None) -> dict[str, li
 
 
 def plan_identity(log: Log) -> str | None:
-    """Return the plan a log refers to, as a recorder or a virtual robot wrote it."""
+    """Return the identity of a log's plan, from its recorder or virtual robot, or None."""
     named = log.provenance.get("plan")
     if named is None:
         source = log.provenance.get("reference")
