@@ -62,8 +62,8 @@ class Design:
     pin: str  # Name of the pin coordinates
     pin_zero: float  # Bar angle gamma at which the pins' coordinates are zero [rad]
     legs: Sequence[Leg]  # Joints at the platform
-    slider_terms: Mapping[str, float]  # Prior values of joint terms
-    pin_terms: Mapping[str, float]  # Prior values of joint terms
+    slider_terms: Mapping[str, float]  # Prior values of the sliders' joint terms
+    pin_terms: Mapping[str, float]  # Prior values of the pins' joint terms
     stroke: tuple[float, float]  # Limits of the sliders [m]
     source: str  # Source of the numbers
 

@@ -44,9 +44,9 @@ class ActuatorFit(Result):
     error: float  # RMS of the residual torque [N m]
     relative_error: float  # The same over the RMS of the torque
     count: int  # Number of independent rows
-    t: Array  # Times [s] and torques [N m] in the band of the fit
-    measured: Array  # Times [s] and torques [N m] in the band of the fit
-    predicted: Array  # Times [s] and torques [N m] in the band of the fit
+    t: Array  # Times [s]
+    measured: Array  # Measured torques in the band of the fit [N m]
+    predicted: Array  # Predicted torques in the band of the fit [N m]
 
     @property
     def standard_deviation(self) -> Array:

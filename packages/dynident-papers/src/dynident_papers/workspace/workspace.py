@@ -155,11 +155,11 @@ def _motor_scale(mechanism: Mechanism, length: float) -> Array:
 class WorkspaceMap(Result):
     """Indices of a robot over a grid of two of its coordinates; NaN at unreachable points."""
 
-    robot: str  # Names of the robot and of its platform
-    frame: str  # Names of the robot and of its platform
+    robot: str  # Name of the robot
+    frame: str  # Name of its platform
     names: tuple[str, str]  # The two coordinates of the grid
-    first: Array  # Their values
-    second: Array  # Their values
+    first: Array  # Values of the first coordinate
+    second: Array  # Values of the second coordinate
     held: Mapping[str, float]  # The coordinates that stay
     units: tuple[str, str]  # Units of the two coordinates
     position: Array  # Origin of the frame [m]

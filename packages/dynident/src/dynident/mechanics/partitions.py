@@ -33,9 +33,9 @@ class Partition:
     """One choice of as many motors as degrees of freedom."""
 
     motors: tuple[str, ...]  # Motors of the equations; the torques of the others are projected on them
-    typical: float  # Factor by which noise is amplified: root mean square along the motion, and largest
-    worst: float  # Factor by which noise is amplified: root mean square along the motion, and largest
-    time: float  # When it is largest [s], or the number of the pose
+    typical: float  # RMS noise amplification along the motion
+    worst: float  # Largest noise amplification along the motion
+    time: float  # Time of the largest amplification [s], or the number of the pose
 
 
 @dataclass(frozen=True, eq=False)

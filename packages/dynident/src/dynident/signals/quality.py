@@ -659,8 +659,8 @@ class Delay:
 
     delay: float  # s, positive if the second signal comes later
     deviation: float  # Standard deviation of the delay, s
-    correlation: float  # Correlation with and without the shift
-    at_zero: float  # Correlation with and without the shift
+    correlation: float  # Correlation with the shift
+    at_zero: float  # Correlation without the shift
     significant: bool
 
 

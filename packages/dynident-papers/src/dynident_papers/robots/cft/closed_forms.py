@@ -260,9 +260,9 @@ class CartesianDynamics:
     """
 
     mass: Array  # M_x = J^-T M J^-1
-    velocity: Array  # V_x = J^-T (C v - M J^-1 J' v), G_x = J^-T g and F_x = J^-T f [N, N, N m, N]
-    gravity: Array  # V_x = J^-T (C v - M J^-1 J' v), G_x = J^-T g and F_x = J^-T f [N, N, N m, N]
-    friction: Array  # V_x = J^-T (C v - M J^-1 J' v), G_x = J^-T g and F_x = J^-T f [N, N, N m, N]
+    velocity: Array  # V_x = J^-T (C v - M J^-1 J' v) [N, N, N m, N]
+    gravity: Array  # G_x = J^-T g [N, N, N m, N]
+    friction: Array  # F_x = J^-T f [N, N, N m, N]
 
 
 def cartesian_dynamics(q: ArrayLike, v: ArrayLike, theta: ArrayLike = THETA) -> CartesianDynamics:

@@ -27,8 +27,8 @@ class Geometry:
 
     r_p: float = 0.11
     working_mode: str = "inward"  # ``"inward"`` or ``"outward"``, see `WORKING_MODES`
-    d2: float = 0.28  # Lengths A_i B_i and B_i C_i [m], Table 1
-    d3: float = 0.28  # Lengths A_i B_i and B_i C_i [m], Table 1
+    d2: float = 0.28  # Length A_i B_i [m], Table 1
+    d3: float = 0.28  # Length B_i C_i [m], Table 1
 
     def __post_init__(self) -> None:
         for label in ("r_p", "d2", "d3"):

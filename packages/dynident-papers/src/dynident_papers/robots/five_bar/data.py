@@ -33,10 +33,10 @@ class Geometry:
     """Lengths and modes of a five-bar."""
 
     base: float = 0.2  # Distance A0 B0 [m]; 0.2 in sec. 4.1. The origin is in its middle, A0 on the left
-    l1: float = 0.6  # Bars A0 A, A P, B P, B0 B [m]
-    l2: float = 0.7  # Bars A0 A, A P, B P, B0 B [m]
-    l3: float = 0.7  # Bars A0 A, A P, B P, B0 B [m]
-    l4: float = 0.6  # Bars A0 A, A P, B P, B0 B [m]
+    l1: float = 0.6  # Bar A0 A [m]
+    l2: float = 0.7  # Bar A P [m]
+    l3: float = 0.7  # Bar B P [m]
+    l4: float = 0.6  # Bar B0 B [m]
     working_mode: tuple[int, int] = (-1, 1)
     assembly_mode: int = 1  # Sign of sin(alpha3 - alpha2) used by the direct problem; +1 is P above A B
 

@@ -44,10 +44,10 @@ class Pose:
     """All angles and points of the mechanism."""
 
     angles: Array  # alpha1 (A0-A), alpha2 (A-D), alpha3 (B-C), alpha4 (B0-B), all against the x axis [rad]
-    A: Array  # Joints and tool [m], A0 at the origin and B0 at (base, 0)
-    B: Array  # Joints and tool [m], A0 at the origin and B0 at (base, 0)
-    C: Array  # Joints and tool [m], A0 at the origin and B0 at (base, 0)
-    D: Array  # Joints and tool [m], A0 at the origin and B0 at (base, 0)
+    A: Array  # Joint A [m], A0 at the origin and B0 at (base, 0)
+    B: Array  # Joint B [m]
+    C: Array  # Joint C [m]
+    D: Array  # Tool D [m]
 
 
 def _unit(angle: Array) -> Array:

@@ -20,15 +20,15 @@ class Geometry:
     base parameters and cannot be recovered: 0.4 m is an ASSUMPTION (the real one is adjustable).
     """
 
-    a0a: float = 0.450  # Driven bars A0-A and B0-B
-    b0b: float = 0.450  # Driven bars A0-A and B0-B
-    ad: float = 0.800  # Bar A-D, and the place of the joint C on it
-    ac: float = 0.500  # Bar A-D, and the place of the joint C on it
+    a0a: float = 0.450  # Driven bar A0-A
+    b0b: float = 0.450  # Driven bar B0-B
+    ad: float = 0.800  # Bar A-D
+    ac: float = 0.500  # Place of the joint C on bar A-D
     bc: float = 0.500  # Bar B-C
-    com1: float = 0.1900521  # Centres of mass of bars 1 (from A0), 2 (from A), 3 (from B) and 4 (from B0), on the bars
-    com2: float = 0.5178348  # Centres of mass of bars 1 (from A0), 2 (from A), 3 (from B) and 4 (from B0), on the bars
-    com3: float = 0.2161298  # Centres of mass of bars 1 (from A0), 2 (from A), 3 (from B) and 4 (from B0), on the bars
-    com4: float = 0.1684903  # Centres of mass of bars 1 (from A0), 2 (from A), 3 (from B) and 4 (from B0), on the bars
+    com1: float = 0.1900521  # Centre of mass of bar 1, from A0 along the bar
+    com2: float = 0.5178348  # Centre of mass of bar 2, from A
+    com3: float = 0.2161298  # Centre of mass of bar 3, from B
+    com4: float = 0.1684903  # Centre of mass of bar 4, from B0
     base: float = 0.4  # Distance A0-B0
 
     def __post_init__(self) -> None:

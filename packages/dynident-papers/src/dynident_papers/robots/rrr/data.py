@@ -32,11 +32,11 @@ PARAMETER_NAMES = tuple(f"p{i}" for i in range(1, 17))
 class Geometry:
     """Lengths of the standard Denavit-Hartenberg table (Table I), alpha = (pi/2, 0, 0)."""
 
-    d1: float  # Link offsets C0C1, C1P1, C2P2 [m]
-    d2: float  # Link offsets C0C1, C1P1, C2P2 [m]
-    d3: float  # Link offsets C0C1, C1P1, C2P2 [m]
-    a2: float  # Link lengths P1C2, P2C3 [m], not zero
-    a3: float  # Link lengths P1C2, P2C3 [m], not zero
+    d1: float  # Link offset C0C1 [m]
+    d2: float  # Link offset C1P1 [m]
+    d3: float  # Link offset C2P2 [m]
+    a2: float  # Link length P1C2 [m], not zero
+    a3: float  # Link length P2C3 [m], not zero
 
     def __post_init__(self) -> None:
         for field in fields(self):
