@@ -1,4 +1,4 @@
-"""Friction laws with memory of the literature: Dahl's and generalised Maxwell slip; the core has `dynident.friction.LuGre`."""
+"""Friction laws with memory from the literature: Dahl, generalised Maxwell slip; the core has `dynident.friction.LuGre`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dynident.graph.routine import Routine
 class Dahl(DynamicLaw):
     """Dahl's law ``df/dx = sigma0 |1 - f sgn(v) / fc|^i sgn(1 - f sgn(v) / fc)`` with ``f = sigma0 z``, plus ``fv v``.
 
-    Exact for velocities that are linear between samples: the law depends on the distance alone.
+    Exact for velocities that are linear between samples, because the law depends only on the distance.
     """
 
     sigma0: float  #: Stiffness of the bristles [N m/rad or N/m]
@@ -67,7 +67,7 @@ class GeneralisedMaxwellSlip(DynamicLaw):
     """
 
     stiffness: tuple[float, ...]  #: k_i [N m/rad or N/m]
-    share: tuple[float, ...]  #: Part of the friction that each element carries; they add to one
+    share: tuple[float, ...]  #: Share of the friction of each element; the sum is one
     fc: float  #: Coulomb friction of all elements together [N m or N]
     fs: float  #: Breakaway friction of all elements together [N m or N]
     vs: float  #: Stribeck speed [rad/s or m/s]
@@ -97,7 +97,7 @@ class GeneralisedMaxwellSlip(DynamicLaw):
 
     @property
     def parameters(self) -> dict[str, float]:
-        """Values by name; those of element i are ``stiffness[i]``, ``share[i]`` and ``damping[i]``."""
+        """Values by name; element i has ``stiffness[i]``, ``share[i]`` and ``damping[i]``."""
         columns = (self.stiffness, self.share, self.damping or (0.0,) * len(self.stiffness))
         named = zip(("stiffness", "share", "damping"), columns, strict=True)
         elements = {f"{name}[{i}]": float(x) for name, values in named for i, x in enumerate(values)}
@@ -122,7 +122,7 @@ class GeneralisedMaxwellSlip(DynamicLaw):
             self._element(routine, i, v0, v1, dt, p)
 
     def _element(self, routine: Routine, i: int, v0: Node, v1: Node, dt: Node, p: Mapping[str, Node]) -> None:
-        """Stick until the spring reaches its limit, which bisection finds, then slip for the rest of the piece."""
+        """Stick until the spring reaches its limit (found by bisection), then slip for the rest of the piece."""
         mode, way, k, share = len(self.stiffness) + i, sign(v0 + v1), p[f"stiffness[{i}]"], p[f"share[{i}]"]
         begin, bounds = routine.local(f"begin{i}", 2), routine.local(f"bounds{i}", 2)
         z = routine.load("state", i)
@@ -132,7 +132,7 @@ class GeneralisedMaxwellSlip(DynamicLaw):
             return z + dt * theta * (v0 + 0.5 * theta * (v1 - v0))
 
         def lacks(theta: Any) -> Any:
-            """Return the force that it still lacks to slip."""
+            """Return the remaining force to slip."""
             return share * stribeck_curve(p, v0 + theta * (v1 - v0)) - way * k * reached(theta)
 
         routine.store_all(begin, 0, [v0, dt])  # velocity and time left where slipping begins

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-MOST = 100_000  # poses: their matrices are held in memory together
+MOST = 100_000  # poses, whose matrices are in memory together
 ROUNDS = 30  # of the alternating maximum of the Coriolis matrix
 STEP = 1e-5  # of differences of fourth order
 EXACT = 1e-8  # relative: rounding
 DIFFERENCES = 1e-5  # relative: error of central differences
 SLIDE, TURN = 0.5, np.pi  # half ranges of coordinates without limits [m, rad]
-NEAR = 0.1  # and of robots with loops about their home, as their loops must stay closed
-HALVINGS = 8  # of that range, until they do
+NEAR = 0.1  # half range of robots with loops about home, where the loops can be closed
+HALVINGS = 8  # of this range, until the loops close
 MOST_FRAMES = 8
 
 
@@ -119,7 +119,7 @@ def check(
     mechanism : Mechanism
         Robot with n coordinates and its own parameters.
     q : array_like (N, n), optional
-        Poses to look at; random ones when omitted.
+        Poses to check; random ones when omitted.
     within : (lower, upper), optional
         Range of random poses, (n,) each; by default the robot's limits, +-pi and +-0.5 m where it has none, and 0.1 rad and
         0.05 m about the home of a robot with loops, or less where its loops do not close so far away.
@@ -178,8 +178,8 @@ def check(
 def _largest_coriolis(robot: Mechanism, x: Array) -> float:
     """Return the largest ||C(q, v)|| / ||v|| over poses x (N, n) and all velocities.
 
-    C is linear in v, so a^T C(v) b is a trilinear form of unit vectors; it is maximised over one of them after the other, from
-    every axis of v. Each round is a singular value decomposition, and none of them lowers the value.
+    C is linear in v, so a^T C(v) b is a trilinear form of unit vectors; it is maximised over each of them in turn, from
+    every axis of v. Each round is a singular value decomposition, which never lowers the value.
     """
     n = x.shape[1]
     parts = np.stack([coriolis_matrix(robot, x, np.broadcast_to(axis, x.shape)) for axis in np.eye(n)], axis=-1)  # (N, n, n, n)
@@ -202,7 +202,7 @@ def _largest_coriolis(robot: Mechanism, x: Array) -> float:
 def _poses(
     mechanism: Mechanism, within: Sequence[ArrayLike] | None, samples: int, rng: np.random.Generator
 ) -> tuple[Array, list[str]]:
-    """Return random poses, and notes; those of robots with loops lie on a smooth path, along which the loops are followed."""
+    """Return random poses, and notes; for robots with loops they lie on a smooth path along which the loops are followed."""
     if isinstance(samples, bool) or not 1 <= samples <= MOST:
         raise DynidentError(f"samples is {samples!r}; give 1 to {MOST} poses")
     n = mechanism.dof
@@ -234,7 +234,7 @@ def _poses(
 
 
 def _slides(mechanism: Mechanism) -> NDArray[np.bool_]:
-    """Return which coordinates are lengths."""
+    """Return a mask of the coordinates that are lengths."""
     kinds = {name: joint.kind for joint in mechanism.joints for name in joint.coordinates}
     return np.array([kinds[name] == "prismatic" or name.endswith((".x", ".y", ".z")) for name in mechanism.coordinate_names])
 
@@ -271,7 +271,7 @@ def _definite(mechanism: Mechanism, q: Array, smallest: Array, vectors: Array) -
 
 
 def _slope(value: Callable[[float], Array]) -> Array:
-    """Return the derivative at 0 by differences of fourth order: near singular poses of loops functions bend sharply."""
+    """Return the derivative at 0 by differences of fourth order, since functions curve strongly near singular poses."""
     near, far = (value(h) - value(-h) for h in (STEP, 2.0 * STEP))
     return np.asarray((8.0 * near - far) / (12.0 * STEP))
 
@@ -305,7 +305,7 @@ def _power(robot: Mechanism, q: Array, v: Array, a: Array) -> Check:
 
 
 def _pose(robot: Mechanism, q: Array, end: str) -> Array:
-    """Return rotation and place of a body side by side, (N, 3, 4)."""
+    """Return rotation and position of a body as (N, 3, 4)."""
     R, place = forward_kinematics(robot, q, end)
     return np.concatenate([R, place[:, :, None]], axis=2)
 

@@ -84,12 +84,12 @@ def _list(as_json: bool) -> int:
 
 
 def _computed(name: str) -> Reproduction:
-    """Compute one on a worker."""
+    """Compute one reproduction on a worker."""
     return entry_of(name).run()
 
 
 def _why(error: Exception) -> str:
-    """Return why something could not be made."""
+    """Return the reason of a failure."""
     if type(error).__name__ in ("FutureCancelledError", "CancelledError"):
         return LOST
     return str(error) if isinstance(error, DynidentError) else f"{type(error).__name__}: {error}"
@@ -98,7 +98,7 @@ def _why(error: Exception) -> str:
 def _run(
     wanted: list[str], output: Path | None, tell: Callable[[str], None] | None, client: Any
 ) -> tuple[list[Reproduction], dict[str, str]]:
-    """Compute and write them, printing each; a failure among several is reported and does not end the others."""
+    """Compute, print and write reproductions; a failure among several is reported and does not stop the others."""
     named = {name: entry_of(name) for name in wanted}
     for name, entry in named.items():
         if name != entry.name:

@@ -33,8 +33,8 @@ class FlexureRequirements(Result):
     """Deflections and loads of the flexures of a robot at given poses."""
 
     robot: str  # Its name
-    joints: tuple[str, ...]  # The k flexures, and the unit of each: rad or m
-    units: tuple[str, ...]  # The k flexures, and the unit of each: rad or m
+    joints: tuple[str, ...]  # The k flexures
+    units: tuple[str, ...]  # Unit of each: rad or m
     stiffness: Array  # Stiffness of the flexures [N m/rad or N/m]
     actuators: tuple[str, ...]  # Motors
     efforts: tuple[str, ...]  # Unit of each motor's effort
@@ -54,7 +54,7 @@ class FlexureRequirements(Result):
 
     @property
     def energy(self) -> Array:
-        """Stored in all flexures, (N,) [J]."""
+        """Energy stored in all flexures, (N,) [J]."""
         return np.asarray(0.5 * np.sum(self.stiffness * self.angles**2, axis=1))
 
     def summary(self) -> str:

@@ -1,6 +1,6 @@
-"""Excitations as theses choose them: by the speeds that they reach, or with a lower rank where the condition number is high.
+"""Choice of excitations as in theses: by their speeds, or with fewer parameters if the condition number is high.
 
-design -> cond(W) <= limit?  no: leave out the base parameter that W shows least, design again    [Roldan2017, figure 5.3]
+design -> cond(W) <= limit?  no: leave out the least observable base parameter, design again    [Roldan2017, figure 5.3]
 """
 
 from __future__ import annotations

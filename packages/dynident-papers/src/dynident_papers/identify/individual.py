@@ -1,4 +1,4 @@
-"""All solutions for individual parameters that `subsets.py` found: their mean and spread, and the best combination."""
+"""All solutions for individual parameters from `subsets.py`: their mean and spread, and the best combination."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Statistics(Result):
     names : tuple of str
         Parameters.
     count : ndarray of int, (p,)
-        Values that were used.
+        Number of values used.
     mean, std : ndarray, (p,)
         Mean and sample standard deviation (n - 1); NaN without values, std NaN with one.
     low, high : ndarray, (p,)
@@ -51,8 +51,8 @@ class Individual(Result):
     """All solutions of the solvable subsets."""
 
     names: tuple[str, ...]  # Parameters that act (columns)
-    regrouping: Array  # K and beta of the equations that were solved
-    beta: Array  # K and beta of the equations that were solved
+    regrouping: Array  # K of the solved equations
+    beta: Array  # beta of the solved equations
     considered: int  # Number of subsets
     solutions: Array  # One row per solvable subset
     held: NDArray[np.bool_]  # Parameters held at their trusted (or known) value in each solution
@@ -74,7 +74,7 @@ class Individual(Result):
 
     @property
     def feasible(self) -> NDArray[np.bool_]:
-        """Solutions (k,) in which every parameter that must be above zero is."""
+        """Mask (k,) of solutions in which all positive parameters are above zero."""
         return np.asarray(np.all((self.solutions > 0.0) | ~self.positive, axis=1))
 
     @property
@@ -130,8 +130,8 @@ class Individual(Result):
 
             minimise (K phi - beta)^T H (K phi - beta)   with   low <= phi <= high of `statistics`
 
-        With H = W^T W this is the squared error of the predicted torques, up to a constant. Directions that it does not
-        determine stay as close to `best` as they can.
+        With H = W^T W this is the squared error of the predicted torques, up to a constant. Undetermined
+        directions stay as close to `best` as possible.
         """
         from scipy.optimize import lsq_linear  # noqa: PLC0415 - scipy.optimize costs import time
 
@@ -148,7 +148,7 @@ class Individual(Result):
         low = np.where(np.isnan(ranges.low), self.best, ranges.low if lower is None else np.asarray(lower, dtype=np.float64))
         high = np.where(np.isnan(ranges.high), self.best, ranges.high)
         span = np.maximum(high - low, 1e-9 * np.maximum(1.0, np.abs(high)))
-        # x = (phi - low)/span in [0, 1]; the second block is small and acts only where the first has no rank.
+        # x = (phi - low)/span in [0, 1]; the small second block determines only the null space of the first.
         fit = root @ self.regrouping * span
         tie = 1e-6 * float(np.linalg.norm(fit, 2)) * np.eye(span.size)
         goal = np.concatenate([root @ (self.beta - self.regrouping @ low), tie @ ((self.best - low) / span)])

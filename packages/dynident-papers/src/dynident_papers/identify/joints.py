@@ -2,7 +2,7 @@
 
     Y_j pi_j = tau_j        parameters of later joints are known:  A beta_new = tau_j - B beta_known
 
-Torques of one joint do not affect the parameters of another, but the information of the joints before it is not used.
+Errors of one joint's torque do not affect other joints' parameters, but information of earlier joints is not used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dynident.identify.regression.factor import CONTAINED, ROUND_OFF, Solution, 
 
 
 def _independent(A: Array, tolerance: float) -> tuple[NDArray[np.int64], float]:
-    """Return the columns that stand alone, none of them mixed with one that does not, and their condition number."""
+    """Return the columns identifiable individually, not in combination with others, and their condition number."""
     from scipy.linalg import qr, solve_triangular  # noqa: PLC0415 - scipy.linalg costs import time
 
     length = np.linalg.norm(A, axis=0)

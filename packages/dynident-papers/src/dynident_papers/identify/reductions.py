@@ -35,8 +35,8 @@ class JointReduction(Result):
     """Singular values of one joint's own parameters, before and after dependent ones were dropped."""
 
     joint: str  # Joint
-    names: tuple[str, ...]  # Parameters of its own body that QR has left, then friction and motor inertia of the joint
-    singular_values: Array  # Singular values of the normalised columns, falling
+    names: tuple[str, ...]  # Parameters of its own body after QR, then friction and motor inertia of the joint
+    singular_values: Array  # Singular values of the normalised columns, descending
     V: Array  # Right singular vectors, one per column
     dropped: tuple[str, ...]  # Parameters that were dropped, in order
     condition: tuple[float, ...]  # Condition number before each drop, and after the last
@@ -44,7 +44,7 @@ class JointReduction(Result):
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Parameters that are identified."""
+        """Identified parameters."""
         return tuple(name for name in self.names if name not in self.dropped)
 
     def summary(self) -> str:
@@ -86,12 +86,12 @@ class Reduction(Result):
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """How many parameters each joint sees."""
+        """Number of parameters seen by each joint."""
         return tuple(int(x) for x in self.seen.sum(axis=0))
 
     @property
     def selected(self) -> int:
-        """Parameters that are identified, all joints together."""
+        """Number of identified parameters of all joints."""
         return sum(len(joint.kept) for joint in self.joints)
 
     def summary(self) -> str:
@@ -130,7 +130,7 @@ def reduction(
     threshold : float
         Diagonal entries of R below it are zero; 1e-4 in [Pagani2022].
     limit : float
-        Condition number that is accepted; 100 in [Pagani2022].
+        Largest accepted condition number; 100 in [Pagani2022].
     seed : int
         Seed of the random states.
 

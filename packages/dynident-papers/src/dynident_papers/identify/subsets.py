@@ -31,9 +31,9 @@ from dynident.identify import BaseParameters
 from dynident_papers.identify.individual import Individual
 
 REGULAR = 1e-8  # smallest singular value, columns of unit length, below which a square system counts as singular
-LIMIT = 2_000_000  # subsets that are still enumerated
+LIMIT = 2_000_000  # largest number of subsets
 BATCH = 4096
-POSITIVE = ("m", "Ixx", "Iyy", "Izz")  # parameters of bodies that physics keeps above zero
+POSITIVE = ("m", "Ixx", "Iyy", "Izz")  # physically positive parameters of bodies
 
 
 def enumerate_subsets(
@@ -46,7 +46,7 @@ def enumerate_subsets(
     known: Mapping[str, float] | None = None,
     positive: Collection[str] | None = None,
 ) -> Individual:
-    """Solve K phi = beta with every subset of the trusted parameters that closes it."""
+    """Solve K phi = beta with every subset of the trusted parameters that makes it square."""
     K, values, labels = np.asarray(regrouping, dtype=np.float64), np.asarray(beta, dtype=np.float64), tuple(names)
     if K.ndim != 2 or K.shape != (values.size, len(labels)) or not (np.all(np.isfinite(K)) and np.all(np.isfinite(values))):
         raise IdentificationError(
@@ -136,7 +136,7 @@ def _named(given: Mapping[str, float], names: tuple[str, ...], what: str) -> dic
 
 
 def _deviations(trust: Mapping[str, float], given: Mapping[str, float] | None) -> Array:
-    """Return the standard deviations of the trusted values; equal shares of the values themselves when none are given."""
+    """Return the standard deviations of the trusted values; an equal share of each value when omitted."""
     if not given:
         sizes = np.abs(list(trust.values()))
         return np.where(sizes > 0.0, sizes, np.median(sizes[sizes > 0.0]) if np.any(sizes > 0.0) else 1.0)

@@ -61,14 +61,14 @@ def cft_table_2() -> Reproduction:
             Row("independent coordinates", cft.mechanism().dof, 4),
         ),
     )
-    plus = printed[1] + np.sin(q4 - q2) * -L["L6"]  # half of the term twice: the sign turned round
+    plus = printed[1] + np.sin(q4 - q2) * -L["L6"]  # half of the term twice: reverses its sign
     experiments = {sign: lambda: abs(plus - tool[1]) < 1e-12}
     return Reproduction((position, counts), notes=("rows 8 and 9 of Table 2 are fixed: the tool",), experiments=experiments)
 
 
 @reproduction("cft-jk", "condition number J_k of the excitation", "[Rodriguez2002, Table 3, section 4.2.1]")
 def cft_jk() -> Reproduction:
-    """Take F along Table 3 in the readings that the text allows."""
+    """Compute F along Table 3 in the possible readings of the text."""
     a = np.array(
         [
             [-0.1102, 0.0042, -0.0014, -0.0173],
@@ -170,7 +170,7 @@ def cft_table_5() -> Reproduction:
     )
 
     def enlargement(i: int, length: float) -> bool:
-        """Return whether lengths that round to those of Table 1 explain an encoder factor."""
+        """Return whether lengths that round to Table 1 explain an encoder factor."""
         wanted = printed[i] * 2000 / lead[i]
         return bool((length - 0.005) / 0.055 < wanted < (length + 0.005) / 0.045)
 
@@ -201,7 +201,7 @@ def cft_table_6() -> Reproduction:
 
 @reproduction("cft-definiteness", "is M positive definite with Table 4, as (22) says", "[Rodriguez2002, (22), Table 4]")
 def cft_definiteness() -> Reproduction:
-    """Take the smallest eigenvalue of M over the workspace."""
+    """Compute the smallest eigenvalue of M over the workspace."""
     grid = cft.definiteness()
     repaired = cft.definiteness(added_inertia=0.2)
     why = "Appendix B has no pitch inertias: with 0.2 kg m^2 added to q4 and q5 no such point is left"
@@ -324,7 +324,7 @@ def fixed_offsets(steps: int = 80) -> tuple[float, float]:
     def criterion(p: np.ndarray, n: int = 100) -> float:
         try:
             return float(np.log(np.linalg.cond(cft.regressor(*cft.joint_motion(*motion(p, n))).reshape(-1, 12))))
-        except di.DynidentError:  # a step too far: out of reach
+        except di.DynidentError:  # the step is out of reach
             return 20.0
 
     held = {"type": "ineq", "fun": spare}

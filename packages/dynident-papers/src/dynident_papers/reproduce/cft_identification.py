@@ -1,6 +1,6 @@
 """The CFT-transposer robot of [Rodriguez2002]: friction by an extended Kalman filter, inertias by least squares, Appendix B.
 
-Its measurements are not published. Torques are those of Table 4 with noise, so the procedure must give Table 4 back.
+Its measurements are not published. Torques follow from Table 4 with noise, so the procedure must recover Table 4.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def cft_appendix_b() -> Reproduction:
 
 
 def _as_printed(q: np.ndarray, theta: np.ndarray) -> dict[tuple[int, int], float]:
-    """Return the three entries of M that are misprinted, with the brackets that are printed."""
+    """Return the three misprinted entries of M, with the printed brackets."""
     L4, L5, L6, d6, d = 0.05, 0.35, 0.30, 0.04, 0.0916
     _, _, _, t4, t5, t6, t7, t8, t9, t10, t11, t12 = theta[:12]
     q4, q5 = q[2:]
@@ -262,7 +262,7 @@ def _as_printed(q: np.ndarray, theta: np.ndarray) -> dict[tuple[int, int], float
 
 @cache
 def from_log(law: str, counts: bool = True) -> di.Fit:
-    """Return bodies and laws of q1, q2, q4, q5 from one log of the motors along Table 3, with encoders that count or not."""
+    """Return bodies and laws of q1, q2, q4, q5 from one log of the motors along Table 3, with or without quantisation."""
     machine, t = cft.machine(added_inertia=0.2), np.linspace(0.0, 10.0, 2001)
     exact = tuple(replace(drive, encoder=replace(drive.encoder, resolution=0.0)) for drive in machine.drives)
     run = (machine if counts else replace(machine, drives=exact)).simulate(cft.cartesian_reference(t, *cft.excitation(t)))
@@ -309,13 +309,13 @@ def cft_log() -> Reproduction:
     ]
 
     def single() -> bool:
-        """Return whether one tanh term misses the friction of q1."""
+        """Return whether one tanh term is insufficient for the friction of q1."""
         v = 0.3 * top[0]
         true = float(true_friction(0, np.array([v]))[0])
         return bool(abs(from_log("viscous + tanh").friction["q1"](v) / true - 1.0) > 1.0)
 
     def exact() -> bool:
-        """Return whether all numbers come back from encoders that do not count."""
+        """Return whether all numbers are recovered without quantisation."""
         clean = cft.table_four(from_log("viscous + tanh + tanh", counts=False)).values
         return bool(np.all(np.abs(clean / cft.THETA - 1.0) < 0.03))
 

@@ -90,7 +90,7 @@ def dualv_table_1() -> Reproduction:
 
 @reproduction("dualv-table-2", "essential parameters, case 1 and case 2", "[Briot2015, Table 2]", seconds=8, kind="virtual")
 def dualv_table_2() -> Reproduction:
-    """Runs without and with the payload, WLS; parameters are dropped until an F-test objects, and by the paper's rule alone."""
+    """Runs without and with the payload, WLS; parameters are dropped until an F-test stops, and by the paper's rule alone."""
     printed = {
         "case 1": {
             "zz_11R": (4.45e-2, 1.58), "zz_12R": (4.81e-2, 1.39), "zz_13R": (4.81e-2, 1.41), "zz_14R": (5.07e-2, 1.38),
@@ -159,7 +159,7 @@ def spread() -> bool:
 
 
 def _alone(case: str, fit: di.Fit, known: dict[str, tuple[float, float]]) -> Table:
-    """Return the parameters that the ratio of 10 alone leaves."""
+    """Return the parameters kept by the ratio of 10 alone."""
     symbols = [dualv.paper_symbol(name) for name in fit.base.names]
     rows = [
         Row(symbol, float(fit.values[i]), known[symbol][0] if symbol in known else None, fit.base.units[i], RULE)
@@ -171,7 +171,7 @@ def _alone(case: str, fit: di.Fit, known: dict[str, tuple[float, float]]) -> Tab
 
 @cache
 def _trajectories() -> dict[str, di.Log]:
-    """Return the logs of two motions that were not used, both faster; without the payload."""
+    """Return the logs of two faster motions, not used in the fit, without the payload."""
     return {name: _log(motion, 30 + i) for i, (name, motion) in enumerate(proof_case("dualv").motions.items())}
 
 
@@ -281,7 +281,7 @@ def dualv_table_4() -> Reproduction:
         tables.append(Table(trajectory, tuple(rows)))
 
     def softer() -> bool:
-        """Return whether the inertia in the gains decides about the errors of the PD."""
+        """Return whether the inertia in the gains determines the errors of the PD."""
         sizes = [np.mean([largest(run, "feedback alone", name) for name in case.motions]) for run in (proof, stiff)]
         return bool(sizes[1] < 0.5 * sizes[0])
 
@@ -330,7 +330,7 @@ def _proof(soft: bool) -> TrackingProof:
 
 @reproduction("dualv-fig-1", "one mass and two forces", "[Briot2015, figure 1]")
 def dualv_fig_1() -> Reproduction:
-    """The share of each force is free: only their sum identifies the mass."""
+    """The torque distribution is arbitrary: only the sum of the forces identifies the mass."""
     t = np.linspace(0.0, 2.0, 401)
     a, share, preload = np.sin(2.0 * np.pi * t), 0.5 + 0.3 * np.cos(3.0 * t), 5.0
     f = np.column_stack([share * 2.0 * a + preload, (1.0 - share) * 2.0 * a - preload])

@@ -22,7 +22,7 @@ MOTORS = (False, False, True, True, True, True)  # whether the motor inertia is 
 
 
 def report(motion: di.Motion | None = None) -> Reduction:
-    """Return QR and SVD of the arm with friction split by directions, as Table 1 was made; random motion when omitted."""
+    """Return QR and SVD of the arm with friction split by directions, as for Table 1; random motion when omitted."""
     return reduction(er3a_c60.mechanism().with_terms(("ia", "fvp", "fvn", "fcp", "fcn")), motion, threshold=1e-4, limit=100.0)
 
 
@@ -52,7 +52,7 @@ def table_1() -> Reproduction:
     missing = Row("the first, from the others: columns of unit length", float(np.sqrt(second.V.shape[0] - known @ known)), None)
 
     def between() -> bool:
-        """Return whether all but one of the printed ones lie between those of random motion and those of (72)."""
+        """Return whether all but one of the printed values lie between random motion and (72)."""
         both = [report(sample(first_motion(), 50.0)).joints[1].singular_values[1:11], second.singular_values[1:11]]
         return int(np.sum((known[:10] >= np.min(both, axis=0)) & (known[:10] <= np.max(both, axis=0)))) == 9
 
@@ -139,7 +139,7 @@ def table_4() -> Reproduction:
     )
 
     def reached() -> bool:
-        """Return whether lengths within half a millimetre of those assumed have the printed reach."""
+        """Return whether lengths within half a millimetre of the assumed ones have the printed reach."""
         ends = (1e3 * (a1 + a2 + 2.0 * h + np.hypot(a3 + h, d4 + h)) for h in (-5e-4, 5e-4))
         return bool(next(ends) < 628.0 < next(ends))
 

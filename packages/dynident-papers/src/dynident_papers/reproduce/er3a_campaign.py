@@ -42,7 +42,7 @@ FULL_DUTY = f"{UNEXPLAINED}: (130), of which the virtual joints are made, cannot
 
 @cache
 def folder() -> tempfile.TemporaryDirectory[str]:
-    """Return where the campaigns of this process are; removed at its end."""
+    """Return the folder of this process's campaigns; removed at its end."""
     return tempfile.TemporaryDirectory(prefix="dynident-er3a-")
 
 
@@ -82,7 +82,7 @@ def fits(seed: int = 1, fault: bool = False) -> tuple[CycleFits, di.Fit]:
 
 @cache
 def day_after() -> FrictionHistory:
-    """Return the friction of joint 1 of robot 2 on the next day, when the fault is there from the start; 25 min of it."""
+    """Return 25 min of friction of joint 1 of robot 2 on the next day, with the fault from the start."""
     where = Path(folder().name) / "day_after"
     fault = Fault("joint_1", er3a_c60.FAULT)
     simulate_campaign(where, replace(plan(), cycles=5), er3a_c60.machine(), seed=3, faults=(fault,))
@@ -213,7 +213,7 @@ def fig_38() -> Reproduction:
 
 @reproduction("thermal-fig-43", "the fault of robot 2", "[Pagani2022, section 5.2, Fig. 43]", seconds=250, kind="virtual")
 def fig_43() -> Reproduction:
-    """Friction of joint 1 grows by 32 % after an hour, and is still there on the next day."""
+    """Friction of joint 1 grows by 32 % after an hour, and stays higher on the next day."""
     sick, healthy, later = study(2, fault=True), study(), day_after()
     check = check_robot(sick, [healthy])
     fault = next(entry for entry in check.joints if entry.history.joint == "joint_1")
@@ -264,7 +264,7 @@ def fig_43() -> Reproduction:
 
 
 def found_at(every: float) -> float:
-    """Return when the fault of joint 1, begun after 60 min, is found [min] by plateaus at a time of every cycle [s]."""
+    """Return the detection time [min] of the fault of joint 1 at 60 min, by plateaus at a time of every cycle [s]."""
     begin = next(float(entry["start"]) for entry in plan().schedule() if entry["purpose"] == "friction")
     curve = cooling_test("ER3A-C60", er3a_c60.limits(), "joint_1", cycles=2).stages[0].curve
     healthy, fault = er3a_c60.machine(warm=False), Fault("joint_1", er3a_c60.FAULT, ONSET)

@@ -30,7 +30,7 @@ INERTIAS = ("Ixx_link_2R", "Ixy_link_2", "Ixz_link_2R", "Iyz_link_2", "Izz_link_
 
 @cache
 def heated() -> dict[str, tuple[Any, Any]]:
-    """Return the thermal model of every joint, and how it warms up in the whole test by the power that the study found."""
+    """Return the thermal model of every joint, and its warm-up in the whole test with the power from the study."""
     models = zip(er3a_c60.JOINTS, er3a_c60.thermal_models(), strict=True)
     return {joint: (model, model.simulate(study().of(joint).power_t, study().of(joint).power)) for joint, model in models}
 
@@ -57,7 +57,7 @@ def later_test(robot: int, test: int) -> list[Estimate]:
 
 @cache
 def repetitions() -> Repeatability:
-    """Return how all parameters repeat over four tests of two robots; the first tests are those of the whole campaigns."""
+    """Return the repeatability of all parameters over four tests of two robots; the first tests are whole campaigns."""
     rows: list[Estimate] = []
     for robot in (1, 2):
         rows += fits(robot, fault=robot == 2)[0].estimates(f"Robot {robot}", "test 1")
@@ -164,7 +164,7 @@ def with_estimated_temperature(log: Log) -> Log:
         entry = study().of(joint)
         model = entry.best.model
         warming = model.simulate(entry.power_t, entry.power)
-        kelvin = model.alpha / er3a_c60.AXIS_4["alpha"]  # torque leaves the scale of the temperature free
+        kelvin = model.alpha / er3a_c60.AXIS_4["alpha"]  # torque does not determine the scale of the temperature
         columns.append(model.reference + kelvin * (np.interp(log.t, warming.t, warming.temperature) - model.reference))
     return replace(log, temperature=np.column_stack(columns))
 

@@ -108,7 +108,7 @@ def table_6() -> Reproduction:
         rows += [Row(f"{minutes:.0f} min, {label}", torque, None, "N m") for label, torque in first[minutes].items()]
 
     def one_length() -> bool:
-        """Return whether each error is met within 15 % at some length, and all three at none."""
+        """Return whether each error agrees within 15 % at some length, but all three at none."""
         near = {
             minutes: {label: abs(x / TABLE_6[label][0][0] - 1.0) < 0.15 for label, x in errors.items()}
             for minutes, errors in first.items()
@@ -134,7 +134,7 @@ def table_6() -> Reproduction:
 
 
 def exact(*tests: ThermalTest) -> bool:
-    """Return whether tests without noise return the second-order model that made them."""
+    """Return whether tests without noise recover their second-order model."""
     fit = fit_thermal(tests, SecondOrder, alpha=AXIS4.alpha)
     return all(abs(getattr(fit.model, name) / value - 1.0) < 1e-4 for name, value in er3a_c60.AXIS_4.items())
 
@@ -153,7 +153,7 @@ def table_7() -> Reproduction:
     figures = {"cooling, both models (Fig. 28)": lambda: _compared(test, fits, "Axis 4, cooling")}
 
     def later() -> bool:
-        """Return whether the errors of the first model come nearer when the first test is run after 10 min."""
+        """Return whether the errors of the first model are closer if the first test is after 10 min."""
         first, _ = _errors(cooling(10.0), TABLE_7, ("", ""))[0]
         return nearer(tables[0].rows, [float(row.ours) for row in first.rows])
 
@@ -194,11 +194,11 @@ def table_8() -> Reproduction:
     ]
 
     def clean() -> bool:
-        """Return whether the axes whose models were made from the table return it without noise."""
+        """Return whether the axes with models from the table recover it without noise."""
         return all(np.allclose(found(i, 0.0), printed[i], atol=1e-3) for i in (0, 1, 2, 4, 5))
 
     def not_130() -> bool:
-        """Return whether (130) has other time constants than those printed for its axis."""
+        """Return whether the time constants of (130) differ from the printed ones of its axis."""
         return bool(np.allclose(AXIS4.time_constants(POWER) / MINUTE, (28.55, 2.02), atol=5e-3))
 
     note = (
@@ -216,7 +216,7 @@ def table_8() -> Reproduction:
     kind="round trip",
 )
 def eq_130() -> Reproduction:
-    """Heating tests at four duty cycles fitted together; torque leaves the scale of the temperature free."""
+    """Heating tests at four duty cycles fitted together; torque does not determine the scale of the temperature."""
     tests = [heating(duty, minutes=120.0, every=2.0, seed=k) for k, duty in enumerate(DUTIES)]
     fit = fit_thermal(tests, SecondOrder, alpha=er3a_c60.AXIS_4["alpha"])
     units = {"alpha": "1/K", "beta": "", "K1": "W/K", "K2": "W/K", "C1": "J/K", "C2": "J/K"}
@@ -247,7 +247,7 @@ def eq_130() -> Reproduction:
     notes = (NOTE, "Torque leaves the scale of the temperature free: alpha is given.")
 
     def clean() -> bool:
-        """Return whether all parameters come back without noise."""
+        """Return whether all parameters are recovered without noise."""
         return exact(*(heating(duty, minutes=120.0, every=2.0, noise_level=0.0) for duty in DUTIES))
 
     return Reproduction((Table("second-order model", tuple(rows)),), figures, notes, {TWIN: clean})
@@ -268,7 +268,7 @@ def fig_29() -> Reproduction:
     figures = {"fractional and first order (Fig. 29)": lambda: _compared(test, fits, "Axis 4: fractional order")}
 
     def longer() -> bool:
-        """Return whether the printed order lies between those of 180 and 240 min."""
+        """Return whether the printed order lies between the orders for 180 and 240 min."""
         shorter = fit_thermal(heating(minutes=180.0), Fractional).model
         return isinstance(shorter, Fractional) and shorter.nu < 0.6121 < float(model.nu)
 

@@ -30,7 +30,7 @@ RADIAL = f"{UNEXPLAINED}: a loop that is 40 mm off the circle has a motor error 
 
 @reproduction("five-bar-fig-4-2", "work space with its singularities", "[Roldan2017, figure 4.2]", 1)
 def five_bar_figure_4_2() -> Reproduction:
-    """Where the platform goes with both elbows outside, and how near it comes to singularities of type 1 and 2."""
+    """Workspace of the platform with both elbows outside, and its distance from singularities of type 1 and 2."""
     found = workspace_map(five_bar.mechanism(coordinates="platform"), "platform", ("x", "y"), ((-1.35, 1.35),) * 2, size=91)
     g = five_bar.Geometry()
     top = float(np.sqrt((g.l1 + g.l2) ** 2 - (0.5 * g.base) ** 2))  # both arms stretched, on the axis of symmetry
@@ -92,7 +92,7 @@ def motor_speed(speed: float) -> float:
 
 
 def _feedforward() -> tuple[float, list[float]]:
-    """Return the share of velocity feed-forward at which the line is missed by 22 mm, and the motor errors on the circles."""
+    """Return the share of velocity feed-forward for a line error of 22 mm, and the motor errors on the circles."""
     move, shares = five_bar.x_move(), (0.2, 0.3, 0.4, 0.5, 0.6)
     away = []
     for share in shares:
@@ -143,14 +143,14 @@ def five_bar_moves() -> Reproduction:
     ]
 
     def growth() -> bool:
-        """Return whether errors double with the speed, with and without feed-forward, and printed ones do not."""
+        """Return whether errors double with the speed, with and without feed-forward, unlike the printed ones."""
         own = [row.ours for row in rows_model if "motor error, largest" in row.name]
         ours = [float(own[1]) / float(own[0]), turned[1] / turned[0]]
         printed = [five_bar.PUBLISHED[1.256][0][k] / five_bar.PUBLISHED[0.628][0][k] for k in (0, 1)]
         return bool(np.all(np.abs(np.array(ours) - 1.9) < 0.06) and np.allclose(printed, (1.2, 1.4)))
 
     def late() -> bool:
-        """Return whether the printed lags at the speeds of the motors are far larger errors than those printed."""
+        """Return whether the printed lags at the motor speeds give far larger errors than printed."""
         cases = [(motor_speed(v) * lag[k], error[k]) for v, (error, lag, _) in five_bar.PUBLISHED.items() for k in (0, 1)]
         return all(made > 2.8 * printed for made, printed in cases)
 

@@ -63,7 +63,7 @@ def flexures_table_1() -> Reproduction:
 
 @reproduction("flexures-table-2", "forces, rise and stress for equal sliders", "[Ruiz2016, Table 2]", 3, kind="virtual")
 def flexures_table_2() -> Reproduction:
-    """Three models: ideal joints with springs; flexures that give way in all directions; the same linearised at home."""
+    """Three models: ideal joints with springs; flexures compliant in all directions; the same linearised at home."""
     s = np.array([[row[1]] * 3 for row in prs3.TABLE_2])
     stress = (169.25, 344.01, 518.78)
     needs = flexure_requirements(prs3.mechanism("actuators"), s)
@@ -93,7 +93,7 @@ def flexures_table_2() -> Reproduction:
     slope, linear_slope = printed_z / printed_s, linear.x[:, 2] / s[:, 0]
 
     def smaller(table: Table) -> bool:
-        """Return whether the numbers of a model that are laid to large motions are nearer by half in the linear one."""
+        """Return whether differences attributed to large motions are halved by the linear model."""
         pairs = [(row, float(same.ours)) for row, same in zip(table.rows, tables[2].rows, strict=True) if row.reason == LINEAR]
         return nearer([row for row, _ in pairs], [value for _, value in pairs])
 

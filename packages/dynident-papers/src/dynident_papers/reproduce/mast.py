@@ -136,7 +136,7 @@ def _sine(f: float, amplitude: float, cycles: float, axis: int = 0) -> di.Motion
     kind="virtual",
 )
 def mast_torques() -> Reproduction:
-    """The machine with fitted drives stands in for the measured one; the catalogue machine is fitted to its torques."""
+    """The machine with fitted drives replaces the measured one; the catalogue machine is fitted to its torques."""
     real, catalogue = (mast.machine(parameters=name, **QUICK) for name in ("adjusted", "catalogue"))
     motions = {0.4: _sine(0.4, 5e-3, 1.5), 10.0: _sine(10.0, 1e-3, 15.0)}
     runs = {f: (real.simulate(motion), catalogue.simulate(motion)) for f, motion in motions.items()}
@@ -168,7 +168,7 @@ def torque_error(real: Run, catalogue: Run) -> float:
 
 
 def _drawn(real: di.VirtualRobot, catalogue: di.VirtualRobot, motion: di.Motion, axis: int) -> Any:
-    """Return position of a coordinate and torque of a motor, of the machine and of the one with catalogue data."""
+    """Return position of a coordinate and torque of a motor, of the machine with fitted and with catalogue data."""
     own, other, unit = real.simulate(motion), catalogue.simulate(motion), "mm" if axis == 0 else "mrad"
     curves = {
         f"{list(SIZES)[axis]} [{unit}]": {

@@ -19,7 +19,7 @@ from dynident_papers.reproduce.registry import KINDS, Reproduction, Table, cells
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LARGEST, DOTS = 300_000, 110  # characters of a vector drawing, beyond which dots take less; dots per inch
+LARGEST, DOTS = 300_000, 110  # characters of a vector drawing, above which a bitmap is smaller; dots per inch
 NARROW = 9.0  # inches: figures below it are not stretched to the width of the page
 NO_BREAK = "\u00a0"
 HEADERS = ("", "ours", "published", "difference", "kind", "why they differ")
@@ -72,7 +72,7 @@ def _overview(results: Sequence[Reproduction], failed: Mapping[str, str]) -> pag
 
 
 def _documents(results: Sequence[Reproduction]) -> pages.Html:
-    """Return how many numbers of every document are derived and agree."""
+    """Return the numbers of derived and of agreeing values of every document."""
     rows = []
     for document in dict.fromkeys(found.source.strip("[").split(",")[0].split("]")[0] for found in results):
         mine = [found for found in results if found.source.strip("[").startswith(document)]

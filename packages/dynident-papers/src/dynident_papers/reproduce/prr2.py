@@ -163,7 +163,7 @@ def _sine() -> di.Motion:
     kind="virtual",
 )
 def prr2_validation() -> Reproduction:
-    """The virtual machine on its drives: excitation, identification, and a sine of 3.5 Hz it was not fitted to."""
+    """The virtual machine on its drives: excitation, identification, and validation with a sine of 3.5 Hz."""
     machine, robot = prr2.machine(), prr2.mechanism(geared=True)
     family = Fourier(prr2.FUNDAMENTAL, prr2.HARMONICS, rest=False)
     wanted = design(prr2.mechanism(), LIMITS, "cond", 60.0, family, base=_base(), starts=1, iterations=40).motion()
@@ -215,7 +215,7 @@ def prr2_validation() -> Reproduction:
 
 
 def same_ratio() -> bool:
-    """Return whether both forces of the validation keep their ratio when the gain of the position loop is changed."""
+    """Return whether the ratio of both validation forces is independent of the gain of the position loop."""
     peaks = []
     for gain in (15.0, 35.0):
         log = prr2.machine(gain).simulate(_sine()).log
@@ -233,7 +233,7 @@ def printed_forces(Y: np.ndarray) -> np.ndarray:
 
 
 def printed_parameters(motion: di.Motion) -> bool:
-    """Return whether the printed base parameters miss the machine's own by 15 to 30 N on a motion."""
+    """Return whether forces of the printed base parameters differ from the machine's by 15 to 30 N on a motion."""
     Y = prr2.regressor(motion.q, motion.v, motion.a)
     true = Y @ [prr2.THEORETICAL.get(n, prr2.TABLE_6_2[n][0]) for n in prr2.PARAMETER_NAMES]
     off = low_passed(motion.t, printed_forces(Y) - true)

@@ -53,7 +53,7 @@ def _against(other: str, printed: np.ndarray) -> Reproduction:
     reasons = {row.reason for table in tables for row in table.rows if row.reason}
 
     def follows() -> bool:
-        """With the printed z of pose 1 in the place of ours the first error is the printed one."""
+        """With the printed z of pose 1 in place of ours, the first error agrees with the printed one."""
         return bool(round(1e6 * known[0, 0]) == round(1e6 * printed[0, 0]))
 
     def neither() -> bool:
@@ -93,7 +93,7 @@ def prs3_figures_6_and_7() -> Reproduction:
 
 @reproduction("prs3-table-3", "dimensional verification: mean deviations", "[Ruiz2016, Table 3]")
 def prs3_table_3() -> Reproduction:
-    """Errors as measured by the paper; computed are the means that its text draws from them."""
+    """Errors as measured by the paper; computed are the means in its text."""
     guides = np.rad2deg(np.abs(list(prs3.TABLE_3_GUIDES.values()))) * 3600.0
     bases = np.array(prs3.TABLE_3_BASES)
     arc = 3600.0 * np.rad2deg(1.0)
@@ -121,7 +121,7 @@ def prs3_table_4() -> Reproduction:
     note = f"{UNEXPLAINED}: no sliders that round to the printed ones give it; the other eleven are met"
 
     def apart() -> bool:
-        """Return whether sliders within half a micrometre of those printed stay below or above the printed rise."""
+        """Return whether sliders within half a micrometre of the printed ones stay below or above the printed rise."""
         s, printed = np.array(prs3.TABLE_4[0].s), _printed("fkp")[0, 0]
         corners = np.array(np.meshgrid(*[(-5e-7, 5e-7)] * 3)).reshape(3, -1).T
         rise = prs3.forward_kinematics(s + corners)[:, 0] - prs3.HEIGHT

@@ -48,13 +48,13 @@ class Row(Frozen):
     name : str
         Name of the number.
     ours : float or str
-        Computed now.
+        Computed number.
     published : float or str, optional
         As printed; None where the source prints none.
     unit : str
         Unit of both.
     reason : str
-        Why they differ, where they do.
+        Reason of a difference.
     kind : str
         One of `KINDS`; the kind of the reproduction when empty.
     """
@@ -75,7 +75,7 @@ class Row(Frozen):
 
     @property
     def relative(self) -> float | None:
-        """Difference as a share of the published number; None where that is zero or there is none."""
+        """Difference as a share of the published number; None if the latter is zero or missing."""
         if self.difference is None or not self.published or isinstance(self.published, str):
             return None
         return self.difference / abs(float(self.published))
@@ -118,7 +118,7 @@ class Table(Result):
         reason: str | Sequence[str] = "",
         kind: str = "",
     ) -> Table:
-        """Return a table from columns; one reason for all is kept where they differ."""
+        """Return a table from columns; one reason for all differing rows."""
         units = repeat(unit, len(names)) if isinstance(unit, str) else unit
         reasons = repeat("", len(names)) if isinstance(reason, str) else reason
         printed = repeat(None, len(names)) if published is None else published
@@ -170,7 +170,7 @@ def _plain(value: Any) -> float | str:
 
 
 def _digits(value: float | str | None) -> int:
-    """Return how many significant digits a published number has."""
+    """Return the number of significant digits of a published number."""
     return 0 if value is None or isinstance(value, str) else len(Decimal(repr(float(value))).normalize().as_tuple().digits)
 
 
@@ -191,7 +191,7 @@ def cells_of(row: Row) -> tuple[str, str, str, str, str]:
 
 
 def nearer(rows: Sequence[Row], without: Sequence[float] | NDArray[Any]) -> bool:
-    """Return whether every number that differs loses half of its difference and more when a cause is removed."""
+    """Return whether removing a cause at least halves the difference of every differing number."""
     moved = [replace(row, ours=float(value)) for row, value in zip(rows, without, strict=True)]
     return all(
         bool(new.agrees) or 2.0 * abs(new.difference or 0.0) <= abs(row.difference or 0.0)
@@ -237,7 +237,7 @@ class Reproduction(Result):
 
     @property
     def agreeing(self) -> tuple[int, int]:
-        """How many derived numbers agree to all printed digits, and how many there are."""
+        """Number of derived values that agree to all printed digits, and number of derived values."""
         judged = [bool(row.agrees) for row in self.of_kind("derived")]
         return sum(judged), len(judged)
 
@@ -248,12 +248,12 @@ class Reproduction(Result):
 
     @property
     def unexplained(self) -> list[Row]:
-        """Those of them whose cause is not known."""
+        """Differing rows with unknown cause."""
         return [row for row in self.differing if row.reason.startswith(UNEXPLAINED)]
 
     @property
     def untested(self) -> list[Row]:
-        """Rows that differ and whose reason has no experiment; a registered reproduction that has any is refused."""
+        """Differing rows whose reason has no experiment; not allowed in a registered reproduction."""
         return [row for row in self.differing if row.reason not in self.experiments]
 
     def summary(self) -> str:
@@ -279,7 +279,7 @@ class Reproduction(Result):
 
     def _content(self) -> dict[str, Any]:
         content = super()._content()
-        del content["figures"], content["experiments"]  # functions; running it gives them again
+        del content["figures"], content["experiments"]  # functions, available by running it again
         return content
 
 
@@ -293,7 +293,7 @@ class Entry:
     name: str  # See `Reproduction`
     title: str  # See `Reproduction`
     source: str  # See `Reproduction`
-    seconds: float  # About how long it takes on an idle machine
+    seconds: float  # Approximate duration on an idle machine
     run: Callable[[], Reproduction]  # Computes the result
 
 
@@ -324,7 +324,7 @@ def reproduction(
             return found
 
         known = _ENTRIES.get(name)
-        if known is not None and _place(known.run) != _place(function):  # the same one again is a cell that is run again
+        if known is not None and _place(known.run) != _place(function):  # a notebook cell may register the same function again
             raise DynidentError(f"there are two reproductions '{name}', {_place(known.run)} and {_place(function)}; rename one")
         _ENTRIES[name] = Entry(name, title, source, seconds, run)
         return run
@@ -346,7 +346,7 @@ def _scripts() -> None:
 
 
 def entries() -> tuple[Entry, ...]:
-    """Return all that can be reproduced, sorted by name."""
+    """Return all available reproductions, sorted by name."""
     _scripts()
     return tuple(_ENTRIES[name] for name in sorted(_ENTRIES, key=_natural))
 
@@ -357,12 +357,12 @@ def _natural(name: str) -> list[tuple[bool, int, str]]:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all that can be reproduced, such as ``cft-table-6``."""
+    """Return the names of all reproductions, such as ``cft-table-6``."""
     return tuple(entry.name for entry in entries())
 
 
 def _printed(source: str) -> set[tuple[str, str]]:
-    """Return the tables, figures and equations that a source names, as ("fig", "4.8"); ranges are written out."""
+    """Return the tables, figures and equations named in a source, as ("fig", "4.8"); ranges are expanded."""
     kinds = {"T": "table", "F": "fig", "f": "fig", "e": "eq", "(": "eq"}
     listed = re.findall(r"(Table|Fig|figure|eq)s?\.? ((?:\d+(?:\.\d+)?(?:, | and | to |-)?)+)", source)
     listed += [("(", " to ".join(filter(None, pair))) for pair in re.findall(r"\((\d+)\)(?:(?:-| to )\((\d+)\))?", source)]
@@ -378,7 +378,7 @@ def _printed(source: str) -> set[tuple[str, str]]:
 
 
 def _made_with(name: str) -> Entry | None:
-    """Return the reproduction that makes a table, figure or equation together with others; None where there is none."""
+    """Return the reproduction that includes a table, figure or equation; None if there is none."""
     asked = re.fullmatch(r"(.+)-(table|fig|eq)-(\d+)(?:-(\d+))?", name)
     if asked is None:
         return None

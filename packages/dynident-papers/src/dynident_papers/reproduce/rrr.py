@@ -1,6 +1,6 @@
 """The RRR robot of [Kostic2002]: closed forms against numeric ones, operations, and the writing task.
 
-The paper prints neither lengths, masses, gains nor path. Those of `dynident_papers.robots.rrr` are assumed.
+The paper prints no lengths, masses, gains or path; `dynident_papers.robots.rrr` has the assumed ones.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def rrr_operations() -> Reproduction:
     step = counts[0].numeric / steps
 
     def repeated() -> bool:
-        """Return whether formulas without shared sub-expressions take more operations than those printed."""
+        """Return whether formulas without shared sub-expressions take more operations than printed."""
         kinematics = rrr.inverse_kinematics_program(rrr.EXAMPLE, (0,))["inverse_kinematics"]
         dynamics = derive(rrr.mechanism(), ("base_inverse_dynamics",))["base_inverse_dynamics"]
         return all(written_out(form.entries) > known for form, known in ((kinematics, 102), (dynamics, 393)))
@@ -82,7 +82,7 @@ def written_out(entries: Sequence[Node]) -> int:
 
 
 def numeric_steps() -> float:
-    """Return how many steps of Gauss and Newton a point of the writing path takes from the one before, on average."""
+    """Return the mean number of Gauss-Newton steps between successive points of the writing path."""
     tip, _ = writing()
     robot = rrr.mechanism()
     q = rrr.inverse_kinematics(tip.x, rrr.EXAMPLE)[0, rrr.POSTURES.index("front up")]
@@ -257,5 +257,5 @@ def rrr_writing() -> Reproduction:
 
 
 def tip_at(tip: TipMotion, t: np.ndarray) -> np.ndarray:
-    """Return the reference of the tip at other times."""
+    """Return the tip reference at other times."""
     return np.column_stack([np.interp(t, tip.t, x) for x in tip.x.T])

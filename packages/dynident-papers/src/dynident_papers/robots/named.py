@@ -28,7 +28,7 @@ RANGE = 20.0  # A: range of a current sensor if the drive has no limit
 STIFFER: dict[str, dict[str, Any]] = {
     "prs3": {"velocity_feedforward": 1.0, "position_cycle": 0.001}
 }  # otherwise the sliders are stationary a fifth of the time
-FINE = 500.0  # Hz: rate of a motion that is not given as a curve
+FINE = 500.0  # Hz: rate of a sampled motion
 
 
 def _published(name: str, mechanism: di.Mechanism) -> Published:
@@ -69,13 +69,13 @@ def _mechanism(name: str) -> di.Mechanism:
 
 
 def _chain(name: str) -> di.Mechanism:
-    """Return a robot as its document has it."""
+    """Return a robot as in its document."""
     found: di.Mechanism = getattr(robots, name).mechanism()
     return found
 
 
 def _robot(name: str, **options: float) -> KnownRobot:
-    """Return a robot by the name of its module, which is imported when it is needed, and options of its machine."""
+    """Return a robot by the name of its module, imported on demand, and options of its machine."""
     return KnownRobot(
         mechanism=partial(_mechanism, name),
         machine=partial(_machine, name, **options),
@@ -85,7 +85,7 @@ def _robot(name: str, **options: float) -> KnownRobot:
 
 
 def _closed(name: str) -> KnownRobot:
-    """Return a robot with loops whose document has its inverse kinematics in closed form."""
+    """Return a robot with loops and closed-form inverse kinematics from its document."""
     return replace(_robot(name), branches=partial(_branches, name))
 
 
@@ -131,7 +131,7 @@ def _cft_cartesian() -> di.Mechanism:
 
 
 def _cft_reference(plan: Plan) -> di.Motion | Plan:
-    """Return a plan of xc1 ... xc4 as a motion of the joints, finely sampled; one of the joints as it is."""
+    """Return a plan of xc1 ... xc4 as a finely sampled motion of the joints; plans of joints are unchanged."""
     if tuple(plan.coordinates) != robots.cft.CARTESIAN:
         return plan
     motion = plan.motion(max(plan.rate, FINE))
@@ -141,7 +141,7 @@ def _cft_reference(plan: Plan) -> di.Motion | Plan:
 def _cft_branches(position: Array, _: Array) -> dict[str, Array]:
     """Return nuts yr and xr, base and rail (59) with the tool at a position: four motors for three, so at three rail positions.
 
-    The pantograph enlarges the nuts: z = L2 - L7 + 7 yr, and the tool is L8 + d20' + 6 xr in front of the base.
+    The pantograph amplifies the nuts' motion: z = L2 - L7 + 7 yr, and the tool is L8 + d20' + 6 xr in front of the base.
     """
     data, (x, y, z) = robots.cft.data, position
     low, high = data.LIMITS[3] + data.DS

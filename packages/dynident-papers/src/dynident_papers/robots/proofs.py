@@ -27,7 +27,7 @@ from dynident_papers.robots import cft, dualv, rrr
 from dynident_papers.trajectories.letters import write
 
 TOOLS = {"five_bar": "platform", "mast": "platform"}
-"""Link that is the tool, of machines with loops."""
+"""Tool link of machines with loops."""
 REPAIR = 0.2
 """Inertia added to q4 and q5 of CFT [kg m^2] that makes its mass matrix positive definite everywhere."""
 FASTEST = 0.35
@@ -101,7 +101,7 @@ def _other(name: str, machine: VirtualRobot, seed: int) -> ProofCase:
 
 
 def ready_machine(name: str, added_inertia: float | None = None) -> VirtualRobot:
-    """Return the machine of a robot of the literature, able to run anywhere in its workspace."""
+    """Return the machine of a robot of the literature, for its whole workspace."""
     if name not in robots.ROBOTS:
         raise DynidentError(f"there is no machine '{name}'; machines are {', '.join(robots.ROBOTS)}")
     if name != "cft" and added_inertia is not None:

@@ -18,11 +18,11 @@ from dynident.trajectory import Fourier
 from dynident_papers import robots
 from dynident_papers.robots import cft, dualv, er3a_c60, replalink
 
-MARGIN = 0.001  # share of printed limits that stays unused: the motion is entered from rest, which needs a little room
+MARGIN = 0.001  # unused share of printed limits, needed to enter the motion from rest
 
 
 def published(name: str, mechanism: di.Mechanism) -> Published:
-    """Return limits and motions for a robot: those of its document, completed by stated assumptions."""
+    """Return limits and motions for a robot from its document, completed by stated assumptions."""
     return MAKERS[name](mechanism) if name in MAKERS else _assumed(name, mechanism)
 
 
@@ -38,7 +38,7 @@ def _assumed(name: str, mechanism: di.Mechanism) -> Published:
 
 
 def _of_document_4(name: str, mechanism: di.Mechanism, **more: Any) -> Published:
-    """Return limits and harmonics of the two robots that [Roldan2017] identifies."""
+    """Return limits and harmonics of the two robots identified in [Roldan2017]."""
     data = getattr(robots, name)
     settings: dict[str, Any] = {"default": {"acceleration": data.ACCELERATION_LIMIT}, "margin": MARGIN, **more}
     family = Fourier(data.FUNDAMENTAL, data.HARMONICS, rest=False)
@@ -46,7 +46,7 @@ def _of_document_4(name: str, mechanism: di.Mechanism, **more: Any) -> Published
 
 
 def _replalink(mechanism: di.Mechanism) -> Published:
-    """Return the printed rates in a box where the gains of the machine hold: inertia grows without limit at singularities."""
+    """Return the printed rates in a box suitable for the machine's gains: the inertia is unbounded at singularities."""
     names = mechanism.coordinate_names
     ends = zip(names, replalink.START, replalink.BOX, strict=True)
     box = {name: {"lower": at - 0.6 * half, "upper": at + 0.6 * half} for name, at, half in ends}  # corners are singular
@@ -73,7 +73,7 @@ class CartesianBox(Limit):
 
 
 def _cft(mechanism: di.Mechanism) -> Published:
-    """Return the Cartesian limits of [Rodriguez2002, Table 5]; rates, which are not printed, are those of its excitation."""
+    """Return the Cartesian limits of [Rodriguez2002, Table 5]; rates are not printed and taken from its excitation."""
     source = "Cartesian ones of [Rodriguez2002, Table 5]; speeds and accelerations are those of its own excitation"
     family = Fourier(0.1, 4, rest=False)
     if mechanism.coordinate_names == cft.CARTESIAN:

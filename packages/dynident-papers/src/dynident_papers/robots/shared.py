@@ -23,11 +23,11 @@ from dynident.simulate.robot import actuator_inertia
 
 
 class Assumption(NamedTuple):
-    """A number that no document gives."""
+    """An assumed number, missing in all documents."""
 
     value: Any  # Number, or one per axis or link
     unit: str  # SI unit
-    why: str  # Why this value
+    why: str  # Reason for this value
 
 
 def listed(assumptions: Mapping[str, Assumption]) -> str:
@@ -48,7 +48,7 @@ def columns(values: ArrayLike, width: int, what: str) -> Array:
 
 
 def samples_of(width: int, **given: ArrayLike) -> list[Array]:
-    """Return several arrays (N, width), by name, after checking that they have as many samples."""
+    """Return several arrays (N, width), by name, after checking that they have equally many samples."""
     arrays = [columns(values, width, what) for what, values in given.items()]
     if len({len(array) for array in arrays}) > 1:
         sizes = ", ".join(f"{what} {len(array)}" for what, array in zip(given, arrays, strict=True))
@@ -75,7 +75,7 @@ def parameter_values(given: Mapping[str, float] | None, names: tuple[str, ...], 
 
 # ---- machines -----------------------------------------------------------------------------------------------------------
 def without_terms(mechanism: Mechanism, joints: Sequence[str], terms: Sequence[str] | None = None) -> Mechanism:
-    """Return a robot whose driven joints have no rotor inertia and friction: its drives carry them, and only once."""
+    """Return a robot without rotor inertia and friction in its driven joints, because its drives contain them."""
     gone = [s for s, term in TERMS.items() if term.rotor or term.friction or not term.passive] if terms is None else terms
     bare = [
         replace(joint, terms={k: v for k, v in joint.terms.items() if k.split(".")[0] not in gone})
@@ -87,7 +87,7 @@ def without_terms(mechanism: Mechanism, joints: Sequence[str], terms: Sequence[s
 
 
 POWERS = {"fc": 1, "fv": 2, "beta": 1, "a0": 1, "a1": 2, "a2": 3, "a3": 4}
-"""How parameters of a law at the motor grow with the gear when they are of the joint: f = N f_m(N v)."""
+"""Power of the gear ratio N that converts law parameters from motor to joint: f = N f_m(N v)."""
 
 
 def joint_laws(machine: VirtualRobot) -> dict[str, Friction]:
@@ -113,7 +113,7 @@ def servo_gains(model: Mechanism, q: ArrayLike, bandwidth: float, damping: float
 
 # ---- planar robots of [Roldan2017] --------------------------------------------------------------------------------------
 PARAMETERS = ("paper", "full")
-"""Which parameters a planar robot has: those of the thesis, or ten of every body."""
+"""Parameter sets of a planar robot: the thesis' parameters, or ten of every body."""
 
 
 def direction(angle: Array) -> Array:

@@ -26,38 +26,38 @@ from dynident_papers.robots.shared import check_length
 Mode = str | Sequence[int] | None
 
 PLATFORM = ("z", "psi", "theta")
-SINGULAR = 1e-9  # sine or determinant, relative to its size at best, below which a configuration counts as singular
+SINGULAR = 1e-9  # sine or determinant, relative to its largest value, below which a configuration counts as singular
 
 
 class PlatformMotion(NamedTuple):
     """Motion of the platform."""
 
-    angles: Array  # theta, psi, phi [rad] and derivatives
-    angle_rates: Array  # theta, psi, phi [rad] and derivatives
-    angle_accelerations: Array  # theta, psi, phi [rad] and derivatives
+    angles: Array  # theta, psi, phi [rad]
+    angle_rates: Array  # Their velocities
+    angle_accelerations: Array  # Their accelerations
     R: Array  # Attitude
-    p: Array  # Centre and derivatives, base axes
-    v: Array  # Centre and derivatives, base axes
-    a: Array  # Centre and derivatives, base axes
-    w: Array  # Angular velocity and acceleration, platform axes
-    w_dot: Array  # Angular velocity and acceleration, platform axes
+    p: Array  # Position of the centre, base axes
+    v: Array  # Velocity of the centre
+    a: Array  # Acceleration of the centre
+    w: Array  # Angular velocity, platform axes
+    w_dot: Array  # Angular acceleration, platform axes
 
 
 class LegMotion(NamedTuple):
     """Motion of the legs, each in its own plane (outward, up)."""
 
-    gamma: Array  # Bar angles [rad] and derivatives
-    gamma_dot: Array  # Bar angles [rad] and derivatives
-    gamma_ddot: Array  # Bar angles [rad] and derivatives
-    slider: Array  # Slider positions [m] and derivatives
-    slider_dot: Array  # Slider positions [m] and derivatives
-    slider_ddot: Array  # Slider positions [m] and derivatives
-    joint: Array  # B_i in the plane of leg i and derivatives
-    joint_dot: Array  # B_i in the plane of leg i and derivatives
-    joint_ddot: Array  # B_i in the plane of leg i and derivatives
-    foot: Array  # C_i likewise
-    foot_dot: Array  # C_i likewise
-    foot_ddot: Array  # C_i likewise
+    gamma: Array  # Bar angles [rad]
+    gamma_dot: Array  # Their velocities
+    gamma_ddot: Array  # Their accelerations
+    slider: Array  # Slider positions [m]
+    slider_dot: Array  # Their velocities
+    slider_ddot: Array  # Their accelerations
+    joint: Array  # B_i in the plane of leg i
+    joint_dot: Array  # Its velocity
+    joint_ddot: Array  # Its acceleration
+    foot: Array  # C_i in the plane of leg i
+    foot_dot: Array  # Its velocity
+    foot_ddot: Array  # Its acceleration
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +216,7 @@ def platform_from_sliders(t: Tripod, x: Array, slider_dot: Array, slider_ddot: A
 
 
 def check_parallel(t: Tripod, A: Array, x: Array) -> None:
-    """Refuse poses that the sliders do not hold."""
+    """Raise an error for poses that the sliders do not hold (parallel singularity)."""
     index = np.abs(np.linalg.det(A)) / t.radius**2
     if len(index) and np.min(index) < SINGULAR:
         s = int(np.argmin(index))

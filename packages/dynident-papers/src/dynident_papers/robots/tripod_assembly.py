@@ -50,7 +50,7 @@ def closure(t: Tripod, x: Array, feet: Array) -> tuple[Array, Array]:
 
 
 def forward_kinematics(t: Tripod, rho: ArrayLike, start: ArrayLike, signs: Array) -> Array:
-    """Return poses (N, 3) on the branch of a known pose, by continuation on the straight way of the sliders."""
+    """Return poses (N, 3) on the branch of a known pose, by continuation along straight slider paths."""
     (sliders,) = samples_of(3, rho=rho)
     (first,) = samples_of(3, start=start)
     origin = leg_motion(t, first, np.zeros((1, 3)), np.zeros((1, 3)), signs).slider
@@ -96,7 +96,7 @@ def _newton(t: Tripod, x: Array, feet: Array, tolerance: float = CLOSED) -> tupl
 
 
 def assembly_modes(t: Tripod, rho: ArrayLike) -> Array:
-    """Return every pose (N, 16, 3) that the platform can be assembled in, in the operation mode of home (phi of `spin`)."""
+    """Return every assembly mode (N, 16, 3) of the platform, in the operation mode of home (phi of `spin`)."""
     (sliders,) = samples_of(3, rho=rho)
     feet = _feet(t, sliders) / t.length
     M = {pair: _distance(t, feet, *pair) for pair in ((0, 1), (0, 2), (1, 2))}
@@ -150,7 +150,7 @@ def _half(t: NDArray[np.complex128]) -> NDArray[np.complex128]:
 def _eliminant(
     M: dict[tuple[int, int], Array], t1: NDArray[np.complex128]
 ) -> tuple[NDArray[np.complex128], NDArray[np.complex128], NDArray[np.complex128]]:
-    """Return P(t_1) (N, k) and the roots t_2, t_3 (N, k, 2) that go with t_1."""
+    """Return P(t_1) (N, k) and the corresponding roots t_2, t_3 (N, k, 2)."""
     forms, leads, roots = [], [], []
     with np.errstate(all="ignore"):
         for pair in ((0, 1), (0, 2)):
@@ -190,7 +190,7 @@ def _polish(M: dict[tuple[int, int], Array], gamma: Array) -> Array:
 
 
 def _poses(t: Tripod, feet: Array, gamma: Array) -> Array:
-    """Return the poses (k, 3) of platforms whose bars have some angles, those of home's operation mode only."""
+    """Return the poses (k, 3) of platforms from bar angles, only in home's operation mode."""
     radial = feet[None, :, 0] - t.length * np.cos(gamma)
     height = feet[None, :, 1] + t.length * np.sin(gamma)
     B = radial[:, :, None] * t.outward + height[:, :, None] * np.array([0.0, 0.0, 1.0])

@@ -3,9 +3,9 @@
     t = sum_b J_b^T f_b,    f_b = M_b (J_b q_ddot + J_b_dot q_dot) + g_b                                   (3.37), (4.20)
 
 The mechanism is cut into free bodies: three sliders, three bars moving in their planes, the translation of the platform and
-its rotation. Each gives the forces of its own motion, and the Jacobian of its own coordinates carries them to the sliders;
+its rotation. Each gives the forces of its own motion, projected to the sliders by the Jacobian of its own coordinates;
 joint reactions cancel in the sum. The rotation of the platform is written either with body moments, J_R^T (I w_dot + w x I w),
-or with the moments of its angles after Boltzmann and Hamel; both are (3.69) and (3.70) of the thesis.
+or with the moments of its angles after Boltzmann and Hamel: (3.69) and (3.70) of the thesis.
 
     w = D^T q_dot,   D d/dt(dT/dw) + Omega dT/dw = tau_q,   Omega = D_dot - [q_dot^T dD/dq]          (3.44), (3.60), (3.61)
 
@@ -39,7 +39,7 @@ class Bodies:
     """Masses of a robot with three PR legs."""
 
     bar_mass: float  # Mass of each bar [kg]
-    bar_inertia: float  # Moment of each bar about its centre, square to its plane [kg m^2]
+    bar_inertia: float  # Moment of inertia of each bar about its centre, perpendicular to its plane [kg m^2]
     platform_mass: float  # Mass of the platform [kg]
     platform_inertia: Array  # I_mp about the platform's centre of mass, platform axes [kg m^2]
     bar_centre: float = 0.5  # Place of the bar's centre of mass as a share of its length from the pin

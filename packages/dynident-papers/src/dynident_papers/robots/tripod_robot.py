@@ -47,7 +47,7 @@ FRICTION: Mapping[str, float] = {"fv": 0.0, "fc": 0.0}
 
 @dataclass(frozen=True, eq=False)
 class Leg:
-    """How a leg meets the platform."""
+    """Connection of a leg to the platform."""
 
     kind: str
     rotations: Sequence[tuple[str, int, float, Mapping[str, float]]]
@@ -62,10 +62,10 @@ class Design:
     pin: str  # Name of the pin coordinates
     pin_zero: float  # Bar angle gamma at which the pins' coordinates are zero [rad]
     legs: Sequence[Leg]  # Joints at the platform
-    slider_terms: Mapping[str, float]  # Prior values of joint terms
-    pin_terms: Mapping[str, float]  # Prior values of joint terms
+    slider_terms: Mapping[str, float]  # Prior values of the sliders' joint terms
+    pin_terms: Mapping[str, float]  # Prior values of the pins' joint terms
     stroke: tuple[float, float]  # Limits of the sliders [m]
-    source: str  # Where the numbers come from
+    source: str  # Source of the numbers
 
 
 def turn(axis: int, angle: float) -> Array:
@@ -75,7 +75,7 @@ def turn(axis: int, angle: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class TripodRobot:
-    """A robot with three PR legs: geometry, masses and design, and the calls that they answer.
+    """A robot with three PR legs: geometry, masses and design, with kinematics and dynamics.
 
     Poses x, v, a are (N, 3) as z [m], psi, theta [rad]; sliders (N, 3) in m. A working mode is one of the two words of the
     robot for all legs, the first when omitted, or three signs.
@@ -119,7 +119,7 @@ class TripodRobot:
         return J_x, t.length * along[:, :, None] * np.eye(3)
 
     def singularity(self, x: ArrayLike, working_mode: Mode = None) -> tuple[Array, Array]:
-        """Return how far the robot is from its singularities, 0 on one."""
+        """Return the distances from singularities, 0 at a singularity."""
         t, (J_x, J_q) = self.tripod, self.jacobians(x, working_mode)
         upright = t.length**3 * t.radius**2 * np.linalg.det(np.column_stack([np.ones(3), t.outward[:, :2]]))
         return np.abs(np.linalg.det(J_x) / upright), np.min(np.abs(np.diagonal(J_q, axis1=1, axis2=2)), axis=1) / t.length

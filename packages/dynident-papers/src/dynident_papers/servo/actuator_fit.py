@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-GRID = 25  # values of each shape parameter that are tried before the search
+GRID = 25  # values of each shape parameter tried before the search
 ORDER = 3  # of the Butterworth low-pass, as in [Roldan2017]
 BLIND = 1e-9  # relative singular value below which a parameter is not distinguishable from the others
 
@@ -41,12 +41,12 @@ class ActuatorFit(Result):
     values: Array  # J [kg m^2] and the friction's numbers
     covariance: Array  # Covariance of the values
     law: FrictionLaw  # The law of friction
-    error: float  # RMS of the torque that is not explained [N m]
+    error: float  # RMS of the residual torque [N m]
     relative_error: float  # The same over the RMS of the torque
     count: int  # Number of independent rows
-    t: Array  # Times [s] and torques [N m] in the band of the fit
-    measured: Array  # Times [s] and torques [N m] in the band of the fit
-    predicted: Array  # Times [s] and torques [N m] in the band of the fit
+    t: Array  # Times [s]
+    measured: Array  # Measured torques in the band of the fit [N m]
+    predicted: Array  # Predicted torques in the band of the fit [N m]
 
     @property
     def standard_deviation(self) -> Array:
@@ -60,7 +60,7 @@ class ActuatorFit(Result):
 
     @property
     def friction(self) -> Friction:
-        """Friction with numbers, as a `Drive` takes it."""
+        """Friction with numbers, for a `Drive`."""
         return Friction(self.law, self.values[1:])
 
     def summary(self) -> str:
@@ -153,7 +153,7 @@ def fit_actuator(
 
 
 def _derivative(x: Array, h: float) -> Array:
-    """Five-point difference, fourth-order: three points would take 0.1 % of the inertia away at a hundredth of the rate."""
+    """Five-point difference, fourth-order: three points would lose 0.1 % of the inertia at a hundredth of the rate."""
     slope = np.gradient(x, h)
     slope[2:-2] = (8.0 * (x[3:-1] - x[1:-3]) - (x[4:] - x[:-4])) / (12.0 * h)
     return slope
@@ -175,7 +175,7 @@ class _Band:
 
     @property
     def edge(self) -> int:
-        """Samples at each end that the filter's start has touched."""
+        """Samples at each end that are affected by the filter's start."""
         return 4 if self.cutoff is None else 4 + math.ceil(1.0 / (self.cutoff * self.h))
 
     def rows(self, count: int) -> slice:
@@ -232,7 +232,7 @@ def _fit(band: _Band, t: Array, v: Array, a: Array, tau: Array, law: FrictionLaw
 
 
 def _search(columns: Callable[[Array], Array], right: Array, interval: Array) -> Array:
-    """Shape parameters that leave the smallest projected residual: a grid of logarithms, then least squares from its best."""
+    """Shape parameters with the smallest projected residual: a logarithmic grid, then least squares from its best point."""
     from scipy.optimize import least_squares  # noqa: PLC0415 - scipy is loaded on first use
 
     def left_over(logarithm: Array) -> Array:
@@ -245,7 +245,7 @@ def _search(columns: Callable[[Array], Array], right: Array, interval: Array) ->
     points = max(3, int(GRID ** (1.0 / len(low)) + 0.5) if len(low) > 1 else GRID)
     grid = np.stack(np.meshgrid(*np.linspace(low, high, points).T, indexing="ij"), axis=-1).reshape(-1, len(low))
     best = min(grid, key=lambda guess: float(np.sum(left_over(guess) ** 2)))
-    # Ten times beyond the interval of the data's speeds: the answer may lie at its end.
+    # Ten times beyond the interval of the data's speeds: the solution may lie at its end.
     done = least_squares(left_over, best, bounds=(low - 2.3, high + 2.3), x_scale=1.0, diff_step=1e-6, xtol=1e-12, ftol=1e-14)
     return np.asarray(np.exp(done.x))
 

@@ -4,8 +4,8 @@ Accelerance of a free structure, s = j 2 pi f:
 
     A(s) = rigid + sum_m residue_m s^2 / (s^2 + 2 xi_m omega_m s + omega_m^2) + upper s^2
 
-Peaks give the start, a rational least-squares fit (Sanathanan and Koerner) the poles, and Gauss-Newton steps on all numbers at
-once the answer with its covariance.
+Peaks give the start, a rational least-squares fit (Sanathanan and Koerner) the poles, and joint Gauss-Newton steps the final
+values with their covariance.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 KINDS = {"accelerance": 0, "mobility": 1, "receptance": 2}
 """Measured quantity per force or torque, and the power of s that makes it an acceleration."""
-ROUNDS = 20  # of the rational fit; it settles in about five
+ROUNDS = 20  # of the rational fit, which converges in about five
 REWEIGHTED = 3  # fits with weights from the magnitude of the fit before
 LINES = 1000  # of a figure without measured ones
 FLOOR = 1e-3  # of the median magnitude: no analyser resolves an anti-resonance deeper than that
@@ -127,7 +127,7 @@ class ModalFit(Result):
         return (2.0 * np.pi * f) ** 2 * J, 8.0 * np.pi**2 * f * deviation * J
 
     def two_mass(self, at: str = "load", ratio: float = 1.0) -> TwoMass:
-        """Inertias, stiffness and damping of a two-mass actuator whose driving point was measured."""
+        """Inertias, stiffness and damping of a two-mass actuator from its driving-point response."""
         if self.modes != 1 or "rigid" not in self.names:
             raise IdentificationError(
                 f"two masses have one mode and a rigid motion, but {self.modes} modes were fitted "
@@ -148,7 +148,7 @@ def fit_modal(
     deviation: ArrayLike | None = None,
     start: ArrayLike | None = None,
 ) -> ModalFit:
-    """Fit modes to a measured frequency response, as of a hammer test."""
+    """Fit modes to a measured frequency response, for example of a hammer test."""
     f = samples("frequency", frequency)
     if f[0] <= 0.0 or (np.diff(f) <= 0.0).any():
         raise DynidentError("frequency must rise and be above zero; sort the lines and leave out 0 Hz")
@@ -173,7 +173,7 @@ def fit_modal(
     for _ in range(1 if deviation is not None else REWEIGHTED):
         x, jacobian, error, fitted = _refine(s, A, weight, poles, rigid, upper)
         poles = (x[:modes], x[modes : 2 * modes])
-        if deviation is None:  # noise in the weights would shift the residues; the fitted magnitude has none
+        if deviation is None:  # noise in the weights would bias the residues; the fitted magnitude has no noise
             weight = 1.0 / np.maximum(np.abs(fitted), FLOOR)
     omega, delta = x[:modes], x[modes : 2 * modes]
     if (omega * scale < 2.0 * np.pi * f[0]).any() or (omega * scale > 2.0 * np.pi * f[-1]).any():
@@ -239,7 +239,7 @@ def _guess(f: Array, H: Complex, modes: int, start: ArrayLike | None) -> Array:
 
 
 def _rational(s: Complex, A: Complex, weight: Array, omega: Array, rigid: bool, upper: bool) -> tuple[Array, Array]:
-    """Poles (omega, delta) from A D = N, linear in the coefficients, divided by the D of the round before."""
+    """Poles (omega, delta) from A D = N, linear in the coefficients, divided by the previous D."""
     modes = omega.size
     denominator = np.array([1.0])
     for w in omega:

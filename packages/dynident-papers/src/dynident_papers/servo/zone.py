@@ -1,4 +1,4 @@
-"""Zone tuning [Ellis2004; Roldan2017, section 2.2.1.4]: gains found by trying steps, on any machine that answers to them.
+"""Zone tuning [Ellis2004; Roldan2017, section 2.2.1.4]: gains found from step responses of any machine.
 
 1. all gains zero;  2. raise kp as far as there is neither overshoot nor instability;  3. raise ki until the overshoot is
 2 to 4 %;  4. use kd only when the response is too slow without it. In a cascade the inner loop is tuned first.
@@ -38,7 +38,7 @@ Step = Callable[[Gains], tuple[ArrayLike, ArrayLike]]
 
 @dataclass(frozen=True)
 class Trial:
-    """One step that was tried."""
+    """One tested step response."""
 
     gains: Gains  # With these gains
     zone: Literal["proportional", "integral", "derivative"]  # The gain that was raised
@@ -54,7 +54,7 @@ class ZoneTuning(Result):
     gains: Gains  # The gains
     overshoot: float  # Overshoot with them
     rise_time: float  # Rise time with them [s]
-    history: tuple[Trial, ...]  # Every step that was tried, in order
+    history: tuple[Trial, ...]  # All tested step responses, in order
     note: str  # Reason for the limit of the gains
 
 
@@ -181,7 +181,7 @@ def zone_tuning(
 
 
 def _with_derivative(tuner: _Tuner, kp: float, quiet: float, tolerance: float, rise_time: float) -> tuple[float, float, str]:
-    """Raise kd, and kp again behind it, until the response is quick enough or kd no longer helps."""
+    """Raise kd, then kp again, until the response is fast enough or kd has no effect."""
     quickest = tuner(Gains(kp), "derivative")
     best, lead = (kp, 0.0), 0.02 * min(quickest.rise_time, tuner.history[0].rise_time)
     for _ in range(12):
@@ -216,7 +216,7 @@ def _judge(t: Array, y: Array, to_command: bool) -> tuple[bool, float, float]:
     end = 1.0 if to_command else float(tail[-1] if creeping else tail.mean())
     if end == 0.0:
         return True, 0.0, float("inf")
-    # A loop at its limit rings on: its last quarter still swings as much as the one before it.
+    # A loop at its stability limit oscillates: its last quarter has the same amplitude as the previous one.
     swing = float(np.ptp(tail))
     ringing = not creeping and swing > 0.02 * abs(end) and swing >= 0.9 * float(np.ptp(before))
     over = max(0.0, float(np.max(y * np.sign(end))) / abs(end) - 1.0)

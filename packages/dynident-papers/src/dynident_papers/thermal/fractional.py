@@ -52,7 +52,7 @@ class Fractional(Weakening):
         return self._closed(t, power, self.reference)
 
     def cooling(self, t: ArrayLike, start: float) -> Warming:
-        """Temperature of a still joint, from an even temperature without memory of the heating."""
+        """Temperature of a joint at rest, from a uniform temperature without memory of the heating."""
         finite("Fractional", start=start)
         return self._closed(t, 0.0, start)
 
@@ -86,7 +86,7 @@ class Fractional(Weakening):
     def simulate(
         self, t: ArrayLike, power: ArrayLike, start: ArrayLike | None = None, ambient: ArrayLike | None = None
     ) -> Warming:
-        """Temperature for any power, with the memory of all that went before (L1 scheme, implicit).
+        """Temperature for any power, with the memory of the whole past (L1 scheme, implicit).
 
         Unlike the models of finite order this is not exact: the error falls about linearly with the step, and the cost
         grows with the square of the number of samples.

@@ -56,7 +56,7 @@ def copper_losses(resistance: float, current: ArrayLike) -> Array:
 
 
 def winding_resistance(resistance: float, temperature: ArrayLike, reference: float = 20.0) -> Array:
-    """Resistance of a copper winding, ``R = R0 (1 + 0.0039 (T - T0))``: 39 % more per 100 K [Pagani2022, section 4.5]."""
+    """Resistance of a copper winding, ``R = R0 (1 + 0.0039 (T - T0))``: +39 % per 100 K [Pagani2022, section 4.5]."""
     not_negative("winding_resistance", resistance=resistance)
     factor = 1.0 + COPPER * (numbers(temperature, "temperature") - number("winding_resistance: reference", reference))
     if np.any(factor <= 0.0):

@@ -22,10 +22,10 @@ class Recurrence:
     x(k) = a1 x(k-1) + a2 x(k-2) + b1 W(k-1) + b2 W(k-2),          x = T - Te
     """
 
-    a1: float  # ``p1 + p2`` and ``-p1 p2`` with ``p = exp(-dt/tau)``
-    a2: float  # ``p1 + p2`` and ``-p1 p2`` with ``p = exp(-dt/tau)``
-    b1: float  # ``g1 + g2`` and ``-(g1 p2 + g2 p1)`` with ``g = c tau (1 - p)`` [K/W]
-    b2: float  # ``g1 + g2`` and ``-(g1 p2 + g2 p1)`` with ``g = c tau (1 - p)`` [K/W]
+    a1: float  # ``p1 + p2`` with ``p = exp(-dt/tau)``
+    a2: float  # ``-p1 p2``
+    b1: float  # ``g1 + g2`` with ``g = c tau (1 - p)`` [K/W]
+    b2: float  # ``-(g1 p2 + g2 p1)`` [K/W]
 
     def next(self, x1: float, x2: float, w1: float, w2: float) -> float:
         """Temperature rise at the next sample."""
@@ -42,10 +42,10 @@ class TwoPole(ThermalModel):
     """
 
     alpha: float  # Change of the friction with temperature [1/K], usually negative
-    c1: float  # Residues [K/J]
-    c2: float  # Residues [K/J]
-    tau1: float  # Time constants without feedback [s]
-    tau2: float  # Time constants without feedback [s]
+    c1: float  # Residue of the slow pole [K/J]
+    c2: float  # Residue of the fast pole [K/J]
+    tau1: float  # Slow time constant without feedback [s]
+    tau2: float  # Fast time constant without feedback [s]
     beta: float = 1.0  # Friction ratio at the reference temperature; 1 in [Pagani2022]
     reference: float = 20.0  # Temperature T0 at which the friction law holds [degree Celsius]
 

@@ -27,7 +27,7 @@ class FourBar:
     start : float
         Angle of the crank at the start [rad].
     turn : float
-        How far the crank turns [rad]; two turns by default.
+        Rotation of the crank [rad]; two turns by default.
     crossed : bool
         The other assembly: rocker on the other side of the coupler.
     """

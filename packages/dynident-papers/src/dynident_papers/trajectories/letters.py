@@ -1,4 +1,4 @@
-"""Letters as smooth strokes: the writing task that tests a robot's models [Kostic2002, section V].
+"""Letters as smooth strokes: the writing task for tests of robot models [Kostic2002, section V].
 
 The paper's own path and profile are not printed, so these are letters of our own: each stroke is a cubic spline
 through a few points, in units of the height of an x, and has a continuous tangent and curvature.
@@ -109,7 +109,7 @@ def write(
     height : float
         Height of an x [m].
     origin : array_like, (3,)
-        Where the base line starts [m].
+        Start of the base line [m].
     right, up : array_like, (3,)
         Direction of writing and of the stems; the pen is lifted along right x up.
     speed : float
@@ -117,7 +117,7 @@ def write(
     acceleration : float
         Largest acceleration along a stroke, and across it in bends, where the speed is reduced [m/s^2].
     lift : float
-        How high the pen is lifted [m]; 0 draws the connections as straight lines on the plane.
+        Height by which the pen is lifted [m]; 0 draws the connections as straight lines on the plane.
     profile : callable
         Makes a profile from distance, speed and acceleration.
 

@@ -20,7 +20,7 @@ MOST_KNOTS = 1_000_000  # of a stage
 
 @dataclass(frozen=True, eq=False)
 class VelocityProfile(CurveBase):
-    """One axis whose velocity is a curve through given values that never leaves the range between neighbours.
+    """One axis whose velocity is a monotone curve between given values.
 
     It is a cubic Hermite spline with the slopes of [Fritsch1980], at rest at both ends; the position is its integral and the
     acceleration its derivative, both exact.
@@ -45,7 +45,7 @@ class VelocityProfile(CurveBase):
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration [s]."""
         return float(self.knots[-1])
 
     @property
@@ -92,7 +92,7 @@ def velocity_multiprofile(
     steps : int
         Number of increasing speeds.
     rounding : float
-        Time over which corners of the speed are rounded [s]; friction about rest is seen there, within the band of a log.
+        Time over which corners of the speed are rounded [s]; friction about rest is visible there, within the band of a log.
     start : float
         Position at the start.
     """

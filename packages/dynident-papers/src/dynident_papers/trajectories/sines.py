@@ -14,7 +14,7 @@ from dynident.trajectory import Multisine, Trajectory
 from dynident.trajectory.curves import grid, positive
 from dynident_lab.tool_paths import TipMotion
 
-STEEPEST = (1.875, 10.0 / 3.0**0.5)  # largest first and second derivative of the quintic that fades, by u
+STEEPEST = (1.875, 10.0 / 3.0**0.5)  # largest first and second derivative of the fading quintic, by u
 
 
 def harmonic_sines(
@@ -34,7 +34,7 @@ def workspace_sines(
     phases: Sequence[float] | None = None,
     fade: float | None = None,
 ) -> TipMotion:
-    """Return a tip motion of sines; `joint_motion` turns it into joint motion, as it does lines, circles and letters."""
+    """Return a tip motion of sines; `joint_motion` converts it to joint motion, like lines, circles and letters."""
     A, x0 = numbers(amplitudes, "amplitudes"), numbers(centre, "centre")
     if A.shape != (3, len(frequencies)) or x0.shape != (3,):
         raise DynidentError(
@@ -64,7 +64,7 @@ def sine_bounds(family: Multisine, coefficients: ArrayLike) -> tuple[Array, Arra
 def sines_within(
     position: ArrayLike, velocity: ArrayLike, acceleration: ArrayLike, multiples: Sequence[int] = (1, 2, 4), periods: int = 1
 ) -> Trajectory:
-    """Return harmonic sines of equal amplitudes about zero that keep limits by construction, without a search.
+    """Return harmonic sines of equal amplitudes about zero within limits by construction, without a search.
 
         a_k = q_max / N [Pagani2022, eq. 70],      f the highest fundamental whose `sine_bounds` keep the limits
 

@@ -1,4 +1,4 @@
-"""The largest acceleration that the motors of a robot can give its tool, as the 25 g of [Briot2015, section 5.1]."""
+"""The largest acceleration of a robot's tool by its motors, such as the 25 g of [Briot2015, section 5.1]."""
 
 from __future__ import annotations
 

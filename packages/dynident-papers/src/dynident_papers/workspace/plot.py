@@ -1,4 +1,4 @@
-"""Drawing of workspace maps: both indices of singularity, their loci, and where limits end the motion."""
+"""Drawing of workspace maps: both indices of singularity, their loci, and the boundaries by limits."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ def plot_workspace(found: WorkspaceMap, space: str, limit: float) -> Figure:
 
 
 def _dot(found: WorkspaceMap) -> float:
-    """Return the area of a cell's mark [points^2] that leaves no gaps in a panel of about 270 points."""
+    """Return the marker area of a cell [points^2] without gaps in a panel of about 270 points."""
     return float((290.0 / max(found.first.size, found.second.size)) ** 2)

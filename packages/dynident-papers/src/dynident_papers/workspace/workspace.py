@@ -4,7 +4,7 @@
     [T N; A N] = [Q_T; Q_A] R,   type 1: smallest singular value of Q_T,   type 2: of Q_A        (cosine-sine decomposition)
 
 Type 1: the robot can move while the platform rests (serial, the border of the workspace). Type 2: the platform can move while
-the motors rest (parallel) [Gosselin1990]. Both are 0 on a singularity and 1 at most, whatever coordinates describe the robot.
+the motors rest (parallel) [Gosselin1990]. Both are 0 at a singularity and 1 at most, for any choice of coordinates.
 A map is grown from home cell by cell, so it shows one working or assembly mode.
 """
 
@@ -40,7 +40,7 @@ LARGEST_MAP = 501  # points of an axis
 
 @dataclass(frozen=True, eq=False)
 class Singularity(Result):
-    """How far poses of a robot are from its singularities; every index is 0 on one and 1 at most.
+    """Distances of poses from singularities; every index is 0 at a singularity and 1 at most.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def _indices(mechanism: Mechanism, positions: Array, frame: str, outputs: str, l
 
 
 def _through_loops(mechanism: Mechanism, positions: Array, frame: str) -> tuple[Array, Array, Array]:
-    """Return platform twists and motor rates of the motions that the loops allow, and the spectrum of the loops."""
+    """Return platform twists and motor rates of the admissible motions, and the spectrum of the loops."""
     closure = mechanism.closure
     width, node = positions.shape[1], mechanism.frame(frame)[0]
     J = constraint_jacobians(mechanism, positions)
@@ -153,13 +153,13 @@ def _motor_scale(mechanism: Mechanism, length: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class WorkspaceMap(Result):
-    """Indices of a robot over a grid of two of its coordinates; NaN where it cannot go."""
+    """Indices of a robot over a grid of two of its coordinates; NaN at unreachable points."""
 
-    robot: str  # Names of the robot and of its platform
-    frame: str  # Names of the robot and of its platform
+    robot: str  # Name of the robot
+    frame: str  # Name of its platform
     names: tuple[str, str]  # The two coordinates of the grid
-    first: Array  # Their values
-    second: Array  # Their values
+    first: Array  # Values of the first coordinate
+    second: Array  # Values of the second coordinate
     held: Mapping[str, float]  # The coordinates that stay
     units: tuple[str, str]  # Units of the two coordinates
     position: Array  # Origin of the frame [m]
@@ -178,7 +178,7 @@ class WorkspaceMap(Result):
 
     @property
     def reached(self) -> NDArray[np.bool_]:
-        """Cells that the robot reaches without leaving its branch, (n1, n2)."""
+        """Cells reachable on the same branch, (n1, n2)."""
         return np.isfinite(self.type1)
 
     @property
@@ -205,7 +205,7 @@ class WorkspaceMap(Result):
         )
 
     def plot(self, space: str = "coordinates", limit: float = 0.05) -> Figure:
-        """Draw both indices over the grid, or where the platform is."""
+        """Draw both indices over the grid, or over the platform positions."""
         from dynident_papers.workspace.plot import plot_workspace  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_workspace(self, choice("space", space, ("coordinates", "frame")), limit)
@@ -235,7 +235,7 @@ def workspace_map(
     ranges : sequence of (low, high), (2,), optional
         Their ranges; the limits of their joints when omitted.
     held : mapping of str to float, optional
-        The other coordinates that fix a pose, and where they stay; the robot's own at home when omitted.
+        Fixed values of the other coordinates of a pose; home values of the robot's own coordinates when omitted.
     size : int
         Cells along each coordinate.
     outputs : {"pose", "position"}
@@ -329,7 +329,7 @@ def _axes(
 
 
 def _within(mechanism: Mechanism, positions: Array) -> NDArray[np.bool_]:
-    """Return which closed positions keep every joint within its limits."""
+    """Return a mask of closed positions with every joint within its limits."""
     names = mechanism.tree.coordinates if mechanism.loops else mechanism.coordinate_names
     limits = {joint.name: joint.limits for joint in mechanism.joints if joint.limits is not None}
     inside = np.ones(len(positions), dtype=np.bool_)
@@ -340,7 +340,7 @@ def _within(mechanism: Mechanism, positions: Array) -> NDArray[np.bool_]:
 
 
 def _grown(mechanism: Mechanism, cells: Array, given: tuple[str, ...]) -> Array:
-    """Return closed tree positions (n1, n2, n_tree) of all cells that are reached from home through neighbours, else NaN."""
+    """Return closed tree positions (n1, n2, n_tree) of all cells reached from home through neighbours, else NaN."""
     branch = cached(mechanism, ("branch", given), lambda: Branch(mechanism, given))
     shape = cells.shape[:2]
     home = mechanism.closure.home

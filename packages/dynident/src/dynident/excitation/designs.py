@@ -1,4 +1,4 @@
-"""`design`: the motion that makes the parameters of a robot visible within its limits; plans whose joins keep the limits."""
+"""`design`: an exciting motion for a robot's parameters within its limits; plans whose joins keep the limits."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def joined_plan(
 
 
 def check_plan(plan: Plan, limits: MotionLimits) -> dict[str, float]:
-    """Return the share of each of the `limits` that a whole cycle of `plan` leaves; a plan that breaks one is refused."""
+    """Return the margins of a whole cycle of `plan` to each of the `limits`; a violated limit raises an error."""
     require(plan, Plan, "plan")
     require(limits, MotionLimits, "limits")
     t, excess = curve_excess(plan.curve, limits)
@@ -131,8 +131,8 @@ def payload_plan(
 ) -> tuple[Plan, Plan]:
     """Return two plans with the same motion, without and with a payload, which separate it from the link that carries it.
 
-    `robot`, `limits` (which must hold with the payload), `excitation`, `rate` [Hz] and `notes` are those of a `Plan`, `payload`
-    is its name; the motion is averaged over `repetitions`, and `validation` is another motion, run with the payload.
+    `robot`, `limits` (which must hold with the payload), `excitation`, `rate` [Hz] and `notes` as in a `Plan`; `payload`
+    is a name; the motion is averaged over `repetitions`, and `validation` is another motion, run with the payload.
     """
     if not text(payload, "payload"):
         raise DynidentError("payload has no name; name what is mounted")
@@ -295,18 +295,18 @@ def design(
     iterations: int | None = None,
     client: Any = None,
 ) -> Design:
-    """Design the motion that makes a robot's base parameters visible.
+    """Design an exciting motion for a robot's base parameters.
 
     Parameters
     ----------
     mechanism : Mechanism
         Robot, with or without loops.
     limits : MotionLimits, mapping or None
-        Limits, or the content of a limits.toml; those of the description when omitted.
+        Limits, or the content of a limits.toml; limits of the description when omitted.
     criterion : str, mapping or Criterion
         "d", "cond", "a", "e", "sigma_min", "inverse_det", "correlation", or weights such as "cond:1,d:0.5".
     time_budget, iterations
-        When to stop [s]; or most steps of every start, which gives the same motion on a busy machine.
+        Time limit [s]; or step limit of every start, with a result independent of the machine's load.
     family : Family, optional
         Trajectories to choose from; a Fourier series of five harmonics and 10 s from rest to rest when omitted.
     rate, samples
@@ -318,12 +318,12 @@ def design(
     recorded : Regression, optional
         Data recorded already: the motion completes them.
     goal : sequence of str
-        Bodies whose parameters matter (a payload with parameters of its own). With `recorded` runs without it the others
+        Bodies of interest (a payload with separate parameters). With `recorded` runs without it the other parameters
         are estimated too; otherwise they count as known.
     base, projection
         Base parameters, found when omitted; equations of a robot with loops.
     start, starts, seed, offsets
-        A start of the user's; number of random feasible starts and their seed; mean positions to keep, free when omitted.
+        A given start; number of random feasible starts and their seed; mean positions to keep, free when omitted.
     workers, client, progress
         Processes, or a dask client or executor; called with the best cost and the worst margin after every run.
 

@@ -62,7 +62,7 @@ class Experiment(Result):
 
     design: Design  #: The motion and its expected accuracy
     plans: dict[str, Plan]  #: By the name of the file: ``plan``, or ``plan_without`` and ``plan_with`` for a payload
-    source: str  #: Where the limits come from
+    source: str  #: Origin of the limits
     notes: tuple[str, ...] = ()  #: Assumptions about missing limits
 
     @property
@@ -175,26 +175,26 @@ def excite(
     robot : Mechanism or path-like
         The robot, or its description.
     limits : MotionLimits or path-like, optional
-        Limits, or a file that completes those of the description: limits.toml, or MoveIt's joint_limits.yaml.
+        Limits, or a file that completes the limits of the description: limits.toml, or MoveIt's joint_limits.yaml.
     source : str, optional
-        Where the limits come from, for the record.
+        Origin of the limits, for the record.
     speed : float, optional
-        Share of the limits of speed and acceleration to use, above 0 up to 1; half of them when omitted, all of those given as
+        Share of the limits of speed and acceleration to use, above 0 up to 1; 0.5 when omitted, or 1 for limits given as
         `MotionLimits`.
     floor : float, optional
         Height that no body goes below [m]; height of the base, 0, when omitted, if the robot can stay above it.
     collision : bool
         Whether bodies are kept away from each other, as capsules; not with limits that are given as `MotionLimits`.
     grippers : bool
-        Whether joints that are named like a gripper move too; they are held still otherwise.
+        Whether joints named like a gripper move too; they are locked otherwise.
     family : Fourier, optional
         Motions to choose from; five harmonics of 0.1 Hz when omitted.
     base : BaseParameters, optional
-        Parameters to show; those of the robot when omitted.
+        Parameters to identify; the robot's base parameters when omitted.
     start : path-like, optional
         plan.json or design.json whose motion is tried first.
     recorded : sequence of Log
-        Logs already recorded, to which the motion adds.
+        Recorded logs that the motion complements.
     payload : float, optional
         Design for the parameters of a payload of about this mass [kg]: two plans, without and with it.
     payload_link : str, optional
@@ -271,7 +271,7 @@ def _relative(found: Design) -> Array:
 
 
 def _assumed_noise(found: Design) -> Array:
-    """Return a share of the largest torque of every equation along the motion, of a robot with loops of its largest motor."""
+    """Return a share of the largest torque of every equation along the motion; with loops, of the largest motor torque."""
     assert found.mechanism is not None, "an experiment has a robot"
     motion = found.motion()
     torques = inverse_dynamics(found.mechanism, motion)
@@ -343,7 +343,7 @@ def _above(mechanism: Mechanism, limits: MotionLimits, floor: Sequence[Floor]) -
 
 
 def _without_grippers(mechanism: Mechanism) -> tuple[Mechanism, str]:
-    """Return the robot with the joints of its gripper held still, and a sentence about them."""
+    """Return the robot with the joints of its gripper locked, and a sentence about them."""
     found = [
         joint
         for joint in mechanism.joints
@@ -364,7 +364,7 @@ def _slower(limits: MotionLimits, speed: float) -> MotionLimits:
 
 
 def _known(mechanism: Mechanism, logs: Sequence[Log], base: BaseParameters | None, payload: bool) -> dict[str, Any]:
-    """Return the information of recorded logs and their noise, to which the new motion adds; they were without the payload."""
+    """Return the information and noise of logs, recorded without the payload, that the new motion complements."""
     data: Regression | None = None
     for log in logs:
         known = base if data is None else data.base
@@ -391,7 +391,7 @@ def _first(path: Path) -> Any:
 def _plans(found: Design, planned: Callable[..., Plan], repetitions: int, payload: bool) -> dict[str, Plan]:
     """Return the plans by file name: training and validation, or the complete test, or runs without and with the payload."""
     refused: DynidentError | None = None
-    # A limit may lie between one motion and the next: the second half starts ever closer to where the training motion rests.
+    # A limit may separate two motions: the second half of the trials starts ever closer to the rest position of training.
     rest = resting_place(found.trajectory, rates_of(found.problem.limits)[1])
     for k in range(2 * VALIDATIONS):
         near = k - VALIDATIONS + 1
@@ -412,7 +412,7 @@ def _plans(found: Design, planned: Callable[..., Plan], repetitions: int, payloa
 
 
 def _approach(plan: Plan) -> float:
-    """Return a time in which every joint gets anywhere at less than half its speed limit, by a quintic."""
+    """Return a time for a quintic across any joint range at less than half the speed limit."""
     lower, upper = (
         np.full(len(plan.coordinates), x) if b is None else b for b, x in ((plan.lower, -np.pi), (plan.upper, np.pi))
     )

@@ -4,7 +4,7 @@
            = (x - upper) / half range                                        positions
            = (clearance + r_i + r_j - distance of the axes) / (r_i + r_j)    links covered by capsules of radius r
 
--excess is the margin. A limit sees one sample at a time, q, v, a and jerk, so derivatives by the trajectory's parameters follow
+-excess is the margin. A limit depends on single samples, q, v, a and jerk, so derivatives by the trajectory's parameters follow
 from derivatives by the state.
 """
 
@@ -304,7 +304,7 @@ def _axes(capsules: Sequence[Capsule]) -> tuple[tuple[object, ...], ...]:
 
 
 def _at(robot: Mechanism, function: Compiled, state: State, count: int) -> Array:
-    """Return the `count` numbers (N, count) that a function of the positions gives."""
+    """Return the `count` outputs (N, count) of a function of the positions."""
     x = close_positions(robot, state.q) if robot.loops else state.q
     out, still = np.empty((len(x), count)), np.zeros_like(state.q)
     function(len(x), {**inputs_of(robot, x, still, still), "out": out})
@@ -324,14 +324,14 @@ def segment_distance(a: tuple[Vector, Vector], b: tuple[Vector, Vector]) -> Node
         return result
 
     def over(x: Node, y: Node) -> Node:
-        """Return x / y, and 0 where y vanishes."""
+        """Return x / y, or 0 where y is zero."""
         result: Node = where(y > POINT, x / maximum(y, POINT), graph.zero)
         return result
 
     s = within(over(uw * wr - ur * ww, det))
     t = over(uw * s + wr, ww)
     held = within(t)
-    moved = either(t < 0.0, either(t > 1.0, ww <= POINT))  # the foot on the second segment had to go to one of its ends
+    moved = either(t < 0.0, either(t > 1.0, ww <= POINT))  # the foot point on the second segment was clamped to an end
     s = where(moved, within(over(uw * held - ur, uu)), s)
     gap = plus(r, plus(scale(u, s), scale(w, -held)))
     distance: Node = sqrt(dot(gap, gap))
@@ -352,7 +352,7 @@ class Floor(Limit):
             raise DynidentError("the floor has no link to keep away: the description has no inertias; give capsules")
 
     def reachable(self, lower: Array, upper: Array) -> Floor:
-        """Return the limit without bodies that no motion between two positions (n,) brings above the floor, or with all."""
+        """Return the limit without bodies that are below the floor at all positions between two (n,), or with all."""
         n = self.mechanism.dof
         if np.shape(lower) != (n,) or np.shape(upper) != (n,):
             raise DynidentError(

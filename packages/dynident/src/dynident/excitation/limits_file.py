@@ -1,6 +1,6 @@
 """Limits of a robot: from its description, completed by a limits.toml or MoveIt's joint_limits.yaml, or assumed.
 
-``docs/reference/formats.md`` lists the keys of limits.toml. Those of MoveIt are
+``docs/reference/formats.md`` lists the keys of limits.toml. The keys of MoveIt are
 ``joint_limits: {elbow_joint: {has_velocity_limits: true, max_velocity: 3.15}}``, likewise acceleration, jerk, effort,
 min_position, max_position.
 
@@ -34,14 +34,14 @@ from dynident.mechanism.parameters import principal
 
 #: Assumed limits of joints: turning [rad, rad/s], sliding [m, m/s]. 0.25 m/s is the usual reduced speed near people.
 TURNING, SLIDING = {"reach": np.pi, "velocity": 1.0}, {"reach": 0.1, "velocity": 0.25}
-OFTEN = 0.3  # share of them from which on a contact is one of the shapes, not of the motion
-STUCK = 0.95  # of the effort limit: friction from which on a joint cannot move
+OFTEN = 0.3  # share of random postures above which a contact is due to the shapes, not to the motion
+STUCK = 0.95  # of the effort limit: least friction of a joint that cannot move
 THINNEST, THICKEST = 0.01, 0.25  # radius of a capsule [m]
 
 
 @dataclass(frozen=True)
 class Assumed:
-    """Limits for a robot whose description leaves some out."""
+    """Limits for a robot with an incomplete description."""
 
     mechanism: Mechanism  #: The robot; a free base is locked
     settings: Mapping[str, Any]  #: Settings for `limits_of`: the given ones, completed
@@ -138,7 +138,7 @@ def capsules_of(mechanism: Mechanism) -> tuple[Capsule, ...]:
         least, middle = (max(float(moments[k]), 0.0) for k in order[:2])
         radius = float(np.clip(np.sqrt(2.0 * least / mass), THINNEST, THICKEST))
         half = np.sqrt(max(3.0 * (middle / mass - radius**2 / 4.0), 0.0))
-        # Identified inertias may be those of no shape: a link ends about where its joints are.
+        # Identified inertias may fit no shape: a link ends approximately at its joints.
         half = min(half, max([radius, *(float(np.linalg.norm(joint - centre)) for joint in _joints(mechanism, name))]))
         along = axes[:, order[0]] * max(half - radius, 0.0)
         found.append(Capsule(name, centre - along, centre + along, radius))
@@ -146,7 +146,7 @@ def capsules_of(mechanism: Mechanism) -> tuple[Capsule, ...]:
 
 
 def collision_of(mechanism: Mechanism, lower: Array, upper: Array, clearance: float = 0.0) -> Collision | None:
-    """Return the collisions of a robot's capsules that its motion decides.
+    """Return the possible collisions of a robot's capsules that depend on its motion.
 
     Pairs of bodies that share a joint, and pairs that touch at zero or at many positions, are left out.
 
@@ -214,7 +214,7 @@ SCALES = {"velocity": "default_velocity_scaling_factor", "acceleration": "defaul
 
 
 def moveit_limits(where: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the settings of `limits_of` from a joint_limits.yaml; scaling factors reduce them."""
+    """Return settings for `limits_of` from a joint_limits.yaml; scaling factors reduce them."""
     data = read_yaml(where, "limits")
     table = data.get("joint_limits") if isinstance(data, Mapping) else None
     if not isinstance(table, Mapping) or not all(isinstance(entry, Mapping) for entry in table.values()):
@@ -318,7 +318,7 @@ def _joint_numbers(given: Mapping[str, Any]) -> tuple[dict[str, float], dict[str
 
 
 def limits_of(mechanism: Mechanism, settings: Mapping[str, Any] | None = None) -> MotionLimits:
-    """Return the limits of a robot: those of its description, overruled by settings.
+    """Return the limits of a robot from its description, overridden by settings.
 
     Parameters
     ----------
@@ -378,7 +378,7 @@ def _shapes(mechanism: Mechanism, given: Mapping[str, Any], lower: Array, upper:
 
 
 def _bodies(mechanism: Mechanism, given: Mapping[str, Any], lower: Array, upper: Array) -> list[Limit]:
-    """Return the limits of bodies in space: clearance of each other and of the floor."""
+    """Return the limits of bodies in space: clearance between bodies and above the floor."""
     found: list[Limit] = []
     settings = _table(given, "collision")
     clearance = number("limits: collision.clearance", settings.get("clearance", 0.0))
@@ -426,7 +426,7 @@ def _no_pair(value: Any) -> NoReturn:
 
 
 def _table(given: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Return a table, an empty one where there is none."""
+    """Return a table, or an empty one if it is missing."""
     table = given.get(key, {})
     if not isinstance(table, Mapping):
         raise DynidentError(f"limits: {key} is {shown(table)}; it must be a table, [{key}]")
@@ -434,14 +434,14 @@ def _table(given: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _entry(table: Mapping[str, Any], key: str, where: str) -> Any:
-    """Return an entry that a table must have."""
+    """Return a required entry of a table."""
     if key not in table:
         raise DynidentError(f"limits: {where} has no '{key}'; give one")
     return table[key]
 
 
 def _list(table: Mapping[str, Any], key: str, where: str, count: int | None = None) -> Any:
-    """Return a list of given length that a table must have."""
+    """Return a required list of given length of a table."""
     found = _entry(table, key, where)
     if not isinstance(found, list | tuple | np.ndarray) or (count is not None and len(found) != count):
         raise DynidentError(f"limits: {key} of {where} is {shown(found)}; give a list{'' if count is None else f' of {count}'}")
@@ -461,7 +461,7 @@ def _tool(mechanism: Mechanism, tool: Mapping[str, Any]) -> Limit:
 
 
 def _loops(mechanism: Mechanism, given: Mapping[str, Any]) -> list[Limit]:
-    """Return the limits of passive joints, and how near a singularity may be."""
+    """Return the limits of passive joints and the least distance from singularities."""
     names, tree = mechanism.coordinate_names, mechanism.tree.coordinates
     low, high = np.full(len(tree), -np.inf), np.full(len(tree), np.inf)
     for joint in mechanism.joints:

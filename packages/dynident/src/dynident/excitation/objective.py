@@ -96,7 +96,7 @@ def per_coordinate(value: Any, n: int, what: str) -> Array:
 
 
 def fits(seconds: float, rate: float, columns: int, what: str) -> None:
-    """Refuse a motion that has more samples than can be meant."""
+    """Raise an error for a motion with an implausible number of samples."""
     if not seconds * rate * columns <= MOST:
         raise DynidentError(
             f"{what} of {seconds:.6g} s at {rate:.6g} samples per second has more than {MOST // columns} samples, the most for "
@@ -111,7 +111,7 @@ SINGULAR = 1e-7  # pivot ratio of the closure below which the independent coordi
 
 
 class Group(NamedTuple):
-    """Where the entries of one equation are among the rows, and its columns."""
+    """Indices of the entries of one equation among the rows, and its columns."""
 
     own: slice
     columns: NDArray[np.intp]
@@ -145,14 +145,14 @@ class RobotEquations:
 
     @cached_property
     def groups(self) -> list[Group]:
-        """Where every equation is among the rows, and which columns it has."""
+        """Rows and columns of every equation."""
         columns = [np.flatnonzero(own) for own in self.seen]
         ends = np.cumsum([0, *(c.size for c in columns)]).tolist()
         return [Group(slice(i, j), c) for (i, j), c in zip(pairwise(ends), columns, strict=True)]
 
     @cached_property
     def blocks(self) -> NDArray[np.intp]:
-        """Where the products of the columns of every equation are in M, flat, one equation after the other."""
+        """Flat indices in M of the products of the columns of every equation, one equation after the other."""
         b = len(self.names)
         return np.concatenate([(b * group.columns[:, None] + group.columns).ravel() for group in self.groups])
 
@@ -165,7 +165,7 @@ class RobotEquations:
         return Products.of([np.arange(group.own.start, group.own.stop) for group in self.groups])
 
     def positions(self, q: Array) -> Array:
-        """Return the positions (N, m) that `rows` and `pullback` take: q (N, n), or with loops those of the whole tree."""
+        """Return the positions (N, m) for `rows` and `pullback`: q (N, n), or with loops all tree positions."""
         return np.ascontiguousarray(close_positions(self.mechanism, q) if self.mechanism.loops else q)
 
     def rows(self, x: Array, v: Array, a: Array, out: Array | None = None) -> Array:
@@ -210,7 +210,7 @@ class RobotEquations:
         return inputs_of(self.mechanism, x, v, a) | ({"width": np.array([self.eps])} if self.eps > 0.0 else {})
 
     def _check(self, W: Array, pivot: Array) -> None:
-        """Refuse samples at which the closure or the projection is singular."""
+        """Raise an error for samples at which the closure or the projection is singular."""
         if np.min(pivot, initial=1.0) >= SINGULAR and np.isfinite(W).all():
             return
         raise DynidentError(
@@ -288,8 +288,8 @@ def _spectral(name: str, eigen: Array, power: float) -> tuple[float, float, Arra
 NEARLY_SINGULAR = 1e-10  # reciprocal condition below which singular values decide
 
 
-FEW = 2  # eigenvectors that machine code takes as they are, instead of weights of all entries
-WELL_CONDITIONED = 1e-4  # reciprocal condition above which eigenvectors of R^T R are a start that two iterations make exact
+FEW = 2  # eigenvectors passed directly to machine code, instead of weights of all entries
+WELL_CONDITIONED = 1e-4  # reciprocal condition above which two iterations from eigenvectors of R^T R are exact
 
 
 def _regular(R: Array, least: float) -> bool:
@@ -346,7 +346,7 @@ class Criterion:
 
     weights: tuple[tuple[str, float], ...]  # Criteria and the weights of their costs; one criterion alone has weight 1
     scale: str | tuple[float, ...] | None = None
-    goal: tuple[int, ...] = ()  # Only these parameters matter; the others are unknown and estimated along (Schur complement)
+    goal: tuple[int, ...] = ()  # Only these parameters count; the others are unknown and also estimated (Schur complement)
     power: float = np.inf  # Smoothing of "cond"; infinity is the condition number itself
 
     def __post_init__(self) -> None:
@@ -424,7 +424,7 @@ class Criterion:
             inverse = np.asarray(scipy.linalg.lapack.dtrtri(scaled)[0])
             total = -2.0 * float(np.sum(np.log(np.abs(np.diag(inverse)))))
             value = total if name == "d" else float(np.exp(-total))
-            diagonal = np.full(b, 2.0 / b) * size**2 if unit else np.zeros(b)  # the scale itself moves with the columns
+            diagonal = np.full(b, 2.0 / b) * size**2 if unit else np.zeros(b)  # the scale itself depends on the columns
             return value, -total / b, Slope(inverse * size[:, None], np.full(b, -2.0 / b), diagonal)
         few = name in ("cond", "sigma_min", "e") and not self.goal and np.isinf(self.power)
         if few and b > 1 and _regular(scaled, WELL_CONDITIONED):
@@ -443,7 +443,7 @@ class Criterion:
             used = np.flatnonzero(slope)
             X, sizes = V[:, used], 2.0 * slope[used]
         diagonal = np.zeros(b)
-        if unit:  # the scale itself moves with the columns
+        if unit:  # the scale itself depends on the columns
             diagonal = -np.sum(scaled.T @ scaled * ((X * sizes) @ X.T), axis=1)
         return value, cost, Slope(X * size[:, None], sizes, diagonal * size**2)
 
@@ -463,7 +463,7 @@ class Criterion:
 Result = TypeVar("Result")
 
 TILE = 1024  # samples
-SAFE = 1e5  # condition of W^T W, columns of unit length, up to which its Cholesky factor is good to about 1e-11
+SAFE = 1e5  # largest condition number of W^T W, columns of unit length, for a Cholesky factor accurate to about 1e-11
 
 
 def _over_tiles(samples: int, work: Callable[[int, int], Result]) -> list[Result]:
@@ -539,7 +539,7 @@ def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
 
 
 def _check_prior(prior: Any, equations: RobotEquations) -> None:
-    """Refuse recorded data of another robot."""
+    """Raise an error for recorded data of another robot."""
     if prior is not None and numbers(prior, "prior").shape[1:] != (len(equations.names),):
         raise DynidentError(
             f"the recorded data has shape {np.shape(prior)} but the design has {len(equations.names)} base parameters; use the "
@@ -626,7 +626,7 @@ class Objective:
 
 
 def expected_deviations(equations: RobotEquations, motion: MotionLike, noise: ArrayLike, prior: Array | None = None) -> Array:
-    """Return the standard deviation that each parameter will have after a motion, sqrt(diag (W^T W)^-1), rows over noise."""
+    """Return the expected standard deviation of each parameter after a motion, sqrt(diag (W^T W)^-1), rows over noise."""
     motion = as_motion(motion)
     _check_prior(prior, equations)
     sizes = per_coordinate(noise, equations.seen.shape[0], "noise")

@@ -1,9 +1,9 @@
 """The design problem, least cost inside all limits, and its optimiser: quadratic programs from many feasible starts.
 
 The limits hold at every instant (a semi-infinite program). Every step solves a quadratic program: the cost to second order
-(damped BFGS, kept from step to step), the limits to first order at the peaks that the motion has at this moment. Peaks are
-found again at every step, so none is missed. A merit function, cost + mu * (sum over limits of the worst excess), decides
-how far to go along the step.
+(damped BFGS, kept from step to step), the limits to first order at the peaks of the current motion. Peaks are
+found again at every step, so none is missed. A merit function, cost + mu * (sum over limits of the worst excess), determines
+the step length.
 
 Starts are explored with a smoothed cost, the better ones refined with a sharper one. The result is checked on a dense grid and
 scaled down if necessary.
@@ -36,10 +36,10 @@ from dynident.trajectory.curves import Family
 
 FINE = 48  # samples of the limits per period of the highest harmonic
 DENSE = 4  # samples of the final check per sample of the optimisation
-CENTRED = 5  # starts that are tried around the middle of the ranges
-POSTURES = 200  # tried before giving up
-OUTSIDE = 1e6  # excess of a motion that the robot cannot follow at all
-HELD = 1e-9  # size of a parameter that must not change, over its usual one
+CENTRED = 5  # number of starts around the middle of the ranges
+POSTURES = 200  # largest number of trials
+OUTSIDE = 1e6  # excess assigned to an infeasible motion (singular or out of reach)
+HELD = 1e-9  # relative size of a parameter that must not change
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +74,13 @@ class Problem:
 
     @cached_property
     def grid(self) -> tuple[Array, ...]:
-        """Phi and its derivatives up to the third where the optimiser sees the limits, (samples, size) each."""
+        """Phi and its derivatives up to the third on the optimiser's grid of the limits, (samples, size) each."""
         t = np.linspace(0.0, self.family.duration, self._count + 1)
         return tuple(self.family.basis(t, k) for k in range(4))
 
     @cached_property
     def _count(self) -> int:
-        """Steps of the grid on which the optimiser sees the limits: samples reach 99.8 % of the highest harmonic's peaks."""
+        """Steps of the optimiser's grid of the limits: samples reach 99.8 % of the highest harmonic's peaks."""
         return max(self.objective.t.size, int(np.ceil(FINE * self.family.highest * self.family.duration)))
 
     @cached_property
@@ -94,7 +94,7 @@ class Problem:
         return State(*(phi @ c for phi in (self._dense if dense else self.grid)))
 
     def excess(self, x: Array, dense: bool = False) -> Array:
-        """Return how far each limit (k,) is exceeded at its worst sample; OUTSIDE for all when the robot cannot follow."""
+        """Return the largest excess over each limit (k,); OUTSIDE for all when the robot cannot follow."""
         try:
             return np.asarray(all_excess(self.limits.all, self.state(x, dense)).max(axis=0))
         except DynidentError:
@@ -109,7 +109,7 @@ class Problem:
         return least_margins(self.names, self.excess(x, True))
 
     def still(self, posture: Array) -> Array:
-        """Return the parameters (n * size,) of standing still at a position (n,)."""
+        """Return the parameters (n * size,) of rest at a position (n,)."""
         return np.outer(posture, self.family.constant()).ravel()
 
     def shrink(self, x: Array, towards: Array | None = None) -> Array | None:
@@ -122,7 +122,7 @@ class Problem:
         low, high, found = 0.0, 1.0, None
         below, above = self._over(rest, True), worst
         for k in range(8):
-            if below > 0.0 or not np.isfinite(above):  # rest itself is outside, or the motion cannot be followed
+            if below > 0.0 or not np.isfinite(above):  # rest itself violates a limit, or the motion is infeasible
                 middle = 0.5 * (low + high)
             else:  # regula falsi: limits are nearly straight lines over the scale
                 middle = low + (high - low) * np.clip(-below / (above - below), 0.05, 0.95)
@@ -133,19 +133,19 @@ class Problem:
                 low, found, below = middle, candidate, value
                 if k and value > -0.005:
                     break
-                above *= 0.7  # Illinois: do not let the other end stand still
+                above *= 0.7  # Illinois: avoids a stationary end of the interval
             else:
                 high, above = middle, value
                 below *= 0.7
         return found
 
     def _over(self, x: Array, dense: bool) -> float:
-        """Return how far the margin is used up at the worst limit; not above zero when the motion is accepted."""
+        """Return the excess over the margin at the worst limit; at most zero when the motion is accepted."""
         return float(self.excess(x, dense).max()) + self.limits.margin - 1e-9
 
 
 def check_frequencies(family: Family, bandwidth: float, rate: float) -> None:
-    """Refuse motions faster than the drives or than the sampling can follow."""
+    """Raise an error for motions too fast for the drives or the sampling."""
     if family.highest > bandwidth * (1.0 + 1e-9):
         raise DynidentError(
             f"the motion holds frequencies up to {family.highest:.4g} Hz but the drives follow {bandwidth:.4g} Hz only; use "
@@ -159,7 +159,7 @@ def check_frequencies(family: Family, bandwidth: float, rate: float) -> None:
 
 
 def typical(problem: Problem) -> Array:
-    """Return the size of every parameter that makes its joint use about a tenth of its limits, (n * size,)."""
+    """Return the size of every parameter for which its joint uses about a tenth of its limits, (n * size,)."""
     t = problem.objective.t
     peaks = [np.abs(problem.family.basis(t, k)).max(axis=0) for k in range(4)]
     limits = problem.limits
@@ -171,7 +171,7 @@ def typical(problem: Problem) -> Array:
 
 
 def posture(problem: Problem, generator: np.random.Generator, centred: bool = True) -> Array:
-    """Return a position at which standing still keeps all limits: a random one, or first the middle of the ranges."""
+    """Return a position at which rest keeps all limits: a random one, or first the middle of the ranges."""
     limits = problem.limits
     if problem.offsets is not None:
         return problem.offsets
@@ -229,7 +229,7 @@ def feasible_start(problem: Problem, generator: np.random.Generator, around: Arr
 
 
 def check_start(problem: Problem, x: Array) -> None:
-    """Refuse a start outside the limits."""
+    """Raise an error for a start outside the limits."""
     if x.shape != (problem.dof * problem.family.size,) or not np.all(np.isfinite(x)):
         raise DynidentError(
             f"start has shape {x.shape}; give {problem.dof * problem.family.size} finite numbers, "
@@ -248,7 +248,7 @@ Index = NDArray[np.int64]
 Pick = tuple[int, int, int]
 """Limit, its column, sample."""
 
-NEAR = 1.0  # peaks with a smaller margin are handed to the optimiser
+NEAR = 1.0  # peaks with a smaller margin are passed to the optimiser
 MOST = 6  # peaks of one limit
 STEP = 1e-6  # of differences of limits by the state
 
@@ -298,7 +298,7 @@ def slopes(problem: Problem, x: Array, picks: list[Pick]) -> Array:
 
 
 def _by_limit(problem: Problem, picks: list[Pick]) -> Iterator[tuple[Limit, Index, Index, Index]]:
-    """Return limits, which of the picks are theirs, and the columns and samples of these."""
+    """Return limits with the indices of their picks, and the columns and samples of these."""
     table = np.array(picks, dtype=np.int64).reshape(-1, 3)
     for i, limit in enumerate(problem.limits.all):
         rows = np.flatnonzero(table[:, 0] == i)
@@ -317,7 +317,7 @@ def _by_state(limit: Limit, state: State, order: int, samples: Index, columns: I
             moved[:, j] += h
             values.append(limit.excess(state._replace(**{"qvaj"[order]: moved}))[samples, columns])
         found = np.array(values)
-    else:  # samples stand for themselves: all of them moved every way in one call
+    else:  # samples are independent: all of them are perturbed in one call
         places, where = np.unique(samples, return_inverse=True)
         chosen = State(*(np.tile(y[places], (2 * n, 1)) for y in state))
         moved = chosen[order].reshape(2 * n, places.size, n)
@@ -328,7 +328,7 @@ def _by_state(limit: Limit, state: State, order: int, samples: Index, columns: I
 
 
 SLACK = 0.0003  # of every limit, kept between the optimiser's grid and the dense one
-ENOUGH = 0.05  # share of the predicted improvement that a step must reach
+ENOUGH = 0.05  # smallest share of the predicted improvement for an accepted step
 LEAST = 1e-3  # smallest trust region, relative to the parameters' typical size
 LARGEST = 3.0  # largest trust region
 CORRECTIONS, TRIALS = 2, 6  # attempts at a step with new peaks, and in all
@@ -339,7 +339,7 @@ def quadratic_program(B: Array, g: Array, A: Array, b: Array, low: Array, high: 
     """Minimise d^T B d / 2 + g^T d with A d <= b and low <= d <= high (Mehrotra's predictor-corrector method)."""
     d = 0.5 * (low + high)
     span = high - low
-    open_rows = A @ d + 0.5 * np.abs(A) @ span > b  # the others hold everywhere between low and high
+    open_rows = A @ d + 0.5 * np.abs(A) @ span > b  # the other constraints hold everywhere between low and high
     if not open_rows.all():
         multipliers = np.zeros(b.size)
         d, multipliers[open_rows] = quadratic_program(B, g, A[open_rows], b[open_rows], low, high)
@@ -382,7 +382,7 @@ def quadratic_program(B: Array, g: Array, A: Array, b: Array, low: Array, high: 
 
 
 def _reach(x: Array, dx: Array) -> float:
-    """Return how far x + t dx stays above zero, at most 1."""
+    """Return the largest t, at most 1, for which x + t dx stays above zero."""
     return min(1.0, 1.0 / max(1e-300, float(np.max(-dx / x))))
 
 
@@ -423,7 +423,7 @@ class Budget:
 
 
 class Descent:
-    """One descent; it remembers second derivatives, so that it can go on with a sharper cost."""
+    """One descent; second derivatives are kept, so that it can continue with a sharper cost."""
 
     def __init__(self, limits: MotionLimits, size: Array, x: Array, trust: float = 1.0) -> None:
         self.margin, self.size = limits.margin + SLACK, size
@@ -435,11 +435,11 @@ class Descent:
 
     @property
     def x(self) -> Array:
-        """Where the descent stands."""
+        """Current parameters of the descent."""
         return np.asarray(self.z * self.size)
 
     def _beyond(self, problem: Problem, z: Array) -> Array:
-        """Return how far each limit's margin is overrun, (k,)."""
+        """Return the excess over the margin of each limit, (k,)."""
         return np.asarray(np.maximum(problem.excess(z * self.size) + self.margin, 0.0))
 
     def run(self, problem: Problem, objective: Objective, iterations: int, budget: Budget, tolerance: float = 1e-5) -> int:
@@ -459,7 +459,7 @@ class Descent:
             for attempt in range(TRIALS):
                 if monotonic() > budget.deadline:
                     return turn
-                if attempt < CORRECTIONS:  # a step that runs into a peak it did not see is planned again, with that peak
+                if attempt < CORRECTIONS:  # a step that meets a new peak is planned again with this peak
                     try:
                         c, A = self._limits(problem)
                     except DynidentError:
@@ -474,7 +474,7 @@ class Descent:
                 z = self.z + d
                 over = self._beyond(problem, z)
                 outside = self.mu * float(over.sum())
-                hope = 3.0 * min(float(g @ d), 0.0) + cost  # a cost below this is not to be expected: do not even look
+                hope = 3.0 * min(float(g @ d), 0.0) + cost  # lower costs are implausible: skip the evaluation
                 if hope + outside <= start + ENOUGH * model:
                     found = _evaluate(objective, z * self.size)
                     if found is not None and found[0] + outside <= start + ENOUGH * model:
@@ -548,7 +548,7 @@ def _evaluate(objective: Objective, x: Array) -> tuple[float, Array] | None:
 
 
 Progress = Callable[[dict[str, Any]], None]
-STARTS = 1_000_000  # most that can be asked for
+STARTS = 1_000_000  # largest number of starts
 SCREENED = 10  # random motions from which a start is chosen
 Phase = tuple[float, float, int]
 """Smoothing power of the condition number, width of signs of friction, most steps."""
@@ -558,7 +558,7 @@ class Level(NamedTuple):
     """Schedule of runs until a share of the time, or of the steps, is used up."""
 
     end: float  # share of the time, or of the steps, at which it ends
-    share: float  # of the runs that climb it, the better ones; when the time is limited, at least as many as can run at once
+    share: float  # share of the best runs that continue; with a time limit, at least one run per worker
     phases: tuple[Phase, ...]  # descents one after the other
     kicks: int = 0  # number of disturbances, each followed by a descent with `AGAIN`; improvements are kept
 
@@ -570,24 +570,24 @@ LEVELS = (
     Level(0.85, 0.01, (), 8),
     Level(1.0, 1.0, ((64.0, 1.0, 100), (np.inf, 1.0, 60))),
 )
-"""The sharp edges of the condition number and of friction make many local optima; approached through smooth ones, and by
-kicks out of them, better ones are found."""
+"""Kinks of the condition number and of friction cause many local optima; smoothing at first, and kicks, find
+better ones."""
 KICK = 0.3  # size of a kick, relative to the parameters' typical size
 LEAST_TRUST = 0.1  # with which a phase begins, likewise
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One descent, as far as it has come."""
+    """State of one descent."""
 
     start: Array | None  # feasible; drawn at random when None
     seed: int
     x: Array  # best feasible motion
     cost: float = np.inf
-    rank: float = np.inf  # smoothed cost where the descent stands, by which runs are chosen to go on
+    rank: float = np.inf  # smoothed cost of the current parameters, which selects the runs to continue
     descent: Descent | None = None
     spent: int = 0  # steps
-    cut: bool = False  # whether time ended it
+    cut: bool = False  # whether it was ended by the time limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -606,7 +606,7 @@ Report = Callable[[Run], None]
 
 
 def smoothed(objective: Objective, power: float, width: float) -> Objective:
-    """Return the objective with fewer edges: a smooth bound of the condition number, signs of friction wider by a factor."""
+    """Return a smoother objective: a smooth bound of the condition number, friction signs smoothed over a wider range."""
     equations = objective.equations
     if equations.eps > 0.0:
         equations = replace(equations, eps=width * equations.eps)
@@ -624,7 +624,7 @@ def _descend(problem: Problem, run: Run, phases: tuple[Phase, ...], budget: Budg
         current = smoothed(objective, power if edged else np.inf, width)
         descent.trust = max(descent.trust, LEAST_TRUST)
         descent.run(problem, current, steps, budget)
-        for towards in (None, best):  # rest, or the best so far: whichever leaves more of the motion
+        for towards in (None, best):  # towards rest or towards the best so far, whichever keeps more of the motion
             x = problem.shrink(descent.x, towards=towards)
             if x is None:
                 continue
@@ -723,7 +723,7 @@ def _worker(run: Run, level: int, limit: Budget) -> Run:
 
 
 def _remote(problem: Problem, run: Run, level: int, limit: Budget, left: float) -> Run:
-    """Go on in a process whose clock may be another one."""
+    """Continue in a process whose clock may differ."""
     return _go_on(problem, run, level, replace(limit, deadline=monotonic() + left))
 
 
@@ -779,7 +779,7 @@ def optimise(
     many = max(1, min(starts, cores() if workers is None else whole("workers", workers, least=1)))
     if client is not None:
         many = max(1, min(starts, WINDOW))
-    least = many if iterations is None else 1  # how many go on must not depend on the machine when steps are counted
+    least = many if iterations is None else 1  # with a step limit, the number of continued runs must not depend on the machine
     tried, cut = 0, False
     for k, level in enumerate(LEVELS):
         if k:  # the better ones, best first

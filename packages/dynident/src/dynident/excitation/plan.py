@@ -48,7 +48,7 @@ class Stage:
     name: str  #: Name
     purpose: str  #: Purpose of the data, one of `PURPOSES`
     curve: Curve  #: The motion
-    repetitions: int = 1  #: How often it is run in a row; a periodic motion is then averaged over periods
+    repetitions: int = 1  #: Number of consecutive runs; a periodic motion is then averaged over periods
     payload: str = ""  #: Name of the payload that must be mounted; empty for none
     record: bool = True  #: False for moves whose data are not needed
 
@@ -63,7 +63,7 @@ class Stage:
 
     @property
     def duration(self) -> float:
-        """How long it takes with its repetitions [s]."""
+        """Duration with all repetitions [s]."""
         return self.repetitions * self.curve.duration
 
 
@@ -71,9 +71,9 @@ class PlanEntry(NamedTuple):
     """A part of a cycle: one repetition of a stage, or the join or lead before or after it (stage None)."""
 
     stage: Stage | None  # The stage; None for a join or a lead
-    repetition: int  # Which repetition, from 0 on
-    start: float  # When, since the start of the cycle [s]
-    end: float  # When, since the start of the cycle [s]
+    repetition: int  # Number of the repetition, from 0
+    start: float  # Start time in the cycle [s]
+    end: float  # End time in the cycle [s]
     curve: Curve  # The motion; its time starts at `start`
 
 
@@ -82,15 +82,15 @@ class Plan(Result):
     """An experiment."""
 
     robot: str  #: Name of the robot
-    coordinates: tuple[str, ...]  #: Names of the coordinates that the motions are of
+    coordinates: tuple[str, ...]  #: Names of the coordinates
     stages: Sequence[Stage]  #: Stages of a cycle, in order
     cycles: int  #: Number of cycles
     rate: float  #: Samples per second at which motions are sent and recorded [Hz]
     speed: Array  #: (n,), speed limits of the joins between stages
     acceleration: Array  #: (n,), acceleration limits of the joins
-    home: Array  #: (n,), where the robot rests before and after each cycle
+    home: Array  #: (n,), rest position before and after each cycle
     period: float = 0.0  #: Length of a cycle with its pause at the end [s]; 0 for no pause
-    notes: Mapping[str, Any] = field(default_factory=dict)  #: Anything else: design values, conditions
+    notes: Mapping[str, Any] = field(default_factory=dict)  #: Other information: design values, conditions
     lower: Array | None = None  #: (n,), lowest positions of the joins
     upper: Array | None = None  #: (n,), highest positions of the joins
     jerk: Array | None = None  #: (n,), largest jerk of the joins
@@ -132,13 +132,13 @@ class Plan(Result):
 
     @cached_property
     def curve(self) -> Joined:
-        """One cycle: all stages with their repetitions, from home to home, by joins that keep the limits and never jump."""
+        """One cycle: all stages with their repetitions, from home to home, with smooth joins that keep the limits."""
         curves = [(stage.curve, stage.repetitions) for stage in self.stages]
         return cycle(curves, self.speed, self.acceleration, self.home, self.lower, self.upper, self.jerk)
 
     @property
     def duration(self) -> float:
-        """How long the whole experiment takes [s]."""
+        """Duration of the whole experiment [s]."""
         return self.cycles * max(self.period, self.curve.duration)
 
     def entries(self) -> list[PlanEntry]:
@@ -152,7 +152,7 @@ class Plan(Result):
         return out
 
     def schedule(self) -> list[dict[str, Any]]:
-        """Return when each stage runs in a cycle.
+        """Return the schedule of the stages in a cycle.
 
         ``name``, ``purpose``, ``payload``, ``repetition``, ``record``, ``start``, ``end`` [s], in order, without joins.
         """
@@ -185,7 +185,7 @@ class Plan(Result):
         return Motion(t, q, v, a)
 
     def slowed(self, speed: float) -> Plan:
-        """Return the same motions at a share of their speed, as for a first run; above 0 up to 1."""
+        """Return the same motions at a share of their speed (above 0 up to 1), for example for a first run."""
         stages = [replace(stage, curve=Slowed(stage.curve, speed)) for stage in self.stages]
         return replace(
             self,
@@ -226,8 +226,8 @@ class Plan(Result):
 
     @property
     def identity(self) -> str:
-        """Sixteen digits by which a log refers to this plan; notes are no part of it."""
-        content = json.dumps(json.loads(to_json(self._motions())), sort_keys=True)  # as it reads back from a file
+        """Hash of sixteen digits by which a log refers to this plan; it excludes notes."""
+        content = json.dumps(json.loads(to_json(self._motions())), sort_keys=True)  # same values as after reading a file
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     @classmethod
@@ -243,7 +243,7 @@ class Plan(Result):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
-        """Return the plan that `to_dict` described."""
+        """Return the plan from the result of `to_dict`."""
         stages = []
         for each in stored(data, "stages", list[Mapping[str, Any]], "plan"):
             curve = from_spec(stored(each, "motion", Any, "stage"))
@@ -264,16 +264,16 @@ def refer(log: Log, plan: Plan, cycle: int = 0) -> Log:
     """Return a recording of one cycle of `plan` that names the plan and its stages in its provenance.
 
     ``provenance["stages"]`` has name, purpose, start and end of the recorded stages in the clock of the log; `identify` fits
-    those for training and is judged by those for validation.
+    stages for training and is judged by stages for validation.
 
     Parameters
     ----------
     log : Log
-        Recording whose first sample is the start of a cycle; one that refers to another plan is refused.
+        Recording whose first sample is the start of a cycle; a reference to another plan raises an error.
     plan : Plan
         Executed plan.
     cycle : int
-        Which cycle, from 0 on.
+        Number of the cycle, from 0.
     """
     _check_plan(log, plan)
     zero = float(log.t[0])
@@ -297,7 +297,7 @@ def stage_intervals(entries: Iterable[tuple[float, float, Mapping[str, Any]]]) -
 
 
 def purpose_logs(log: Log) -> dict[str, list[Log]]:
-    """Return the stretches of a log by the purpose of their stages, as its recorder or `refer` noted them; {} if unknown."""
+    """Return the stretches of a log by the purpose of their stages, from its recorder or `refer`; {} if unknown."""
     found: dict[str, list[Log]] = {}
     stages = log.provenance.get("stages")
     for i, entry in enumerate(stages if isinstance(stages, list) else []):
@@ -320,7 +320,7 @@ def _whole_stretch(log: Log, begin: float, end: float) -> Log | None:
 
 
 def _check_plan(log: Log, plan: Plan) -> None:
-    """Refuse a log that refers to another plan."""
+    """Raise an error for a log that refers to another plan."""
     named = plan_identity(log)
     if named is not None and named != plan.identity:
         raise DynidentError(
@@ -338,7 +338,7 @@ def stage_logs(log: Log, plan: Plan, start: float | None = None) -> dict[str, li
     plan : Plan
         Executed plan; a log that refers to another plan raises an error.
     start : float, optional
-        When the cycle started, in the log's clock [s]; its first sample when omitted.
+        Start of the cycle in the log's clock [s]; the first sample when omitted.
 
     Returns
     -------
@@ -361,7 +361,7 @@ def stage_logs(log: Log, plan: Plan, start: float | None = None) -> dict[str, li
 
 
 def plan_identity(log: Log) -> str | None:
-    """Return the plan a log refers to, as a recorder or a virtual robot wrote it."""
+    """Return the identity of a log's plan, from its recorder or virtual robot, or None."""
     named = log.provenance.get("plan")
     if named is None:
         source = log.provenance.get("reference")

@@ -261,8 +261,8 @@ def solve_general(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) 
 def eliminate(A: Sequence[Sequence[Node]], right: Sequence[Sequence[Node]]) -> tuple[NodeRows, Node, Node]:
     """Return A^-1 B, the ratio of the smallest to the largest pivot and the sign of det A, by elimination with row exchanges.
 
-    Columns with the fewest entries by the robot's structure come first, which leaves most others alone. The largest entry of a
-    column is brought up by comparing and exchanging rows one after the other, which suits code without branches.
+    Columns with the fewest structural entries come first, which limits fill-in. The largest entry of a
+    column is moved up by comparing and exchanging rows one after the other, which suits code without branches.
     """
     n, zero, side = len(A), A[0][0].graph.zero, A[0][0].graph.one
     rows, order = [[*a, *b] for a, b in zip(A, right, strict=True)], list(range(n))

@@ -23,7 +23,7 @@ from dynident.files import hash_bytes, read_regular
 LIMIT = 256 * 2**20  # bytes of all objects
 LARGEST = 2**30  # bytes of one
 _MAGIC = b"dynident object 2\n"
-_unchecked: dict[Path, int] = {}  # bytes that this process put into a folder since it last looked through it
+_unchecked: dict[Path, int] = {}  # bytes written by this process to a folder since its last scan
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ def key_of(*parts: str) -> str:
 
 
 def read(key: str) -> bytes | None:
-    """Return the object of a key, or None when there is none, or none that can be trusted."""
+    """Return the object of a key, or None without a trustworthy one."""
     folder = cache_folder()
     if folder is None or not _private(folder):
         return None
@@ -74,7 +74,7 @@ def read(key: str) -> bytes | None:
             path.unlink()
         return None
     with contextlib.suppress(OSError):
-        os.utime(path)  # used just now
+        os.utime(path)  # marks the last use
     return body
 
 
@@ -103,7 +103,7 @@ def write(key: str, body: bytes) -> None:
 
 
 def _head(key: str, body: bytes) -> bytes:
-    """Return the beginning of a file; the object of another key, under this one's name, has another."""
+    """Return the header of a file, which also identifies its key."""
     return _MAGIC + hash_bytes(hashlib.sha256(key.encode() + body))
 
 
@@ -125,7 +125,7 @@ def clear() -> int:
 
 
 def _private(folder: Path) -> bool:
-    """Return whether only this user can put code into the folder."""
+    """Return whether only this user can write to the folder."""
     try:
         found = folder.stat()
     except OSError:
@@ -136,7 +136,7 @@ def _private(folder: Path) -> bool:
 
 
 def _files(folder: Path) -> list[tuple[Path, int, float]]:
-    """Return path, size and time of last use of everything in the folder that is ours."""
+    """Return path, size and time of last use of all our files in the folder."""
     found = []
     with contextlib.suppress(OSError):
         for path in folder.iterdir():

@@ -1,7 +1,7 @@
 """`Compiled`: a `Function` as machine code, called with NumPy arrays over any number of samples and threads.
 
 `Products` are sums over samples, G = A A^T, for several groups of rows of one array in one call: for some tens of rows the
-packing and the calls of BLAS take as long as the products. Four rows meet three, so that twelve sums stay in registers.
+packing and the calls of BLAS take as long as the products. Blocks of four by three rows keep twelve sums in registers.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Compiled:
         return piece
 
     def table(self, arrays: Mapping[str, Array], samples: int = 0) -> NDArray[np.int64]:
-        """Return where the arrays are: address, stride in numbers, and bytes from one sample to the next."""
+        """Return the layout of the arrays: address, stride in numbers, and bytes from one sample to the next."""
         function, places = self.function, list[tuple[int, int, int]]()
         for name in self._arrays:
             array, size, shared, by_row = arrays[name], self._sizes[name], name in function.shared, name in function.rows
@@ -115,7 +115,7 @@ class Compiled:
         return np.array(places, dtype=np.int64)
 
     def _rest(self, arrays: Mapping[str, Array], first: int, last: int) -> None:
-        """Compute the last samples, fewer than a vector holds, in copies that are filled up with the last of them."""
+        """Compute the last samples, fewer than a vector, in copies padded with the last sample."""
         function, count = self.function, last - first
         padded, place = self._padding()
         for name, own in padded.items():
@@ -168,11 +168,11 @@ HIGH, WIDE = 4, 3  # rows per block: twelve sums and their operands fit into six
 
 
 class Products:
-    """Sums of products of rows; `groups` are the rows of the array that belong together."""
+    """Sums of products of rows; `groups` are the related rows of the array."""
 
     def __init__(self, groups: Sequence[NDArray[np.int64]]) -> None:
         table: list[list[int]] = []
-        self._places: list[NDArray[np.int64]] = []  # where the entries of each group's G are among the sums
+        self._places: list[NDArray[np.int64]] = []  # indices of the entries of each group's G among the sums
         for rows in groups:
             if np.ndim(rows) != 1:
                 raise DynidentError(
@@ -192,7 +192,7 @@ class Products:
 
     @staticmethod
     def of(groups: Sequence[NDArray[np.int64]]) -> Products:
-        """Return the sums of these groups, made once: the list of thousands of products takes as long as 20 000 samples."""
+        """Return the cached sums of these groups: building thousands of products takes as long as 20 000 samples."""
         return _made(tuple(np.asarray(rows, dtype=np.int64).tobytes() for rows in groups))
 
     def sums(self, count: int) -> Array:

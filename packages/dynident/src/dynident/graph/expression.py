@@ -211,7 +211,7 @@ class Graph:
         return value if isinstance(value, Node) else self.const(value)
 
     def neg(self, x: Node) -> Node:
-        """Return -x; signs never pile up."""
+        """Return -x, without double signs."""
         if x.op == "const":
             return self.const(-x.value)
         return x.args[0] if x.op == "neg" else self._get(("neg", x.index), "neg", (x,))
@@ -253,7 +253,7 @@ class Graph:
             return self.neg(x.args[1])
         if y.op == "sub" and y.args[0] is x:
             return y.args[1]
-        if x.index > y.index:  # one orientation, so that x - y and y - x share their node
+        if x.index > y.index:  # canonical order, so that x - y and y - x share their node
             return self.neg(self._get(("sub", y.index, x.index), "sub", (y, x)))
         return self._get(("sub", x.index, y.index), "sub", (x, y))
 
@@ -277,7 +277,7 @@ class Graph:
         if y.op == "neg":
             return self.neg(self.mul(x, y.args[0]))
         if x.op != "const" and y.op != "const":
-            # A constant factor comes out, where it may meet another one.
+            # A constant factor moves out, where it may combine with another one.
             for whole, other in ((x, y), (y, x)):
                 if whole.op == "mul" and whole.args[0].op == "const":
                     return self.mul(whole.args[0], self.mul(whole.args[1], other))
@@ -364,7 +364,7 @@ class Graph:
         return self._get(("select", condition.index, x.index, y.index), "select", (condition, x, y))
 
     def cosc(self, square: Node) -> Node:
-        """Return (1 - cos x)/x^2 of a given x^2, as 2 (sin(x/2)/x)^2, which does not cancel."""
+        """Return (1 - cos x)/x^2 of a given x^2, as 2 (sin(x/2)/x)^2, without cancellation."""
         half = self.call("sinc", 0.25 * square)
         return 0.5 * (half * half)
 
@@ -454,19 +454,19 @@ class Function:
     """
 
     name: str  #: An identifier
-    inputs: Mapping[str, int]  #: Arrays with one row per sample, and how many columns they have
-    outputs: Mapping[str, Sequence[Node | None]]  #: The expression of every column that is written; None leaves it as it is
+    inputs: Mapping[str, int]  #: Arrays with one row per sample, and their numbers of columns
+    outputs: Mapping[str, Sequence[Node | None]]  #: The expression of every written column; None leaves it unchanged
     shared: Mapping[str, int] = field(default_factory=dict)  #: Arrays that are the same for all samples, such as parameters
     rows: frozenset[str] = frozenset()  #: Inputs and outputs stored with samples last: entry k is a row over time
 
     @property
     def arrays(self) -> tuple[str, ...]:
-        """All arrays in the order in which machine code takes them."""
+        """All arrays in the order of the machine code's arguments."""
         return (*self.inputs, *self.shared, *self.outputs)
 
     @property
     def entries(self) -> list[Node]:
-        """All expressions that are written."""
+        """All written expressions."""
         return [node for nodes in self.outputs.values() for node in nodes if node is not None]
 
 

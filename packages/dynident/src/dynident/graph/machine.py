@@ -1,4 +1,4 @@
-"""From LLVM's language to code that runs: the processor, the width of its vectors, the level of optimisation."""
+"""From LLVM's language to executable code: the processor, the width of its vectors, the level of optimisation."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 from dynident.errors import DynidentError
 from dynident.graph import cache
 
-LARGE = 12_000  # lines of a module above which less is optimised
+LARGE = 12_000  # lines of a module above which optimisation is reduced
 HUGE = 60_000  # lines above which code is generated without optimisation: seconds saved, code about 2.5 times slower
-SLOW = 1.0  # [s] a compilation that takes longer is announced
+SLOW = 1.0  # [s] longer compilations are announced
 PER_LINE = 1e-4  # [s] longest compilation time per line on a usual processor
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ def _llvm() -> Any:
 
 @lru_cache(maxsize=1)
 def target() -> tuple[str, str, str]:
-    """Return triple, processor and features that code is generated for; ``DYNIDENT_CPU`` names another processor."""
+    """Return triple, processor and features of the target; ``DYNIDENT_CPU`` names another processor."""
     binding = _llvm().binding
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
@@ -43,7 +43,7 @@ def target() -> tuple[str, str, str]:
 
 @lru_cache(maxsize=1)
 def vector_width() -> int:
-    """Return how many doubles a vector register of the processor holds: 2, 4 or 8."""
+    """Return the number of doubles in a vector register of the processor: 2, 4 or 8."""
     _, processor, features = target()
     if not features:
         return {"x86-64-v3": 4, "x86-64-v4": 8}.get(processor, 2)
@@ -108,5 +108,5 @@ class MachineCode:
         return call
 
     def address(self, name: str) -> int:
-        """Return where a function begins in memory."""
+        """Return the address of a function."""
         return int(self._engine.get_function_address(name))

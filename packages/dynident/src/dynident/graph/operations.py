@@ -3,7 +3,7 @@
 A new operation is one entry of `OPERATIONS` and one line in each printer. Truth values are the numbers 1 and 0. Special
 operations:
 
-    sinc(s)  = sin(x)/x  with s = x^2, as rotation vectors need it;   dsinc its derivative by s
+    sinc(s)  = sin(x)/x  with s = x^2, for rotation vectors;   dsinc its derivative by s
     select(c, a, b) = a where c is not zero, else b
 """
 

@@ -103,7 +103,7 @@ def _template(name: str) -> str:
 
 
 def _filled(text: str, width: int) -> str:
-    """Return a template with numbers {1.5}, the vector V, the truth T and the width W filled in."""
+    """Return a template with its placeholders replaced: numbers {1.5}, vector V, truth T and width W."""
     text = re.sub(r"\{(-?[\d.]+(?:e[+-]?\d+)?)\}", lambda found: splat(float(found[1]), width), text)
     for letter, kind in (("V", "double"), ("T", "i1"), ("I", "i64")):
         text = re.sub(rf"\b{letter}\b", of_width(kind, width), text)
@@ -135,7 +135,7 @@ _NEEDS = {"sine_cosine": ("sin", "cos", "abs"), "sinc": _ANGLE, "dsinc": _ANGLE,
 
 
 def library(text: str) -> str:
-    """Return declarations and definitions of the functions that a printed text calls, and of no others."""
+    """Return declarations and definitions of only the functions called by a printed text."""
     wanted = {(name, int(width)) for name, width in re.findall(r"call [^@]*@([a-z0-9_]+)_(\d+)\(", text)}
     wanted &= {(name, width) for name in (*_LIBRARY, *_INTRINSIC, *_NEEDS) for _, width in wanted}
     for name, width in list(wanted):
@@ -234,7 +234,7 @@ class Emitter:
         return found or self.line(f"fcmp une {self.type} {self.operand(node)}, {self.constant(0.0)}")
 
     def emit(self, node: Node) -> None:
-        """Print one operation whose arguments are printed."""
+        """Print one operation; its arguments are already printed."""
         args = [self.operand(arg) for arg in node.args] if node.op != "select" else []
         T = self.type
         if node.op in _BINARY:
@@ -282,8 +282,8 @@ class Emitter:
     def transposed(self, values: Sequence[str]) -> list[str]:
         """Return the rows of the W x W matrix whose columns are `values`.
 
-        Blocks of 1, 2, 4, ... entries change places across the diagonal: the shuffles that processors have, and on others LLVM
-        spends a multiple of the time.
+        Blocks of 1, 2, 4, ... entries are exchanged across the diagonal: processors have these shuffles, and LLVM would
+        compile others several times slower.
         """
         W, T = self.width, self.type
         rows, b = list(values), 1
@@ -336,7 +336,7 @@ def _runs(entries: Sequence[Node | None], width: int) -> Iterable[tuple[int, tup
 
 
 def _turns(order: Sequence[Node], group: int) -> dict[int, Turn]:
-    """Return the turn that computes every sine and cosine; only angles that are inputs share one."""
+    """Return the `Turn` of every sine and cosine; only angles that are inputs share one."""
     uses: dict[Node, list[Node]] = {}
     for node in order:
         if node.op in ("sin", "cos"):
@@ -362,7 +362,7 @@ class _FunctionPrinter:
         self.slots = self._handed_over()
 
     def _handed_over(self) -> dict[int, int]:
-        """Return the place in memory of every value that a later piece needs; inputs are read again instead."""
+        """Return the place in memory of every value needed by a later piece; inputs are read again instead."""
         made: dict[int, int] = {}
         slots: dict[int, int] = {}
         for number, piece in enumerate(self.pieces):
@@ -458,7 +458,7 @@ class _FunctionPrinter:
 
     @staticmethod
     def _row(out: Emitter, array: str, lane: int, rows: dict[tuple[str, int], str]) -> str:
-        """Return where the row of one of the W samples begins."""
+        """Return the address of the row of one of the W samples."""
         if lane == 0:
             return f"%{array}.at"
         if (array, lane) not in rows:
@@ -526,7 +526,7 @@ class _RoutinePrinter:
     def __init__(self, routine: Routine) -> None:
         self.routine = routine
         self.out = Emitter(1)
-        self.heads: list[str] = []  # memory of the routine's own, made once at its entry
+        self.heads: list[str] = []  # local memory of the routine, allocated at its entry
         self.labels = 0
         self.ends: list[str] = []  # label behind the innermost loop
 
@@ -648,7 +648,7 @@ class _RoutinePrinter:
 
 
 def module_text(routines: Sequence[Routine]) -> str:
-    """Return the module with some routines and all that they call."""
+    """Return the module with some routines and everything they call."""
     whole = called(routines)
     parts = [function_text(what, 1) if isinstance(what, Function) else _RoutinePrinter(what).text() for what in whole]
     body = "\n".join(parts)

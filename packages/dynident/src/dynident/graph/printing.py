@@ -1,7 +1,7 @@
-"""Statements of a graph, names that any language accepts, and the printers of Python (NumPy, CasADi) and LaTeX.
+"""Statements of a graph, names valid in any language, and the printers of Python (NumPy, CasADi) and LaTeX.
 
-A sub-expression that is used more than once gets a name; one that is used once stands inside its user, so that the code
-reads like formulas, up to a length that still fits a line.
+A sub-expression used more than once gets a name; one used once is inlined, so that the code
+reads like formulas, up to a length that fits a line.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RANK = {"add": 1, "sub": 1, "neg": 2, "mul": 3, "div": 3}  # and 4 for text wit
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a language writes expressions."""
+    """Syntax of expressions in a language."""
 
     symbol: Callable[[str], str]  # text of a symbol's name
     number: Callable[[float], str]  # text of a constant
@@ -54,7 +54,7 @@ def coordinate(node: Node) -> int | None:
 
 
 def use_counts(outputs: Iterable[Node]) -> dict[int, int]:
-    """Return how often each node is used, being an output included."""
+    """Return the number of uses of each node, including outputs."""
     wanted = list(outputs)
     uses: dict[int, int] = {}
     for node in reachable(wanted):
@@ -84,7 +84,7 @@ class Writer:
         return self.text[node.index][0]
 
     def statements(self, outputs: Iterable[Node]) -> list[Statement]:
-        """Return the statements that are missing for some outputs, whose texts are known afterwards."""
+        """Return the missing statements of some outputs, and store the texts of these."""
         found = []
         for node in reachable(outputs, set(self.text)):
             body, rank = self._write(node)
@@ -139,7 +139,7 @@ def schedule(
 
 
 def local_name(taken: Iterable[str] = ()) -> Callable[[Node, int], str]:
-    """Return how code names sub-expressions: c1 and s1 for cosine and sine of q[0], otherwise t<number>; never a taken name."""
+    """Return a function that names sub-expressions: c1, s1 for cosine and sine of q[0], else t<number>; skips taken names."""
     used = set(taken)
 
     def name(node: Node, count: int) -> str:
@@ -173,7 +173,7 @@ def identifier(name: str) -> str:
 
 
 def identifiers(names: Iterable[str]) -> tuple[str, ...]:
-    """Return identifiers that also differ from each other, whatever their case."""
+    """Return identifiers that differ from each other, ignoring case."""
     used: set[str] = set()
     result = []
     for name in names:
@@ -187,7 +187,7 @@ def identifiers(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def comment(text: str) -> str:
-    """Return text that may stand in a comment of C, Python or LaTeX."""
+    """Return text that is safe in a comment of C, Python or LaTeX."""
     line = "".join(c if c.isascii() and c.isprintable() else "?" for c in text)
     return line.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/").replace('"""', "'''").replace("??", "?")
 
@@ -235,12 +235,12 @@ def _helpers(package: str, names: Mapping[str, str]) -> dict[str, str]:
 
 
 def numpy_helpers(text: str) -> list[str]:
-    """Return the helper functions that some code of NumPy calls."""
+    """Return the helper functions called by NumPy code."""
     return [body for name, body in _helpers("np", _NUMPY).items() if f"{name}(" in text]
 
 
 def casadi_helpers(text: str) -> list[str]:
-    """Return the helper functions that some code of CasADi calls."""
+    """Return the helper functions called by CasADi code."""
     return [body for name, body in _helpers("ca", _CASADI).items() if f"{name}(" in text]
 
 
@@ -281,7 +281,7 @@ def numpy_function(
 
 
 def numpy_callable(function: Function, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Callable[..., Any]:
-    """Return `numpy_function` ready to be called: for a few evaluations, for which machine code would take too long."""
+    """Return `numpy_function` as a callable, for a few evaluations that do not justify a compilation."""
     text = numpy_function(function, shapes=shapes)
     names: dict[str, Any] = {"np": np}
     exec("\n".join([*numpy_helpers(text), text]), names)
@@ -302,7 +302,7 @@ def _labels(function: Function) -> dict[str, tuple[str, str]]:
 def casadi_function(function: Function, shapes: Mapping[str, tuple[int, ...]] | None = None) -> str:
     """Return the definition of a name that is a `casadi.Function` of one sample; it needs ``ca`` and `casadi_helpers`.
 
-    `shapes` are those of outputs that are matrices, not columns. Entries that are None are zero.
+    `shapes` are the shapes of outputs that are matrices, not columns. Entries that are None are zero.
     """
     inputs = {**function.inputs, **function.shared}
     dialect = Dialect(str, _number, _calls("ca", _CASADI, "({0})"))

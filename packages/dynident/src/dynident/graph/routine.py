@@ -19,9 +19,9 @@ from dynident.errors import DynidentError
 from dynident.graph.expression import Function, Graph, Node
 
 Index = int | Node
-Place = tuple[str, Index]  # an array and where in it
+Place = tuple[str, Index]  # an array and an index
 
-MOST_LOADED = 100_000  # numbers that are loaded side by side
+MOST_LOADED = 100_000  # largest number of values loaded at once
 
 
 @dataclass(eq=False)
@@ -91,7 +91,7 @@ class Routine:
         self._count = 0
 
     def local(self, name: str, size: int) -> str:
-        """Return a new array of this routine's own, gone when it returns."""
+        """Return a new local array of this routine."""
         self.locals[name] = max(size, 1)
         return name
 
@@ -100,7 +100,7 @@ class Routine:
         return self.graph.symbol(f"{self.name}.{kind}{self._count}")
 
     def load(self, array: str, index: Index = 0) -> Node:
-        """Return the number that is at a place now."""
+        """Return the current number at a place."""
         node = self._symbol(array)
         self._open[-1].append(Load(node, array, index))
         return node
@@ -136,7 +136,7 @@ class Routine:
 
     @contextmanager
     def until(self, most: int) -> Iterator[Node]:
-        """Run the block at most so often; `leave` ends it."""
+        """Repeat the block up to a number of times; `leave` ends it."""
         with self.repeat(most) as k:
             yield k
 
@@ -146,7 +146,7 @@ class Routine:
 
     @contextmanager
     def when(self, condition: Node) -> Iterator[None]:
-        """Run the block only where the condition holds."""
+        """Run the block only if the condition holds."""
         choice = When(condition)
         self._open[-1].append(choice)
         with self._block(choice.body):
@@ -154,7 +154,7 @@ class Routine:
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
-        """Run the block where the condition of the `when` just before does not hold."""
+        """Run the block if the condition of the preceding `when` does not hold."""
         choice = self._open[-1][-1]
         if not isinstance(choice, When):
             raise DynidentError("otherwise() must follow when() directly")
@@ -174,7 +174,7 @@ class Routine:
 
 
 def statements_of(body: Sequence[Statement]) -> Iterator[Statement]:
-    """Yield all statements, those inside loops and choices after the one that holds them."""
+    """Yield all statements; statements inside loops and choices follow their container."""
     for statement in body:
         yield statement
         if isinstance(statement, Repeat | When):

@@ -1,6 +1,6 @@
 """Actuator Jacobian A: rho_dot = A nu, f = A^T tau, and the preload of over-actuated robots.
 
-A tall A has a null space of A^T: motor torques there press the robot against itself (preload) and move nothing.
+With more motors than degrees of freedom A^T has a null space: motor torques in it (preload) cause no motion.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def least_norm(A: NodeRows, f: Sequence[Node], price: Sequence[Node] | None = No
 
 
 def internal(A: NodeRows, tau: Sequence[Node]) -> tuple[list[Node], Node]:
-    """Return the part of torques that presses the robot against itself, (1 - A A^+) tau, and whether A has full rank."""
+    """Return the internal part (preload) of torques, (1 - A A^+) tau, and whether A has full rank."""
     part, ok = least_squares(A, tau)
     return [x - dot(row, part) for x, row in zip(tau, A, strict=True)], ok
 
@@ -64,7 +64,7 @@ def _transposed(A: NodeRows) -> NodeRows:
 
 
 def _normal(A: NodeRows, B: NodeRows, right: Sequence[Node]) -> tuple[list[Node], Node]:
-    """Return (A^T B)^-1 of a vector, and a number above zero where the pivots are no rounding errors."""
+    """Return (A^T B)^-1 times a vector, and a number above zero where the pivots exceed rounding errors."""
     graph, n = A[0][0].graph, range(len(A[0]))
     square = [[total([graph.zero, *(a[i] * b[j] for a, b in zip(A, B, strict=True))]) for j in n] for i in n]
     found, pivots = solve_symmetric(square, [[x] for x in right])
@@ -87,7 +87,7 @@ def coupling_rows(mechanism: Mechanism) -> Array:
 def actuator_jacobian(mechanism: Mechanism, q: ArrayLike) -> Array:
     """Return A (N, k, n) with rho_dot = A nu of the k actuators of a `mechanism` at positions `q` (N, n).
 
-    Motors count on the joint side of their gears; A is constant for a robot without loops.
+    Motor coordinates are on the joint side of their gears; A is constant for a robot without loops.
     """
     x = coordinates(mechanism, q, "q")
     N = mechanism.actuator_matrix[0]
@@ -131,7 +131,7 @@ def actuator_torques(
 
 
 def prices(weights: ArrayLike, count: int) -> Array:
-    """Return the weights (k,) of a sharing of torques among actuators after checking that each is above zero."""
+    """Return the weights (k,) of a torque distribution after checking that each is above zero."""
     price = numbers(weights, "weights")
     if price.shape != (count,) or not np.all(np.isfinite(price)) or not np.all(price > 0.0):
         raise DynidentError(
@@ -142,7 +142,7 @@ def prices(weights: ArrayLike, count: int) -> Array:
 
 
 def least_torques(A: Array, f: Array, preload: ArrayLike | None = None, price: Array | None = None) -> Array:
-    """Return torques with A^T tau = f of least (weighted) norm, plus the internal part of a preload; inf where none do."""
+    """Return torques with A^T tau = f of least (weighted) norm, plus the internal part of a preload; inf if none exist."""
     samples, (k, n) = max(len(A), len(f)), A.shape[1:]
     pushed = preload is not None and k > n
     given = {"A": np.broadcast_to(A.reshape(len(A), k * n), (samples, k * n)), "f": np.broadcast_to(f, (samples, n))}

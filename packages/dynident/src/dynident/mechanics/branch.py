@@ -33,13 +33,13 @@ STEPS = 20  # iterations of a solution within reach
 FAR_STEP, FAR_STEPS = (
     0.1,
     200,
-)  # from far away: largest step [rad or m], as short ones go straight and keep the branch; how many
+)  # from far away: largest step [rad or m], as short ones keep the branch; number of steps
 APART = 48  # samples between two stations, at most
-WAY = 0.05  # [rad or m] way of the independent coordinates between two stations, at most
+WAY = 0.05  # [rad or m] largest path of the independent coordinates between two stations
 
 
 def stations(q: Array) -> NDArray[np.bool_]:
-    """Return which samples of a motion (N, n) are followed one after the other: ends, and enough between."""
+    """Return the samples of a motion (N, n) followed one after the other (stations), including both ends."""
     chosen = np.zeros(len(q), dtype=np.bool_)
     chosen[::APART] = True
     chosen[-4:] = chosen[:4] = True
@@ -51,7 +51,7 @@ def stations(q: Array) -> NDArray[np.bool_]:
 
 
 def curve(chosen: NDArray[np.int64], known: Array) -> Array:
-    """Return all samples (N, n) of cubics between those known at ascending numbers, from 0 on; slopes of parabolas."""
+    """Return all samples (N, n) of cubics through known samples at ascending indices from 0; slopes from parabolas."""
     steps = np.diff(chosen)
     h = steps[:, None].astype(np.float64)
     chords = np.diff(known, axis=0) / h
@@ -81,7 +81,7 @@ def newton_step(x: MovingTree, bound: Sequence[int], name: str) -> Function:
 def motor_step(x: MovingTree, rows: Array, zero: Array, name: str) -> Function:
     """Return the Newton step to closed positions whose motors, rows q_t + zero, are at ``rho``; otherwise as `newton_step`.
 
-    With more motors than freedoms it is the step to those nearest to ``rho``. The ratio is only a sign, 0 at a singularity.
+    If over-actuated, the step is to the nearest motor positions. The ratio is only a sign, 0 at a singularity.
     """
     graph, A, closed = x.graph, [x.times_G(row) for row in rows], x.tree_q
     if x.mechanism.loops:
@@ -109,8 +109,8 @@ def motor_step(x: MovingTree, rows: Array, zero: Array, name: str) -> Function:
 def closing_routine(newton: Function, name: str, far: bool = False) -> Routine:
     """Return close(q, ..., result), which repeats a step such as `newton_step` until the loops are closed.
 
-    Further inputs are those of the step. The result is the step's signed ratio, 0 when the loops did not close within reach,
-    or at all if the start may be `far` away.
+    Further inputs are passed to the step. The result is the step's signed ratio, or 0 if the loops did not close within
+    reach; `far` removes this limit of distance.
     """
     graph, more = Graph(), {given: given for given in newton.inputs if given != "q"}
     close = Routine(graph, name, ["q", *more, "result"])
@@ -123,7 +123,7 @@ def closing_routine(newton: Function, name: str, far: bool = False) -> Routine:
         ratio, size = close.load_all(report, 0, 2)
         way, then = close.load(moved, 0) + size, close.load_all(following, 0, n)
         close.store(moved, 0, way)
-        close.leave(opposite(both(way < (math.inf if far else REACH), absolute(ratio) > 0.0)))  # not a number is neither
+        close.leave(opposite(both(way < (math.inf if far else REACH), absolute(ratio) > 0.0)))  # false for NaN
         if far:
             share = FAR_STEP / maximum(size, FAR_STEP)
             then = [x + share * (y - x) for x, y in zip(close.load_all("q", 0, n), then, strict=True)]
@@ -145,7 +145,7 @@ def branch_routine(mechanism: Mechanism, label: str = "") -> Routine:
 
 
 class Branch:
-    """Closed positions of one robot with loops, some coordinates of whose tree are given; `label` ends its functions' names."""
+    """Closed positions of one robot with loops, from some given tree coordinates; function names end with `label`."""
 
     def __init__(self, mechanism: Mechanism, given: Sequence[str], label: str = "") -> None:
         index = {name: i for i, name in enumerate(mechanism.tree.coordinates)}
@@ -181,16 +181,16 @@ class Branch:
         return self._followed(x, start)
 
     def side_by_side(self, guess: Array) -> tuple[Array, Array]:
-        """Return closed positions near guesses (N, n_tree), each on its own, and signed pivot ratios, 0 where none is near.
+        """Return closed positions near guesses (N, n_tree), independently, and signed pivot ratios, 0 where none is near.
 
-        It is `closing_routine` for many samples at once. As long as every sample is within reach, all take each step.
+        Same as `closing_routine` for many samples at once. As long as every sample is within reach, all take each step.
         """
         now, after, report, moved = np.array(guess), np.empty(guess.shape), np.empty((len(guess), 2)), np.zeros(len(guess))
         for _ in range(STEPS):
             self._step(now, after, report)
             ratio, size = report[:, 0], report[:, 1]
             moved += size
-            if not (np.max(moved, initial=0.0) < REACH and np.min(np.abs(ratio), initial=1.0) > 0.0):  # NaN is neither
+            if not (np.max(moved, initial=0.0) < REACH and np.min(np.abs(ratio), initial=1.0) > 0.0):  # also for NaN
                 break
             now, after = after, now
             if np.max(size, initial=0.0) < CLOSE:
@@ -228,7 +228,7 @@ class Branch:
         return out, int(head[1])
 
     def _between(self, x: Array, chosen: NDArray[np.int64], known: Array) -> Array | None:
-        """Close all samples side by side from a curve through the stations; None where the branch could have been left."""
+        """Close all samples in one batch from a curve through the stations; None if the branch may have changed."""
         guess = curve(chosen, known)
         guess[:, self.free] = x
         now, side = self.side_by_side(guess)
@@ -252,7 +252,7 @@ class Branch:
         with walk.repeat(walk.load("head", 0)) as s:
             walk.store("work", DONE, 0.0)
             walk.store("work", SHARE, 1.0)
-            walk.store("work", SMOOTH, s >= 4.0)  # four samples behind us predict the next one to fourth order
+            walk.store("work", SMOOTH, s >= 4.0)  # the last four samples predict the next one to fourth order
             with walk.until(100_000):
                 done = walk.load("work", DONE)
                 walk.leave(done >= 1.0)
@@ -296,7 +296,7 @@ class Branch:
                 x = [walk.load("out", (s - float(k)) * float(n) + float(i)) for k in (1, 2, 3, 4)]
                 value = 4.0 * (x[0] + x[2]) - 6.0 * x[1] - x[3]
                 walk.store("work", trial + i, value)
-                # A far prediction is none: it could lead to another branch.
+                # A far prediction is rejected: it could lead to another branch.
                 far = absolute(value - walk.load("work", last + i)) >= 0.2 * REACH
                 with walk.when(far):
                     walk.store("work", smooth, 0.0)

@@ -71,9 +71,9 @@ def close_positions(
 
 
 def closure_starts(mechanism: Mechanism, q: ArrayLike, samples: Sequence[int]) -> list[Array]:
-    """Return the closed configuration (n_tree,) at some samples of a motion (N, n), ascending, without closing all others.
+    """Return the closed configurations at some ascending samples of a motion (N, n), without closing all samples.
 
-    Later stretches can be solved from them independently.
+    Stretches between them can then be solved independently.
     """
     from dynident.mechanics.branch import stations  # noqa: PLC0415 - only robots with loops need it
 
@@ -83,7 +83,7 @@ def closure_starts(mechanism: Mechanism, q: ArrayLike, samples: Sequence[int]) -
     way = np.flatnonzero(chosen)
     try:
         closed = close_positions(mechanism, x[way])[np.searchsorted(way, samples)]
-    except DynidentError:  # go again sample by sample, for the message that names the one that fails
+    except DynidentError:  # repeat sample by sample, to name the failing sample in the message
         closed = close_positions(mechanism, x)[list(samples)]
     return list(closed)
 
@@ -127,7 +127,7 @@ def projector(mechanism: Mechanism, positions: Array) -> Array:
 def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
     """Return the coordinates (N, n) of a `mechanism` from motor positions `rho` (N, k), by least squares if k > n.
 
-        minimise ||N q_t + n0 - rho||^2   subject to   Phi(q_t) = 0,        followed by continuity from home
+        minimise ||N q_t + n0 - rho||^2   subject to   Phi(q_t) = 0,        by continuation from home
 
     With loops each actuator turns with one tree coordinate.
     """
@@ -175,7 +175,7 @@ def motion_from_actuators(mechanism: Mechanism, motion: MotionLike) -> Motion:
 
 
 def _left_inverse(A: Array) -> Array:
-    """Return (A^T A)^-1 A^T of matrices (N, k, n), a fifth of the time of singular values; theirs at a singularity."""
+    """Return (A^T A)^-1 A^T of matrices (N, k, n), five times faster than the SVD; at a singularity by SVD."""
     transposed = np.swapaxes(A, 1, 2)
     try:
         return np.asarray(np.linalg.solve(transposed @ A, transposed), dtype=np.float64)
@@ -195,14 +195,14 @@ def _best_motors(mechanism: Mechanism, driven: list[str]) -> list[int]:
     return sorted(int(i) for i in qr(A.T, mode="r", pivoting=True)[1][: mechanism.closure.dof])
 
 
-ANGLE, SHARE = 0.6, 0.4  # how far from home to look: angles [rad], and lengths as a share of the robot's size
+ANGLE, SHARE = 0.6, 0.4  # range about home: angles [rad], and lengths as a share of the robot's size
 LARGEST = 5.0  # largest ratio of joint speeds to their values at home; beyond, a singularity is near
 
 
 def random_closed_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:
     """Return random states whose loops are closed, on the branch of home and away from singularities.
 
-    Every second state is home itself (with other velocities), so that going through them in order is always possible.
+    Every second state is home itself (with other velocities), so that the states can be followed in order.
     """
     generator = np.random.default_rng(seed)
     closure = mechanism.closure
@@ -220,18 +220,18 @@ def random_closed_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> M
                     q[s] = home + step
                     break
             except DynidentError:
-                pass  # out of reach: look closer to home
+                pass  # out of reach: reduce the distance from home
             step = 0.6 * step
     if np.all(q == home):
         raise DynidentError(f"robot '{mechanism.name}' cannot move away from its home position; give another home")
-    # Lengths move as far as they can while angles turn by ANGLE, so that neither swamps the other.
+    # Lengths change as far as possible while angles change by ANGLE, so that both contribute.
     scale = np.minimum(reach / ANGLE, 1.0)
     v, a = (generator.uniform(-size, size, q.shape) * scale for size in (3.0, 10.0))
     return Motion(np.arange(float(samples)), q, v, a)
 
 
 def _reach(mechanism: Mechanism, coordinate: int) -> float:
-    """Return how far to move a coordinate from home: within its limits, angles up to ANGLE, lengths a share of the size."""
+    """Return the range of a coordinate about home: within its limits, angles up to ANGLE, lengths a share of the size."""
     name = mechanism.tree.coordinates[coordinate]
     joint = next(j for j in mechanism.joints if name in j.coordinates)
     sliding = joint.kind == "prismatic" or name.removeprefix(joint.name) in (".x", ".y", ".z")

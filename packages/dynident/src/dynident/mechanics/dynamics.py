@@ -80,7 +80,7 @@ def _poses(mechanism: Mechanism, arrays: dict[str, Array]) -> tuple[Array, Array
 def frame_motion(mechanism: Mechanism, motion: MotionLike, frame: str) -> tuple[Array, Array]:
     """Return (v, omega) and (a, alpha), each (N, 6), of the link `frame` of a `mechanism`, in its axes, along a `motion`.
 
-    They are those of its origin [m/s, rad/s; m/s^2, rad/s^2]; the classical acceleration is without gravity.
+    At its origin [m/s, rad/s; m/s^2, rad/s^2]; the classical acceleration excludes gravity.
     """
     mechanism.frame(frame)
 
@@ -135,7 +135,7 @@ def inverse_dynamics(
     parameters: Parameters | ArrayLike | None = None,
     wrenches: Wrenches | None = None,
 ) -> Array:
-    """Return the torques that make the robot move: tau = M a + C v + g + rotor, friction, offset and spring - J^T w.
+    """Return the torques for a motion: tau = M a + C v + g + rotor, friction, offset and spring - J^T w.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def _torques(mechanism: Mechanism, arrays: Mapping[str, Array], values: Array) -
 
 
 def joint_loads(mechanism: Mechanism, motion: Motion, parameters: Parameters | ArrayLike | None = None) -> Array:
-    """Return the torques of the bodies alone on the coordinates of a tree, (N, n): the load of its gears."""
+    """Return the torques of the bodies on the coordinates of a tree, (N, n): the load of its gears."""
     values = node_values(mechanism, values_of(mechanism, parameters))
     arrays = entering(mechanism, motion)
     return quantity(mechanism, "joint_loads", lambda x: x.project(x.loads), (mechanism.dof,), arrays, values)
@@ -218,7 +218,7 @@ def coriolis_matrix(
     C v are the velocity torques and Mdot - 2 C is skew-symmetric. `parameters` (p,) are the robot's own when omitted.
     """
     values = values_of(mechanism, parameters).copy()
-    # Only inertias: rotors behind a coupling function or a loop turn at a ratio that depends on q, so they count as well.
+    # Only inertias, including rotors: behind a coupling function or a loop their ratio depends on q.
     values[mechanism.tree.inertias.size :] *= mechanism.rotor_columns
     motion = at_rest(mechanism, q, coordinates(mechanism, v, "v"))
     shape, phi = (mechanism.dof, mechanism.dof), node_values(mechanism, values)
@@ -243,9 +243,9 @@ def forward_dynamics(
     parameters: Parameters | ArrayLike | None = None,
     wrenches: Wrenches | None = None,
 ) -> Array:
-    """Return the accelerations that torques cause, the inverse of `inverse_dynamics`: M a = tau + sum J^T w - bias.
+    """Return the accelerations due to torques, the inverse of `inverse_dynamics`: M a = tau + sum J^T w - bias.
 
-    A mass matrix may be indefinite, as published ones are at times; one that is singular to working precision is refused.
+    Indefinite mass matrices, as sometimes published, are allowed; a numerically singular one raises an error.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def accelerations(x: Equations, M: NodeRows, tau: Sequence[Node]) -> tuple[NodeR
 
 
 def _check_regular(mechanism: Mechanism, M: Array, samples: NDArray[np.int64]) -> None:
-    """Refuse mass matrices that are singular to working precision, whatever the units of their coordinates."""
+    """Raise an error for mass matrices that are singular to working precision, independent of units."""
     size = np.sqrt(np.abs(np.diagonal(M, axis1=1, axis2=2)))
     size = np.where(size > 0.0, size, 1.0)
     scaled = M / (size[:, :, None] * size[:, None, :])

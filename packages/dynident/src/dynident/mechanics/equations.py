@@ -2,7 +2,7 @@
 
     tau = G^T [ Y_tree(q_t, v_t, a_t) phi + joint terms + motor terms ]
 
-How the tree moves with the coordinates (q_t, v_t, a_t, G) is in `newton_euler.MovingTree`.
+The kinematics of the tree (q_t, v_t, a_t, G) are in `newton_euler.MovingTree`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Equations(MovingTree):
     ) -> None:
         super().__init__(mechanism, graph, geometry)
         self._in_links = links or phi is not None
-        self.width: Node | None = None  # speed over which jumps of friction are spread, for optimisers; None for true ones
+        self.width: Node | None = None  # speed over which jumps of friction are smoothed, for optimisers; None for true jumps
         self.rest: float | None = None  # speed below which dry friction counts as zero, for observers that see noise at rest
         self.phi = self.graph.symbols("phi", len(mechanism.parameters)) if phi is None else list(phi)
         # Arguments of the columns of friction laws: numbers of the laws, and the temperature and load of their joints.
@@ -80,7 +80,7 @@ class Equations(MovingTree):
 
     @cached_property
     def motor_columns(self) -> list[tuple[int, str, list[Node], Node]]:
-        """Column, term, joint-side coupling row and entry of the terms of motors that turn with several joints."""
+        """Column, term, joint-side coupling row and entry of the terms of motors coupled to several joints."""
         found = []
         first = self.mechanism.tree.inertias.size + len(self.mechanism.joint_columns)
         index = {name: i for i, name in enumerate(self.mechanism.tree.coordinates)}
@@ -129,8 +129,8 @@ class Equations(MovingTree):
     def law_columns(self) -> list[tuple[int, int, list[Node], dict[tuple[int, int], Node]]]:
         """First column, tree coordinate, columns and their derivatives by shape parameters of every friction law.
 
-        Columns are those of the linear parameters, then of the shape parameters at the law's own numbers, then the known one
-        that makes the sum of all columns times the law's numbers equal to its torque. Derivatives are by (linear, shape).
+        Columns belong to the linear parameters, then to the shape parameters at the law's own numbers; the last, known column
+        makes the sum of all columns times the law's numbers equal to its torque. Derivatives are by (linear, shape).
         """
         found = []
         first = len(self.mechanism.parameters) - len(self.mechanism.own_columns)
@@ -198,7 +198,7 @@ class Equations(MovingTree):
         return tau
 
     def _terms(self) -> Iterator[tuple[int, str, dict[int, Node]]]:
-        """Yield all columns but those of bodies: number, kind, and entries by tree coordinate."""
+        """Yield all columns except inertial ones: number, kind, and entries by tree coordinate."""
         for column, symbol, d, entry in self.joint_columns:
             yield column, TERMS[symbol].kind, {d: entry}
         for column, symbol, row, entry in self.motor_columns:
@@ -260,7 +260,7 @@ class Equations(MovingTree):
         return M
 
     def mass_matrix(self) -> NodeRows:
-        """Return M(q); entries below the diagonal are those above it, which halves the operations."""
+        """Return M(q); entries below the diagonal are copied by symmetry, which halves the operations."""
         M, n = self.sandwich(self.tree_mass()), range(self.mechanism.dof)
         return [[M[min(i, j)][max(i, j)] for j in n] for i in n]
 
@@ -307,7 +307,7 @@ class Equations(MovingTree):
         return total([self.graph.zero, *(0.5 * (v * v) * self.phi[c] for c, symbol, v in speeds if TERMS[symbol].rotor)])
 
     def force_energy(self) -> Node:
-        """Return the potential energy of the force elements that have one."""
+        """Return the potential energy of the conservative force elements."""
         own = [force for force in self.mechanism.forces if isinstance(force, Force)]
         column = {name: c for c, name in enumerate(self.mechanism.parameters.names)}
         parts = [force.potential(self.graph, self._states()) * self.phi[column[force.name]] for force in own if force.energy]
@@ -319,5 +319,5 @@ class Equations(MovingTree):
 
 
 def opaque_columns(mechanism: Mechanism) -> int:
-    """Return how many numbers per sample the columns have that are known by their numbers only."""
+    """Return the number of values per sample of the columns that are known only numerically."""
     return mechanism.dof * sum(len(force.names) for force in mechanism.forces if not isinstance(force, Force))

@@ -1,7 +1,7 @@
-"""`Motion`, and the compiled functions of every robot, made once per process and geometry and run over batches of samples.
+"""`Motion`, and the compiled functions of every robot, built once per process and geometry and run over batches of samples.
 
-Parameters are inputs, so one robot's code serves all its copies with other masses; only the geometry is built in. Inputs are
-checked against the robot first. The regressors are Y of tau = Y(q, v, a) phi, and those of energy and momentum.
+Parameters are inputs, so copies of a robot with other masses share its code; only the geometry is built in. Inputs are
+checked against the robot first. The regressors are Y of tau = Y(q, v, a) phi, and the energy and momentum regressors.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Motion:
 
     @classmethod
     def unchecked(cls, t: Array, q: Array, v: Array, a: Array) -> Motion:
-        """Return a motion of arrays (N,) and (N, n) that are known to be in order."""
+        """Return a motion of valid arrays (N,) and (N, n), without checks."""
         motion = object.__new__(cls)
         for label, array in (("t", t), ("q", q), ("v", v), ("a", a)):
             view = array.view()
@@ -104,7 +104,7 @@ MotionLike = Motion | tuple[ArrayLike, ArrayLike, ArrayLike]
 
 
 def as_motion(motion: MotionLike) -> Motion:
-    """Return a motion that may have been given as arrays (q, v, a), (N, n) each, whose samples are numbered, not timed."""
+    """Return a motion, from arrays (q, v, a), (N, n) each, with sample numbers as times if necessary."""
     if isinstance(motion, Motion):
         return motion
     if not isinstance(motion, tuple) or len(motion) != 3:
@@ -115,7 +115,7 @@ def as_motion(motion: MotionLike) -> Motion:
 
 Outputs = Mapping[str, Sequence[Node | None]]
 T = TypeVar("T")
-KEPT = 512  # functions kept in memory, besides those of robots in use
+KEPT = 512  # functions kept in memory, in addition to functions of robots in use
 MOMENTS = (4, 7, 9)  # Ixx, Iyy, Izz among the ten parameters of a body
 _made: OrderedDict[Hashable, Any] = OrderedDict()
 _own: WeakKeyDictionary[Mechanism, dict[Hashable, Any]] = WeakKeyDictionary()  # comparing geometries takes longer than a call
@@ -159,7 +159,7 @@ def motion_key(mechanism: Mechanism) -> Hashable:
 
 
 def _geometry(mechanism: Mechanism) -> tuple[Hashable, Hashable, Hashable]:
-    """Return how a robot moves, the same with its bodies, and all of it with the frames of its links."""
+    """Return the keys of a robot's kinematics, of these with its bodies, and of both with the frames of its links."""
     found = _keys.get(mechanism)
     if found is None:
         loops = (*mechanism.closure.selected, *mechanism.closure.arrays) if mechanism.loops else ()
@@ -232,7 +232,7 @@ def function_of(
 
 # ---------------------------------------------------------------------- inputs
 def tree_only(mechanism: Mechanism, purpose: str) -> None:
-    """Refuse a robot with loops where only trees can be treated."""
+    """Raise an error for a robot with loops where only trees are supported."""
     if mechanism.loops:
         names = ", ".join(loop.name for loop in mechanism.loops)
         raise DescriptionError(f"{purpose} is for trees only, but robot '{mechanism.name}' has loops ({names})")
@@ -256,15 +256,15 @@ def _fitting(mechanism: Mechanism, array: Array, what: str) -> Array:
 
 
 def entering(mechanism: Mechanism, motion: Motion, positions: Array | None = None) -> dict[str, Array]:
-    """Return the contiguous arrays that a robot's functions take: q, v, a, and numbers of friction laws and columns.
+    """Return the contiguous input arrays of a robot's functions: q, v, a, and numbers of friction laws and columns.
 
-    With loops q are the closed positions (N, n_tree) of the tree, which may be given when they are known.
+    With loops q are the closed positions (N, n_tree) of the tree, computed unless given.
     """
     return entering_arrays(mechanism, _fitting(mechanism, motion.q, "motion.q"), motion.v, motion.a, positions)
 
 
 def entering_arrays(mechanism: Mechanism, q: Array, v: Array, a: Array, positions: Array | None = None) -> dict[str, Array]:
-    """Return the same from checked arrays (N, n): a motion of its own costs much of the time of a single sample."""
+    """Return the same from checked arrays (N, n), which is faster for a single sample than with a `Motion`."""
     arrays = {"q": q, "v": np.ascontiguousarray(v), "a": np.ascontiguousarray(a)}
     if mechanism.loops:
         from dynident.mechanics.closure import close_positions  # noqa: PLC0415 - it stands on this file
@@ -315,7 +315,7 @@ def values_of(mechanism: Mechanism, parameters: Parameters | ArrayLike | None) -
 
 
 def node_values(mechanism: Mechanism, values: Array) -> Array:
-    """Return the standard parameters with the inertial ones in node frames, as the compiled functions take them."""
+    """Return the standard parameters with the inertial ones in node frames, the input of compiled functions."""
     tree = mechanism.tree
     phi = np.array(values, dtype=np.float64)
     if tree.to_node is not None:
@@ -324,7 +324,7 @@ def node_values(mechanism: Mechanism, values: Array) -> Array:
 
 
 def lumped_values(mechanism: Mechanism) -> Array:
-    """Return the standard parameters of a robot as compiled code of `lumped_symbols` takes them."""
+    """Return the standard parameters of a robot as input of compiled code of `lumped_symbols`."""
     phi, count = node_values(mechanism, np.array(mechanism.parameters.values)), mechanism.tree.inertias.size
     phi[:count] = _lumping(mechanism) @ phi[:count]
     return phi
@@ -341,7 +341,7 @@ def _lumping(mechanism: Mechanism) -> Array:
 
 
 def lumping(mechanism: Mechanism) -> Array:
-    """Return L (10 b, 10 b) with phi' = L phi in node frames: inertia that a body's parent may carry as well is moved there.
+    """Return L (10 b, 10 b) with phi' = L phi in node frames: inertia indistinguishable from the parent's is moved there.
 
     Inertia symmetric about the axis u of a hinge may belong to the parent or to the child: a mass at its origin,
     a first moment along u, an inertia J (1 - u u^T). So may the inertia tensor behind a slide. Moved from the tips to the
@@ -371,7 +371,7 @@ def _alike(kind: int, axis: Array) -> Array:
     part[0, 0] = kind in (REVOLUTE, SPHERICAL)
     part[4:, 4:] = (kind == PRISMATIC) * np.eye(6)
     along = np.flatnonzero(np.abs(axis) > 1e-12)
-    if kind == REVOLUTE and along.size == 1:  # of slanting axes the mass alone, which leaves zeros too
+    if kind == REVOLUTE and along.size == 1:  # for oblique axes only the mass is moved, which leaves zeros too
         part[1 + along[0], 1 + along[0]] = 1.0
         one, other = np.delete(MOMENTS, along[0])
         part[one, other] = part[other, other] = 1.0
@@ -406,7 +406,7 @@ def quantity(
     links: bool = False,
     out: Array | None = None,
 ) -> Array:
-    """Return one vector or matrix of a robot over all samples, (N, *shape); `values` are the parameters that it needs."""
+    """Return one vector or matrix of a robot over all samples, (N, *shape); `values` are its parameters."""
 
     def outputs(x: Equations) -> Outputs:
         rows = [row if isinstance(row, Sequence) else (row,) for row in make(x)]
@@ -417,7 +417,7 @@ def quantity(
 
 
 class TreeMotion(NamedTuple):
-    """Motion of all tree coordinates, (N, n_tree) each, and how it follows from the robot's own."""
+    """Motion of all tree coordinates, (N, n_tree) each, and its projector from the robot's coordinates."""
 
     q: Array
     v: Array
@@ -458,7 +458,7 @@ def regressor(mechanism: Mechanism, motion: MotionLike, out: Array | None = None
     motion : Motion or (q, v, a)
         N samples.
     out : ndarray (N, n, p), optional
-        Where to write it, contiguous float64; touching fresh memory of this size costs more than computing it.
+        Output array, contiguous float64; allocation of new memory costs more than the computation.
 
     Returns
     -------
@@ -489,7 +489,7 @@ def regressor(mechanism: Mechanism, motion: MotionLike, out: Array | None = None
 def weighted_regressor(mechanism: Mechanism, motion: MotionLike, weights: ArrayLike) -> Array:
     """Return sums of the regressor's rows, w^T Y(q, v, a), by one reverse sweep: its cost grows with n, not with n^2.
 
-    With w = v it is the regressor of the power that the actuators exert.
+    With w = v it is the regressor of the actuator power.
     """
     motion = as_motion(motion)
 

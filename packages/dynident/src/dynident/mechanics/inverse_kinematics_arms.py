@@ -21,7 +21,7 @@ from dynident.mechanics.functions import tree_only
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.tree import node_poses
 
-TILT = 1e-9  # rad, or parts of the arm's length, by which a target may stand off the plane of a planar arm
+TILT = 1e-9  # largest deviation of a target from the plane of a planar arm [rad, or parts of the arm's length]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Arm(ABC):
     """Interface of a family of arms."""
 
     chain: Chain
-    mismatch: float  # how far the structure is from exact [rad, or parts of the arm's length]
+    mismatch: float  # deviation from the exact structure [rad, or parts of the arm's length]
 
     @property
     @abstractmethod
@@ -52,11 +52,11 @@ class Arm(ABC):
 
     @abstractmethod
     def singularities(self, q: Array) -> dict[str, Array]:
-        """Return for each kind of singularity how far it is: 0 on it, 1 at most."""
+        """Return the distance from each kind of singularity: 0 at the singularity, 1 at most."""
 
 
 def two_links(first: complex, second: complex, target: Array, sign: float, scale: float) -> tuple[Array, Array]:
-    """Return the turns of shoulder and elbow that bring two links to targets in their plane; NaN where they cannot.
+    """Return the angles of shoulder and elbow that bring two links to targets in their plane; NaN out of reach.
 
     All are complex numbers; a positive sign leaves the elbow on the right of the line to the target.
     """
@@ -71,7 +71,7 @@ def two_links(first: complex, second: complex, target: Array, sign: float, scale
 
 
 def plane_of_links(chain: Chain) -> tuple[Array, Array]:
-    """Return the axes of the plane across axis 2: forward along k1 x k2, and k2 x forward."""
+    """Return the axes of the plane perpendicular to axis 2: forward along k1 x k2, and k2 x forward."""
     k1, k2 = chain.axes[:2]
     forward = np.cross(k1, k2)
     forward = forward / np.linalg.norm(forward)
@@ -79,7 +79,7 @@ def plane_of_links(chain: Chain) -> tuple[Array, Array]:
 
 
 def whole(branches: Array) -> Array:
-    """Return branches (N, branches, n), all of one NaN where one of its angles is, angles in [-pi, pi)."""
+    """Return branches (N, branches, n), angles in [-pi, pi); a branch with a NaN angle is entirely NaN."""
     branches[~np.isfinite(branches).all(axis=2)] = np.nan
     return wrapped(branches)
 
@@ -109,12 +109,12 @@ class PlanarArm(Arm):
 
     @property
     def postures(self) -> tuple[str, ...]:
-        """Elbow left or right of the line from shoulder to wrist, seen with the axes towards the eye."""
+        """Elbow left or right of the line from shoulder to wrist, seen against the direction of the axes."""
         return ("left", "right") if self.chain.revolute.sum() > 1 else ("only",)
 
     @property
     def needs_rotation(self) -> bool:
-        """True with three turning joints."""
+        """True with three revolute joints."""
         return bool(self.chain.revolute.sum() == 3)
 
     def _plane(self) -> tuple[Array, Array, Array]:
@@ -163,7 +163,7 @@ class PlanarArm(Arm):
         return out
 
     def singularities(self, q: Array) -> dict[str, Array]:
-        """Return how far the arm is from being stretched or folded: |sin| of the elbow angle."""
+        """Return the distance from the stretched or folded arm: |sin| of the elbow angle."""
         links = self._target(np.eye(3)[None] if self.needs_rotation else None, np.zeros((1, 3)))[0]
         if links.size < 2:
             return {}
@@ -178,7 +178,7 @@ class ElbowArm(Arm):
     point: Array  # (3,), the point to place, at q = 0 in the base frame [m]
 
     kind = "elbow arm (3R, axes 2 and 3 parallel)"
-    # Front or back: the side of axis 1 on which the point is, against where it is at q = 0; elbow above or below.
+    # Front or back: the side of axis 1 on which the point is, relative to q = 0; elbow above or below.
     postures = ("front up", "front down", "back up", "back down")
     needs_rotation = False
 
@@ -187,7 +187,7 @@ class ElbowArm(Arm):
         k1, (forward, second) = self.chain.axes[0], plane_of_links(self.chain)
         reach = forward @ (self.point - self.chain.points[0])
         side = -1.0 if reach < -1e-9 * self.chain.length else 1.0
-        # Up is against gravity as far as gravity acts along axis 1; without gravity it is along axis 1.
+        # Up is opposite to the gravity component along axis 1; without gravity it is along axis 1.
         up = -k1 if k1 @ self.chain.gravity > 0.0 else k1
         return side, float(np.sign(second @ up))
 
@@ -216,7 +216,7 @@ class ElbowArm(Arm):
         return whole(out)
 
     def singularities(self, q: Array) -> dict[str, Array]:
-        """Return |sin| of the elbow angle and the point's distance across axis 1 over its largest: det J is their product."""
+        """Return |sin| of the elbow angle and the point's relative distance from axis 1; det J is their product."""
         first_link, second_link, _ = self._links()
         sign = np.sign(self.chain.axes[1] @ self.chain.axes[2])
         bend = sign * q[:, 2]
@@ -228,7 +228,7 @@ class ElbowArm(Arm):
 
 
 def wrist_angles(axes: Array, x: Array, turn: Array) -> list[tuple[Array, Array, Array]]:
-    """Return both ways (q4, q5, q6) in which turns about three axes make `turn`, which takes the last axis to x."""
+    """Return both solutions (q4, q5, q6) whose rotations about three axes give `turn`, which takes the last axis to x."""
     k4, k5, k6 = axes
     middle = angle_between(k5, k6, k4)
     side = np.eye(3)[int(np.argmin(np.abs(k6)))]
@@ -255,7 +255,7 @@ class WristArm(Arm):
     centre: Array  # (3,), of the wrist at q = 0 in the base frame [m]
 
     kind = "elbow arm with spherical wrist (6R)"
-    # Flip turns joint 5 to the negative side of where axes 4 and 6 are in line.
+    # Flip: joint 5 on the negative side of the angle at which axes 4 and 6 are collinear.
     postures = tuple(f"{arm} {wrist}" for arm in ElbowArm.postures for wrist in ("noflip", "flip"))
 
     @property
@@ -284,7 +284,7 @@ class WristArm(Arm):
         return whole(out)
 
     def singularities(self, q: Array) -> dict[str, Array]:
-        """Return those of the elbow arm and |sin| of the angle of joint 5 from where axes 4 and 6 are in line."""
+        """Return the values of the elbow arm and |sin| of the angle of joint 5 from collinear axes 4 and 6."""
         k4, k5, k6 = self.chain.axes[3:]
         wrist = np.abs(np.sin(q[:, 4] - angle_between(k5, k6, k4)))
         return {**self.arm.singularities(q), "wrist": wrist}
@@ -292,7 +292,7 @@ class WristArm(Arm):
 
 PARALLEL = 1e-4  # rad: descriptions round right angles (1.5708); polishing removes the remaining error
 EXACT = 1e-11  # rad, or parts of the arm's length: below this the structure needs no polishing
-TOUCH = 4e-13  # parts of the arm's length by which a target may overstep the reach and still count as stretched
+TOUCH = 4e-13  # largest excess over the reach, in parts of the arm's length, that counts as stretched
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,7 +300,7 @@ class Chain:
     """Joint axes of a serial arm at q = 0 in the base frame: T(q) = exp(S_1 q_1) ... exp(S_n q_n) T(0) [Brockett1984]."""
 
     joints: tuple[str, ...]  # coordinate names, base first
-    revolute: NDArray[np.bool_]  # (n,), True for joints that turn, False for joints that slide
+    revolute: NDArray[np.bool_]  # (n,), True for revolute, False for prismatic joints
     axes: Array  # (n, 3), unit vectors k_i
     points: Array  # (n, 3), a point o_i on each axis [m]
     rotation: Array  # (3, 3), of the end frame at q = 0
@@ -360,7 +360,7 @@ def rotations(axis: Array, angle: Array) -> Array:
 
 
 def angle_between(axis: Array, x: Array, y: Array) -> Array:
-    """Return theta with Rot(k, theta) x = y, as well as x and y allow: the angle of their parts across k."""
+    """Return theta with Rot(k, theta) x = y in the plane perpendicular to k: the angle between both projections."""
     across = x - (x @ axis)[..., None] * axis
     return np.asarray(np.arctan2(np.sum(np.cross(across, y) * axis, axis=-1), np.sum(across * y, axis=-1)))
 
@@ -373,12 +373,12 @@ def wrapped(angle: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class ParallelArm(Arm):
-    """Six revolute joints: a waist, three parallel axes, and two more that meet."""
+    """Six revolute joints: a waist, three parallel axes, and two intersecting ones."""
 
     meeting: Array  # (3,), where axes 5 and 6 meet, at q = 0 in the base frame [m]
 
     kind = "arm with three parallel axes (6R, such as UR)"
-    # Two ways each of waist, wrist and elbow.
+    # Two solutions each for waist, wrist and elbow.
     postures = tuple(" ".join(ways) for ways in product(("left", "right"), ("noflip", "flip"), ("up", "down")))
 
     @property
@@ -393,7 +393,7 @@ class ParallelArm(Arm):
         return flat[1] - flat[0], flat[2] - flat[1]
 
     def _ways(self, rotation: Array, position: Array) -> list[tuple[Array, Array, Array, Array, Array]]:
-        """Return q1, q2 + q3 + q4, q5, q6 and the place of axis 4 in the plane (complex), of four ways."""
+        """Return q1, q2 + q3 + q4, q5, q6 and the place of axis 4 in the plane (complex), of four solutions."""
         chain, k = self.chain, self.chain.axes[1]
         change = rotation @ chain.rotation.T
         wanted = position + (change @ (self.meeting - chain.position))
@@ -407,7 +407,7 @@ class ParallelArm(Arm):
             for total, q5, q6 in wrist_angles(axes, turn @ chain.axes[5], turn):
                 o4 = np.broadcast_to(chain.points[3], position.shape)
                 o4 = turned(chain.axes[4], -q5, o4 - self.meeting)
-                o4 = turned(chain.axes[5], -q6, o4)  # from the meeting point, which both leave in place
+                o4 = turned(chain.axes[5], -q6, o4)  # from the meeting point, which is invariant
                 place = np.einsum("nij,nj->ni", change, o4 + self.meeting - chain.position) + position
                 u = turned(chain.axes[0], -q1, place - chain.points[0]) + chain.points[0] - chain.points[1]
                 found.append((q1, total, q5, q6, u @ forward + 1j * (u @ second)))

@@ -1,8 +1,8 @@
 """Inverse kinematics in closed form: every branch of q with FK(q) = (R, p), for arms whose axes allow it.
 
-The structure is read off the joint axes, not off a name: parallel axes make planar arms and SCARAs, a waist before two
-parallel axes makes an elbow arm, and three more axes through one point give it a wrist; three parallel axes after the waist
-and two more that meet make an arm like those of Universal Robots.
+The structure is found from the joint axes, not from a name: parallel axes make planar arms and SCARAs, a waist before two
+parallel axes makes an elbow arm, and three more axes through one point form a wrist; three parallel axes after the waist
+and two more that intersect make an arm as from Universal Robots.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from dynident.mechanism.mechanism import Mechanism
 
 STARTS, STEPS = 16, 300  # of the search for the pose nearest to an unreachable target
 STRICT = 1e4  # weight of orientation relative to position, in units of the robot's size
-SMALL = 1e-6  # of the robot's size, or rad: below this a target is not missed
+SMALL = 1e-6  # of the robot's size, or rad: largest error of a reached target
 
 
 def arm_structure(mechanism: Mechanism, frame: str | None = None) -> Arm:
@@ -97,7 +97,7 @@ def inverse_kinematics(
     """Return all joint positions that bring a link to the given poses: FK(q) = (R, p).
 
     Branches come in the order of ``arm_structure(mechanism, frame).postures``. Where the description is rounded (right
-    angles of 1.5708 rad) the closed form is polished, so that FK(q) is exact all the same.
+    angles of 1.5708 rad) the closed form is polished, so that FK(q) is nevertheless exact.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def inverse_kinematics(
     Returns
     -------
     ndarray, (N, branches, n)
-        Joint positions, angles in [-pi, pi); a row is NaN where its branch does not exist. Limits are not looked at.
+        Joint positions, angles in [-pi, pi); a row is NaN where its branch does not exist. Limits are ignored.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class Reach:
     """Reachability of targets, and the distance of unreachable ones from the workspace."""
 
     reachable: NDArray[np.bool_]  # True where at least one branch exists
-    distance: Array  # How far the target must be moved, orientation kept, until it can be reached [m]
+    distance: Array  # Distance to the nearest reachable position with the same orientation [m]
     tilt: Array  # Angle between requested and nearest reachable orientation [rad]
 
 
@@ -164,7 +164,7 @@ def reach(mechanism: Mechanism, rotation: ArrayLike | None, position: ArrayLike,
 
 
 def _shortfall(mechanism: Mechanism, frame: str | None, rotation: Array | None, position: Array) -> tuple[float, float]:
-    """Return how far [m] and by which angle [rad] the nearest pose misses a target; the orientation comes first."""
+    """Return distance [m] and angle [rad] between a target and the nearest pose; the orientation has priority."""
     free, size = np.full((1, mechanism.dof), np.inf), robot_size(mechanism)
     R = None if rotation is None else np.tile(rotation, (STARTS, 1, 1))
     task = PoseTask(mechanism, end_frame(mechanism, frame), R, np.tile(position, (STARTS, 1)), -free, free, STRICT * size)
@@ -182,11 +182,11 @@ def choose_posture(
     posture: str = "",
     frame: str | None = None,
 ) -> Array:
-    """Return one solution (N, n) per target: the branch that `posture` names, angles within the limits of the `mechanism`.
+    """Return one solution (N, n) per target: the branch `posture`, with angles within the limits of the `mechanism`.
 
     `rotation`, `position` and `frame` as in `inverse_kinematics`. `posture` has words of
-    ``arm_structure(mechanism).postures``, such as "front up noflip"; words left out are those of the first branch. Targets
-    follow each other on a path: angles are continued over whole turns.
+    ``arm_structure(mechanism).postures``, such as "front up noflip"; missing words are taken from the first branch. Targets
+    form a path: angles are continued over whole turns.
     """
     arm = arm_structure(mechanism, frame)
     branch = arm.postures.index(_branch(arm, posture))
@@ -245,9 +245,9 @@ def _targets(arm: Arm, rotation: ArrayLike | None, position: ArrayLike) -> tuple
 
 
 def singularities(mechanism: Mechanism, q: ArrayLike, frame: str | None = None) -> dict[str, Array]:
-    """Return how far a `mechanism` at `q` (N, n) is from each kind of singularity, (N,): 0 on it, 1 at most.
+    """Return the distance of a `mechanism` at `q` (N, n) from each kind of singularity, (N,): 0 at it, 1 at most.
 
-    "elbow" is stretched or folded, "shoulder" has the point over the first axis, "wrist" has axes 4 and 6 in line; `frame` is
+    "elbow": stretched or folded; "shoulder": point on the first axis; "wrist": axes 4 and 6 collinear; `frame` is
     the only end when omitted.
     """
     arm = arm_structure(mechanism, frame)
@@ -263,7 +263,7 @@ def _angle(a: Array, b: Array) -> float:
 
 
 def _meeting_point(axes: Array, points: Array) -> tuple[Array, float]:
-    """Return the point nearest to some axes, and how far it is from the farthest of them."""
+    """Return the point nearest to some axes, and its largest distance from them."""
     projectors = [np.eye(3) - np.outer(k, k) for k in axes]
     right = [P @ o for P, o in zip(projectors, points, strict=True)]
     point = np.linalg.lstsq(np.vstack(projectors), np.concatenate(right), rcond=None)[0]
@@ -271,7 +271,7 @@ def _meeting_point(axes: Array, points: Array) -> tuple[Array, float]:
 
 
 def _parallel_arm(chain: Chain) -> ParallelArm | None:
-    """Return the arm with three parallel axes after the waist and two last ones that meet; None where it is not one."""
+    """Return the arm with three parallel axes after the waist and two last ones that intersect; None for other arms."""
     k1, k2, k3, k4, k5, k6 = chain.axes
     points = chain.points
     meeting, away = _meeting_point(chain.axes[4:], points[4:])

@@ -20,7 +20,7 @@ from dynident.mechanics.functions import coordinates
 from dynident.mechanism.mechanism import Mechanism
 
 STEPS = 200  # per target, at most
-# Error in parts of the robot's size at which a target is reached; where rounding prevents that, 1e4 times as much is accepted.
+# Largest error of a reached target, in parts of the robot's size; 1e4 times this if rounding prevents convergence.
 REACHED = 1e-12
 TOGETHER = 64  # random starts tried at once: a step of many samples costs little more than a step of one
 
@@ -94,7 +94,7 @@ class PoseTask:
         return e
 
     def slope(self, q: Array) -> Array:
-        """Return the Jacobian that goes with the error."""
+        """Return the Jacobian of the error."""
         J = jacobian(self.mechanism, q, self.frame, "world")
         if self.rotation is None:
             return J[:, :3]
@@ -129,7 +129,7 @@ def damped_least_squares(task: PoseTask, start: Array, tolerance: float, iterati
         good = i[better]
         q[good], e[good], left[good] = trial[better], after[better], size[better]
         damping[i] = np.where(better, np.maximum(damping[i] * 0.1, 1e-15), np.maximum(damping[i] * 8.0, 1e-9))
-        # A sample is also done when the steps have become too small to change anything.
+        # A sample is also done when its steps have become negligible.
         stuck = (damping[i] > 1e9) | (np.abs(step).max(axis=1) < 1e-16)
         busy[i] = (left[i] > tolerance) & ~stuck
     return q, left
@@ -160,10 +160,10 @@ def inverse_kinematics_numeric(
     frame : str, optional
         Link name; the only end when omitted.
     path : bool
-        True when the targets follow each other on a path: each starts at the solution before it and has no restarts, so
+        True when the targets form a path: each starts at the previous solution and has no restarts, so
         that the joints move continuously.
     restarts : int
-        How often a target that is not reached is tried again from a random start (always the same ones).
+        Number of random starts (always the same) for a target that is not reached.
     failure : {"raise", "nan"}
         Result for a target that is not reached: an error that states the remaining distance, or a row of NaN.
     """
@@ -213,7 +213,7 @@ def robot_size(mechanism: Mechanism) -> float:
 
 
 def _complaint(task: PoseTask, q: Array, i: int, count: int) -> str:
-    """Return the sentence on a target that was not reached."""
+    """Return the error for a target that was not reached."""
     one = task.rows(np.array([i]))
     e = one.error(q[i : i + 1])[0]
     away = f"{np.linalg.norm(e[:3]):.4g} m"

@@ -29,7 +29,7 @@ from dynident.mechanism.tree import FREE, NODE_DOF, SPHERICAL, Geometry, Pose, T
 
 
 def body_wrench(phi: Inertia, w: Vector, al: Vector, ac: Vector) -> Twist:
-    """Return moment and force that move a body, at its origin and in its frame."""
+    """Return moment and force of a body's motion, at its origin and in its frame."""
     S = spin(w, al)
     h: Vector = (phi[1], phi[2], phi[3])
     force = plus(scale(ac, phi[0]), times(S, h))
@@ -50,9 +50,9 @@ def momentum(phi: Inertia, w: Vector, u: Vector) -> Twist:
 
 
 def joint_wrenches(x: TreeState, bodies: Sequence[Inertia | None], external: Mapping[int, Twist] | None = None) -> list[Twist]:
-    """Return the wrench that the joint of every node puts on it, at the node's origin and in its axes.
+    """Return the joint wrench on every node, at the node's origin and in its axes.
 
-    `external` are wrenches from outside on nodes, at their origins and in their axes.
+    `external` are external wrenches on nodes, at their origins and in their axes.
     """
     wrenches: list[Twist] = [(x.zero, x.zero)] * x.nodes
     for i in range(x.nodes - 1, -1, -1):
@@ -228,7 +228,7 @@ def position_rates(mechanism: Mechanism, q: Sequence[Node], rates: Sequence[Node
 
 
 class MovingTree:
-    """The tree of one robot in one state, with its links; every quantity is made when first asked for."""
+    """The tree of one robot in one state, with its links; every quantity is computed on first use."""
 
     def __init__(self, mechanism: Mechanism, graph: Graph | None = None, geometry: Geometry | None = None) -> None:
         self.mechanism = mechanism
@@ -272,7 +272,7 @@ class MovingTree:
 
     @property
     def branch(self) -> Node:
-        """Sign of the determinant of the closure: another one is another way of assembling the robot."""
+        """Sign of the determinant of the closure: each sign belongs to other assembly modes of the robot."""
         return self._closed[3]
 
     @property
@@ -295,7 +295,7 @@ class MovingTree:
         gap = [graph.zero] * len(self.x)
         for i, row in zip(bound, projector, strict=True):
             G[i], gap[i] = row[:-1], row[-1]
-        # The bias belongs to velocities on the closure; the same elimination is made again with it on the right.
+        # The bias needs velocities that satisfy the closure; the same elimination is repeated with the bias on the right.
         rates = [dot(row, self.v) for row in G]
         moving = self._tree_state(self.x, rates, [graph.zero] * len(self.x), True)
         biases = LoopEquations(moving, closure.selected).biases
@@ -397,7 +397,7 @@ class MovingTree:
 
 
 def positions_of(mechanism: Mechanism) -> int:
-    """Return how many positions enter the equations: all tree coordinates where they are found by iteration."""
+    """Return the number of positions in the equations: all tree coordinates if these are found by iteration."""
     return len(mechanism.tree.coordinates) if mechanism.loops else mechanism.dof
 
 

@@ -24,18 +24,18 @@ from dynident.mechanics.functions import Motion, coordinates
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
 
-AMPLIFIED = 5.0  # root mean square amplification from which on least squares with constant weights goes astray
-MANY = 1000  # partitions that are tried at most
+AMPLIFIED = 5.0  # largest RMS amplification for least squares with constant weights
+MANY = 1000  # largest number of partitions
 
 
 @dataclass(frozen=True)
 class Partition:
     """One choice of as many motors as degrees of freedom."""
 
-    motors: tuple[str, ...]  # Motors that carry the equations; the torques of the others are projected on them
-    typical: float  # Factor by which noise is amplified: root mean square along the motion, and largest
-    worst: float  # Factor by which noise is amplified: root mean square along the motion, and largest
-    time: float  # When it is largest [s], or the number of the pose
+    motors: tuple[str, ...]  # Motors of the equations; the torques of the others are projected on them
+    typical: float  # RMS noise amplification along the motion
+    worst: float  # Largest noise amplification along the motion
+    time: float  # Time of the largest amplification [s], or the number of the pose
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Partitions(Result):
 
     @property
     def best(self) -> Partition:
-        """The choice that amplifies noise least."""
+        """The choice with the least noise amplification."""
         return self.choices[0]
 
     def summary(self) -> str:

@@ -57,7 +57,7 @@ def open_parquet(source: Any, room: int, **options: Any) -> Any:
             if kind == BYTE_ARRAY:
                 texts.add(path)
     check_room(max(values, packed), room, "the table when unpacked")
-    if texts:  # a text that is stored once for all rows stays once in memory
+    if texts:  # repeated texts are stored once
         with decoding("Parquet"):
             file = pq.ParquetFile(stream, read_dictionary=sorted(texts), **options)
     return file
@@ -67,27 +67,27 @@ def pieces(path: Path, samples: int) -> Iterator[Content]:
     """Yield the columns of a Parquet file, `samples` rows at a time (the last piece has fewer); one piece is in memory."""
     file = open_parquet(path, max(ROOM, GROWTH * path.stat().st_size), buffer_size=BUFFER, pre_buffer=False)
     held: list[Any] = []
-    for batch in decoded(file.iter_batches(min(samples, BATCH)), "Parquet"):  # a row group that ends gives a short one
+    for batch in decoded(file.iter_batches(min(samples, BATCH)), "Parquet"):  # the last batch of a row group may be shorter
         held.append(batch)
         if sum(map(len, held)) >= samples:
             whole = pa.Table.from_batches(held)
             held, piece = whole[samples:].to_batches(), table_columns(whole[:samples])
-            del batch, whole  # the piece is a copy
+            del batch, whole  # frees memory: the piece is a copy
             yield piece
             del piece
     if held:
         yield table_columns(pa.Table.from_batches(held))
 
 
-BUFFER, BATCH = 1 << 16, 1 << 14  # bytes of a column that are read at once, and rows that are decoded at once
+BUFFER, BATCH = 1 << 16, 1 << 14  # bytes of a column read at once, and rows decoded at once
 BYTE_ARRAY, DEEPEST = 6, 16  # a type of Parquet; levels of its metadata
 
 
 def _column_chunks(stream: Any) -> list[list[tuple[int, str, int, int]]]:
-    """Return type, path, number of values and unpacked size of every column of every row group, as the footer has them.
+    """Return type, path, number of values and unpacked size of every column of every row group, from the footer.
 
     pyarrow's own ``row_group(g).column(c)`` ends the process where the statistics of a column are damaged, because a C++
-    exception leaves it (pyarrow 26.0.1).
+    exception escapes (pyarrow 26.0.1).
     """
     if isinstance(stream, str | os.PathLike):
         with Path(stream).open("rb") as file:
@@ -106,7 +106,7 @@ def _chunk(column: Any) -> tuple[int, str, int, int]:
 
 
 def _fields(value: Any) -> dict[tuple[int, int], Any]:
-    """Return a structure, an empty one in place of anything else."""
+    """Return a structure, or an empty one for another type."""
     return value if isinstance(value, dict) else {}
 
 
@@ -190,7 +190,7 @@ def _sizes(kind: Any) -> Iterator[int]:
             yield from _sizes(kind.field(k).type)
     else:
         fixed = pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind)
-        yield max(8, kind.bit_width // 8 if fixed else 0)  # a value that is stored once may stand in every row
+        yield max(8, kind.bit_width // 8 if fixed else 0)  # a value stored once may occur in every row
 
 
 def table_columns(table: Any) -> Content:

@@ -71,7 +71,7 @@ _LABELS = ("name", "names", "joint_names", "interface_names")
 
 @dataclass(frozen=True)
 class Kind:
-    """How the messages of a topic are written."""
+    """Topic, type, definition and encoding of messages."""
 
     topic: str
     type: str
@@ -82,7 +82,7 @@ class Kind:
 # ---------------------------------------------------------------------- one message
 @dataclass
 class Layout:
-    """Where the numbers of a message are; bytes under `mask` (lengths and names) must be those of the first message."""
+    """Places of the numbers in a message; bytes under `mask` (lengths and names) must equal the first message's."""
 
     columns: list[str] = field(default_factory=list)
     places: list[tuple[int, str, int]] = field(default_factory=list)  # offset, type, count
@@ -92,7 +92,7 @@ class Layout:
     first: Any = None
 
     def numbers(self, block: Bytes) -> list[NDArray[Any]]:
-        """Cut the numbers out of (k, bytes) messages: one (k, n) array per place."""
+        """Extract the numbers of (k, bytes) messages: one (k, n) array per place."""
         return [np.ascontiguousarray(block[:, a : a + int(t[-1]) * n]).view(t) for a, t, n in self.places]
 
     def stamps(self, block: Bytes) -> NDArray[np.int64] | None:
@@ -104,7 +104,7 @@ class Layout:
 
 
 class Walk:
-    """Follows the definition of a message through its bytes."""
+    """Traverses the bytes of a message by its definition."""
 
     def __init__(self, kind: Kind, types: Mapping[str, Any], raw: bytes) -> None:
         self.types, self.raw, self.layout = types, raw, Layout()
@@ -167,7 +167,7 @@ class Walk:
             raise LogError(f"a message of '{path}' ends before its stamp; the bag is damaged")
 
     def align(self, size: int) -> None:
-        """CDR puts a number at a multiple of its size, counted from the end of the four bytes that begin a message."""
+        """Align to a multiple of the number's size, counted after the first four bytes of a message (CDR)."""
         if not self.ros1:
             self.place += (self.start - self.place) % size
 
@@ -220,7 +220,7 @@ class Rows:
         self.array, self.size = array, len(array)
 
     def add(self, block: NDArray[Any]) -> None:
-        """Take more rows."""
+        """Append rows."""
         end = self.size + len(block)
         if end > len(self.array):
             self._resize(max(end, self.size + self.size // 16))
@@ -228,7 +228,7 @@ class Rows:
         self.size = end
 
     def take(self) -> NDArray[Any]:
-        """Give the array away, as large as its content."""
+        """Return the array, cut to its content."""
         self._resize(self.size)
         return self.array
 
@@ -249,7 +249,7 @@ class Stream:
         return self.times.size
 
     def add(self, times: Any, stamps: Any, parts: list[Any]) -> None:
-        """Take more messages; stamps that one of them lacks are used of none."""
+        """Add messages; stamps are used only if all messages have them."""
         self.times.add(times)
         if stamps is None:
             self.stamps = None
@@ -273,7 +273,7 @@ class Topic:
         self.taken = 0
 
     def add(self, time: int, raw: bytes) -> None:
-        """Take one message."""
+        """Add one message."""
         size = len(raw)
         self.taken += 1
         group = self.waiting.get(size)
@@ -352,7 +352,7 @@ class Topic:
 
 
 def _types(kind: Kind) -> dict[str, Any]:
-    """Definitions of a message and of those inside it; those of ROS itself where the bag has none."""
+    """Definitions of a message and its parts; ROS's own definitions where the bag has none."""
     store = get_typestore(Stores.ROS1_NOETIC if kind.encoding == "ros1" else Stores.LATEST)
     found: dict[str, Any] = dict(store.fielddefs)
     text = kind.definition
@@ -458,7 +458,7 @@ def _mcap(file: Path, own: dict[str, str], notes: list[str]) -> Iterator[tuple[K
 
 
 def _unpack(chunk: Any) -> bytes:
-    """The records of a chunk, not more than `CHUNK` bytes of them."""
+    """The records of a chunk, at most `CHUNK` bytes."""
     data: bytes = chunk.data
     if chunk.compression == "zstd":
         with decoding("MCAP"):
@@ -497,10 +497,10 @@ def _sqlite(file: Path, notes: list[str]) -> Iterator[tuple[Kind, int, bytes]]:
         room, taken = max(ROOM, GROWTH * file.stat().st_size), 0
         for key, time, data in base.execute("SELECT topic_id, timestamp, data FROM messages"):
             taken += ROW + (len(data) if isinstance(data, bytes | str) else 8)
-            check_room(taken, room, "its messages")  # a damaged tree may show the same rows for ever
+            check_room(taken, room, "its messages")  # a damaged tree may repeat rows endlessly
             if key in kinds and isinstance(data, bytes) and isinstance(time, int):
                 yield kinds[key], time, data
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter for names and messages that are no text
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter for names and messages that are not text
         if "malformed" not in str(error):
             raise LogError(f"the file is damaged or not a rosbag2 database ({error})") from error
         notes.append(f"'{file.name}' is damaged ({error}); the messages before that are used")
@@ -515,7 +515,7 @@ def _ros1(file: Path) -> Iterator[tuple[Kind, int, bytes]]:
     with decoding("a ROS 1 bag"):
         reader.open()
     with contextlib.closing(reader):
-        for chunk in reader.chunks.values():  # the library unpacks a chunk whatever its size
+        for chunk in reader.chunks.values():  # the library unpacks chunks of any size
             if chunk.decompressor.__module__ in ("bz2", "lz4.frame"):
                 with file.open("rb") as stream:
                     stream.seek(chunk.datapos)
@@ -534,7 +534,7 @@ def _ros1(file: Path) -> Iterator[tuple[Kind, int, bytes]]:
         taken = 0
         for connection, time, data in decoded(reader.messages(), "a ROS 1 bag"):
             taken += ROW + len(data)
-            check_room(taken, max(LARGEST, room), "its messages")  # a damaged index may name the same message for ever
+            check_room(taken, max(LARGEST, room), "its messages")  # a damaged index may repeat a message endlessly
             yield kinds[connection.id], time, bytes(data)
 
 
@@ -564,7 +564,7 @@ def read_bag(path: Path, wanted: list[str] | None) -> Table:
 
 
 def bag_tables(path: Path, wanted: list[str] | None, samples: int | None) -> Iterator[Table]:
-    """The bag as one table, or as tables of about `samples` rows one after the other, so that no more is in memory."""
+    """The bag as one table, or as tables of about `samples` rows one after the other, to limit memory."""
     files = _files(path)
     bag = _Bag(path.name, wanted, min(max(ROOM, GROWTH * sum(f.stat().st_size for f in files)), LARGEST), _hash(files))
     for file in files:
@@ -669,7 +669,7 @@ def _chosen(topics: Mapping[str, Topic], wanted: list[str] | None, seen: Mapping
 
 
 def _own_columns(columns: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns of a file that dynident wrote, under the names of its tables; the clock starts where the log's did."""
+    """Columns of a file written by dynident, with the names of its tables; the clock starts as in the log."""
     stamp = columns["header.stamp"]
     start = metadata.get("start_ns", 0)
     result = {"t": (stamp - (start if isinstance(start, int) else 0)) / 1e9}
@@ -700,7 +700,7 @@ class _Stream(NamedTuple):
 
 
 class Clock:
-    """Brings topics to the clock of the first one, once or piece by piece."""
+    """Interpolates topics to the clock of the first one, at once or piece by piece."""
 
     def __init__(self) -> None:
         self.order: list[tuple[str, tuple[str, ...]]] = []  # streams of the first piece; the first of them is the clock
@@ -786,13 +786,13 @@ def _interpolated(t: Any, known: Any, part: Any) -> Any:
 
 
 def _in_order(topic: Topic, names: tuple[str, ...], stream: Stream, notes: list[str]) -> _Stream:
-    """One stream by the sensor's own stamps where they run, else by the recorder's times."""
+    """One stream, ordered by the sensor's own stamps if they increase, else by the recorder's times."""
     times, stamped = stream.times.take(), False
     if stream.stamps is not None:
         stamps = stream.stamps.take()
         if np.all(stamps[1:] > stamps[:-1]) or 2 * np.unique(stamps).size > stamps.size:
             times, stamped = stamps, True
-            stream.times = stream.stamps  # those of the recorder are not needed any more
+            stream.times = stream.stamps  # the recorder's times are no longer needed
     parts = [rows.take() for rows in stream.parts]
     repeated = ""
     if not np.all(times[1:] > times[:-1]):

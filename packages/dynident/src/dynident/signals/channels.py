@@ -13,8 +13,8 @@ A schema is a mapping (or a TOML file) with these keys, all optional where the n
     position_side = "motor"         # "joint" by default
     counts_per_unit = 8192          # encoder counts per rad or m, for unit "counts"
     name = "EMPS"
-    topic = ["/joint_states"]       # of a bag: the first one gives the clock, the others are interpolated to it
-    episode = 3                     # of a data set with a column episode_index
+    topic = ["/joint_states"]       # for bags: the first one gives the clock, the others are interpolated to it
+    episode = 3                     # for data sets with a column episode_index
     files = ["a.csv", "b.csv"]      # or {position = "a.csv", effort = "b.csv"}, relative to the schema file
     [unit]
     position = "deg"                # name, factor to SI, or a list per channel
@@ -38,7 +38,7 @@ from dynident.files import read_toml
 from dynident.signals.tables import AS_COMMANDED, NOT_READ, NOT_TAKEN, ROLES, Name, Table, is_time, parse_column, split_unit
 
 REQUIRED = ("position", "effort")
-#: effort kind -> families of columns that can hold it.
+#: effort kind -> possible families of columns.
 FAMILIES_OF_KIND: dict[str, tuple[str, ...]] = {
     "joint_torque": ("torque", "effort"),
     "joint_force": ("force", "effort"),
@@ -60,7 +60,7 @@ _AXIS = re.compile(
 
 @dataclass(frozen=True)
 class Channel:
-    """One measured signal, the unit its column names, and the column."""
+    """One measured signal, the unit in its column name, and the column."""
 
     values: Array
     unit: str | None
@@ -152,7 +152,7 @@ def find_channels(
 
 
 def _side_by_side(columns: list[Array]) -> Array:
-    """(N, n) array of columns; where they are those of one array in its order, its rows and no copy of them."""
+    """(N, n) array of columns; without a copy if they are the columns of one array in its order."""
     whole, (rows,) = columns[0].base, columns[0].shape
     if isinstance(whole, np.ndarray) and whole.dtype == np.float64 and whole.ndim == 2 and whole.shape[1] == len(columns):
         start, over = divmod(_address(columns[0]) - _address(whole), max(whole.strides[0], 1))
@@ -163,12 +163,12 @@ def _side_by_side(columns: list[Array]) -> Array:
 
 
 def _address(values: Array) -> int:
-    """Where the first number is in memory."""
+    """Address of the first number."""
     return int(values.__array_interface__["data"][0])
 
 
 def _measured(maps: dict[str, Channels], kind: str) -> dict[str, Channels]:
-    """Return the channels of every role; zeros as effort where none was measured, whatever the file has."""
+    """Return the channels of every role; with effort kind "none", efforts are zero even if the file has some."""
     if kind != "none":
         return maps
     zeros = {key: Channel(np.zeros_like(c.values), None, c.column) for key, c in maps.get("position", {}).items()}
@@ -176,9 +176,9 @@ def _measured(maps: dict[str, Channels], kind: str) -> dict[str, Channels]:
 
 
 def _with_unmeasured(position: Channels, effort: Channels, wanted: list[str] | None, notes: list[str]) -> Channels:
-    """Give joints that move and have no effort zeros for it, which count as a dead channel: its rows are not used.
+    """Add zero efforts to moving joints without effort; they count as dead channels, whose rows are not used.
 
-    Without its positions the joint would be taken to stand still, and the others would be wrong.
+    Without its positions the joint would count as stationary, which falsifies the other joints.
     """
     known = {key: c for key, c in effort.items() if not np.isnan(c.values).all()}
     without = [key for key, c in position.items() if key not in known and _moves(c.values) and (not wanted or key in wanted)]
@@ -194,14 +194,14 @@ def _moves(values: Array) -> bool:
 
 
 def _numbered_to_named(channels: Channels, wanted: list[str] | None) -> Channels:
-    """Give the wanted names to channels 1, 2, ..., n; leave channels that have names of their own."""
+    """Give the requested names to channels 1, 2, ..., n; keep other channel names."""
     if wanted is None or len(wanted) != len(channels) or not all(key.isdigit() for key in channels):
         return channels
     return {name: channels[key] for name, key in zip(wanted, sorted(channels, key=int), strict=True)}
 
 
 def _same_start(role: str, channels: Channels, position: Channels, notes: list[str]) -> Channels:
-    """Number channels as the positions are: one quantity may count from 0 and another from 1, which would pair wrong joints."""
+    """Number channels like the positions: quantities may count from 0 or from 1, which would pair wrong joints."""
     bases = []
     for some in (position, channels):
         numbers = sorted(int(key) for key in some if key.isdigit())
@@ -213,7 +213,7 @@ def _same_start(role: str, channels: Channels, position: Channels, notes: list[s
 
 
 def _same_numbers(channels: Channels, position: Channels) -> Channels:
-    """Give the joints' names to channels that have none of them but end with the same numbers: tau_J1 belongs to q1."""
+    """Give the joints' names to channels with other names that end with the same numbers: tau_J1 belongs to q1."""
     ends = [{m[0]: key for key in some if (m := re.search(r"\d+$", key))} for some in (position, channels)]
     if {*channels} & {*position} or ends[0].keys() != ends[1].keys() or any(len(e) != len(position) for e in ends):
         return channels
@@ -221,7 +221,7 @@ def _same_numbers(channels: Channels, position: Channels) -> Channels:
 
 
 def _labelled(channels: Channels, labels: tuple[str, ...]) -> Channels:
-    """Give the names that the file lists to channels that are only numbered, when there are as many."""
+    """Give the names listed in the file to channels that are only numbered, if the counts match."""
     numbers = sorted(int(key) for key in channels if key.isdigit())
     if not numbers or len(channels) != len(labels) or numbers not in ([*range(len(labels))], [*range(1, len(labels) + 1)]):
         return channels
@@ -229,7 +229,7 @@ def _labelled(channels: Channels, labels: tuple[str, ...]) -> Channels:
 
 
 def _in_order(role: str, channels: Channels, position: Channels, notes: list[str]) -> Channels:
-    """Give the joints' names to channels that are only numbered, such as those of an array in another topic."""
+    """Give the joints' names to channels that are only numbered, such as an array in another topic."""
     ordered = _labelled(channels, tuple(position))
     if ordered is not channels:
         notes.append(f"{role}: numbered channels taken in the order of the positions, {some_of(ordered)}")
@@ -237,7 +237,7 @@ def _in_order(role: str, channels: Channels, position: Channels, notes: list[str
 
 
 def _common_joints(maps: Mapping[str, Channels], files: str) -> list[str]:
-    """Joints with both a position and an effort; channels given as plain lists are matched by place."""
+    """Joints with both a position and an effort; channels given as plain lists are matched by index."""
     position, effort = maps["position"], maps["effort"]
     common = [j for j in position if j in effort]
     if not common:
@@ -251,7 +251,7 @@ def _common_joints(maps: Mapping[str, Channels], files: str) -> list[str]:
 
 
 def _rename(found: list[str], wanted: list[str] | None) -> tuple[list[str], list[str]]:
-    """Public names and the keys they are found under."""
+    """Public names and their keys."""
     if wanted is None:
         return [f"joint_{j}" if j.isdigit() else j for j in found], found
     if all(j in found for j in wanted):
@@ -267,7 +267,7 @@ def _rename(found: list[str], wanted: list[str] | None) -> tuple[list[str], list
 def _automatic(
     role: str, pool: Mapping[str, Array], names: Mapping[str, Name], kind: str, labels: tuple[str, ...], notes: list[str]
 ) -> Channels:
-    """Channels of a role by the names of the columns; two columns for one channel are refused."""
+    """Channels of a role by column names; two columns for one channel raise LogError."""
     families: dict[str, Channels] = {}
     for column, values in pool.items():
         known = names.get(column)
@@ -316,13 +316,13 @@ def _parts(joint: str, values: Array, labels: tuple[str, ...]) -> Iterable[tuple
 
 
 def _without_common_path(channels: Channels) -> Channels:
-    """Take off the path that all channels share: 'joint_states/elbow' -> 'elbow', 'log/3' -> '3'."""
+    """Remove the common path of all channels: 'joint_states/elbow' -> 'elbow', 'log/3' -> '3'."""
     while True:
         heads = {key.partition("/")[0] if "/" in key else None for key in channels}
         if len(heads) != 1 or None in heads:
             break
         channels = {key.partition("/")[2]: channel for key, channel in channels.items()}
-    # A dot may belong to the joint (ball.x, ball.y, ball.z are the coordinates of one): only longer names are freed of it.
+    # A dot may belong to the joint (ball.x, ball.y, ball.z are coordinates of one): it is removed only from longer names.
     tails = [key.rpartition(".") for key in channels]
     if len(tails) > 1 and len({head for head, _, _ in tails}) == 1 and all(dot and len(tail) > 2 for _, dot, tail in tails):
         channels = {tail: channel for (_, _, tail), channel in zip(tails, channels.values(), strict=True)}
@@ -362,7 +362,7 @@ def _unwrapped(clock: Array, angles: Array) -> tuple[Array, list[int]]:
 
         q_k = w_k - 2 pi sum_(j <= k) s_j,   s_j = +-1 where |w_j - w_(j-1) -+ 2 pi| <= 50 rad/s (t_j - t_(j-1)) < pi, else 0
 
-    Channels that leave one turn were not wrapped into it, and stay. Samples that are missing (NaN) are passed over.
+    Channels with a range above one turn were not wrapped and stay unchanged. Missing samples (NaN) are skipped.
     """
     result, channels = angles, list[int]()
     for k in np.flatnonzero(_may_jump(angles)):
@@ -396,7 +396,7 @@ KEYS = (
 
 
 def rules_of(schema: PathLike | Mapping[str, object] | None, overrides: Mapping[str, object]) -> tuple[dict[str, Any], Path]:
-    """The schema with the arguments that win over it, and the folder of its file."""
+    """The schema, overridden by the arguments, and the folder of its file."""
     rules, folder = _load_schema(schema)
     kinds = {str(k) for k in (rules.get("effort_kind"), overrides.get("effort_kind")) if k is not None}
     if len(kinds) > 1:

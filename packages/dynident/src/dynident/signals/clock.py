@@ -1,4 +1,4 @@
-"""Clocks that need care: stamps in two parts, repeated rows, other sampling times, irregular steps, late efforts."""
+"""Clock corrections: stamps in two parts, repeated rows, other sampling times, irregular steps, delayed efforts."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def roughness(q: Array) -> Array:
 
 
 def stamps_are_noise(log: Log) -> tuple[bool, float]:
-    """Decide whether the sampling was uniform and only the time stamps jitter."""
+    """Return whether the sampling was uniform with jittering stamps, and the ratio of roughness."""
     uniform = np.linspace(log.t[0], log.t[-1], len(log))
     as_stamped = scipy.interpolate.CubicSpline(log.t, log.position, axis=0)(uniform)
     even, stamped = roughness(log.position), roughness(as_stamped)

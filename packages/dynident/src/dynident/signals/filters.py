@@ -7,11 +7,11 @@ With w = tan(pi f_c / f_s) and z^-1 the delay, the pole pair k of order n gives,
     c_k = 2 sin(pi (2 k + 1) / (2 n)),
 
 and an odd order one section w (1 + z^-1) / [(1 + w) + (w - 1) z^-1] more. Their machine code works on several
-channels at a time, whose recursions do not depend on each other: LAPACK's banded substitution, the same recursion, takes thirty
+channels at a time, whose recursions are independent: LAPACK's banded substitution, the same recursion, takes thirty
 times as long.
 
-Filtering both sides of ``tau = W phi`` with the same linear filter keeps the equation true; torque ripple and noise above the
-band of the motion go away, and down-sampling leaves residuals that are close to independent (IDIM practice, [Gautier1997]:
+Filtering both sides of ``tau = W phi`` with the same linear filter keeps the equation valid; torque ripple and noise above the
+band of the motion are removed, and down-sampling makes residuals nearly independent (IDIM practice, [Gautier1997]:
 cut-off 0.8 f / (2 n_d)).
 """
 
@@ -50,8 +50,8 @@ REACH = 6.2
 PART = 65_536
 #: Above this number of samples, spectra omit up to 1 % at the end, for a length with a fast transform.
 LONG = 131_072
-SPLIT, STRETCH = 8, 8192  # transforms that a longer signal is cut into, and lines that are put together at once
-#: A clock that strays from uniform by more than this part of a step is not uniform.
+SPLIT, STRETCH = 8, 8192  # transforms per longer signal, and lines combined at once
+#: Largest deviation of a uniform clock, as a share of a step.
 UNIFORM = 0.02
 #: A record must hold at least this part of a period of the cut-off.
 SHORTEST = 0.1
@@ -75,7 +75,7 @@ def butterworth(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 4, ca
     cutoff, order
         Frequency [Hz] at which the amplitude (forward and backward together) is 1/2; order in one direction.
     causal
-        Filter forward only, as on line: the result is late.
+        Filter forward only, as on line: the result is delayed.
     """
     _, values, step = checked_inputs(t, q)
     check_cutoff(cutoff, 1.0 / step, values.shape[0])
@@ -87,9 +87,9 @@ def butterworth(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 4, ca
 def butterworth_part(
     values: Array, step: float, cutoff: float, part: slice, order: int = 4, causal: bool = False, derivatives: bool = True
 ) -> Triple:
-    """Return q, v, a of some samples of a long signal (N, n), to round-off as `butterworth` of the whole has them.
+    """Return q, v, a of some samples of a long signal (N, n), equal to `butterworth` of the whole up to round-off.
 
-    Samples are used as far away as the impulse response reaches. Without `derivatives` v and a are empty.
+    Samples within the length of the impulse response are used. Without `derivatives` v and a are empty.
     """
     # Forward and backward the amplitude is 1/2 at the cut-off because each pass has 1/sqrt(2) there.
     sections, period = low_pass_sections(order, cutoff * step), 1.0 / (cutoff * step)
@@ -123,7 +123,7 @@ def parts_of(samples: int, step: float, cutoff: float, order: int = 4) -> list[s
 
 
 def low_passed(values: Array, step: float, cutoff: float, order: int = 4, causal: bool = False, derivative: int = 0) -> Array:
-    """Return one derivative (0, 1 or 2) of a signal (N, n), part by part in little memory, as `butterworth` has it."""
+    """Return one derivative (0, 1 or 2) of a signal (N, n) as from `butterworth`, part by part in little memory."""
     result = np.empty(values.shape)
     for part in parts_of(len(values), step, cutoff, order):
         result[part] = butterworth_part(values, step, cutoff, part, order, causal, derivative > 0)[derivative]
@@ -182,7 +182,7 @@ def shaped_like(q: ArrayLike, *arrays: Array) -> Triple:
 
 
 def _prolonged(values: Array, pad: int) -> Array:
-    """Return `pad` samples behind a signal by the cubic that fits it, so that v and a do not jump there."""
+    """Return `pad` samples behind a signal, extrapolated by a fitted cubic, so that v and a do not jump there."""
     window = values.shape[0]
     ahead, powers = 1.0 + np.arange(pad) / window, np.arange(4)
     fit = np.linalg.pinv((np.arange(window) / window)[:, None] ** powers)
@@ -256,7 +256,7 @@ class Decimator:
 
     def add_rows(self, x: Array, at: int, out: Array) -> None:
         """Add the contribution of inputs (m, n) to outputs (m, count), samples last; `at` is the index of the first input."""
-        wide = max(2 * self.taps.size, 512)  # a matrix of all inputs and outputs is mostly zeros
+        wide = max(2 * self.taps.size, 512)  # a full matrix would be mostly zeros
         if x.shape[1] > wide:
             for begin in range(0, x.shape[1], wide):
                 self.add_rows(x[:, begin : begin + wide], at + begin, out)
@@ -273,7 +273,7 @@ class Decimator:
         out[:, first:last] += x @ np.lib.stride_tricks.as_strided(taps[start:], shape, strides)
 
     def apply_rows(self, x: Array) -> Array:
-        """Filter and down-sample rows (m, n), samples last; as `apply` in one product, for a few short rows."""
+        """Filter and down-sample rows (m, n), samples last; same as `apply`, in one product for a few short rows."""
         if self.factor == 1:
             return x
         parts, count = 2 * self.half, self.length(x.shape[1])
@@ -285,7 +285,7 @@ class Decimator:
         return np.asarray(diagonals.sum(axis=2) + tail)
 
     def usable(self, samples: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which outputs can be used when some inputs must not be."""
+        """Return which outputs are usable if some inputs are excluded."""
         weights = np.abs(self.taps)
         return np.asarray(self._filter(np.where(samples, 0.0, 1.0), weights / weights.sum()) <= SPOILT)
 
@@ -311,7 +311,7 @@ class Decimator:
         return np.asarray(result.reshape(count, *values.shape[1:]))
 
     def tiles(self, samples: int, rows: int) -> Iterator[tuple[slice, slice]]:
-        """Cut the work into pieces that never need the whole signal.
+        """Yield pairs of input and output slices, to filter a signal piece by piece.
 
         ``apply(x)[output] == apply(x[input])`` for every pair.
         """
@@ -349,15 +349,15 @@ def low_pass_weights(x: Array, half: int) -> Array:
 BIAS = 1e-2
 #: A band is motion if the acceleration density falls by this factor somewhere above it; noise only rises.
 FALL = 30.0
-#: Part of the acceleration power of the motion that the band holds.
+#: Share of the acceleration power of the motion inside the band.
 POWER = 0.999
-#: Part that the narrowest band worth trying holds.
+#: The same share for the narrowest band worth trying.
 MOST_POWER = 0.9
 #: Cut-off over band: the amplitude of the filter at the edge of the band is 1 / (1 + 2.5^-8) = 0.9993.
 RATIO = 2.5
-#: Cut-off over the band of the positions that practice asks for ([Gautier1997]: omega_f >= 5 omega_dyn).
+#: Usual ratio of cut-off to the band of the positions ([Gautier1997]: omega_f >= 5 omega_dyn).
 SLOW = 5.0
-#: Cut-off over band, at least, where noise leaves no room for `RATIO`: efforts pass the same filter, so the band stays true.
+#: Smallest ratio of cut-off to band if noise prevents `RATIO`: efforts pass the same filter, so the band stays unbiased.
 EDGE = 1.25
 #: A second hump of the density below this share of the power may be low-passed noise and is excluded.
 HUMP = 0.1
@@ -374,15 +374,15 @@ LINES = 4
 STILL = 1e-3
 #: Sum of the magnitudes of the weights of the second difference.
 SECOND_SIZE = float(2.0 * abs(np.sum(SECOND)) + 2.0 * np.sum(np.abs(SECOND)))
-#: Spacings of float64 by which rounding may move a position on its way here (units, gears, resampling).
+#: Largest accumulated rounding error of a position (units, gears, resampling), in spacings of float64.
 ROUNDINGS = 16.0
-#: Fewer samples show no spectrum.
+#: Fewest samples for a spectrum.
 FEWEST_SAMPLES = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Cutoff:
-    """A cut-off frequency and why."""
+    """A cut-off frequency and its explanation."""
 
     frequency: float  #: Cut-off in Hz, one for all channels
     #: Frequency in Hz up to which the motion is known and worth keeping; frequency / 2.5, or the band of the motion
@@ -415,7 +415,7 @@ def acceleration_spectrum(rate: float, *records: Array, highest: float = 0.5) ->
     gain = rate**4 * (np.pi * f / (rate * np.sin(np.pi * f / rate))) ** 4
     density = np.empty((records[0].shape[1], f.size))
     second = np.empty(count)
-    for j, own in enumerate(density):  # channel by channel: a long log fills the memory otherwise
+    for j, own in enumerate(density):  # channel by channel, to limit memory
         at, power = 0, 0.0
         for q in records:
             x = second[at : at + q.shape[0] - 2]
@@ -549,7 +549,7 @@ def _noise_share(f: Array, density: Array, lowest: float, valley: float, band: f
 
 
 def kept_samples(signals: Sequence[Array], most: int) -> NDArray[np.int64]:
-    """Return which samples to keep so that every signal keeps the extremes of every stretch of time."""
+    """Return the samples to keep, including the extremes of every signal in every stretch of time."""
     size = signals[0].size
     if size <= most:
         return np.arange(size)
@@ -580,7 +580,7 @@ def stands_still(low: Array, high: Array) -> NDArray[np.bool_]:
 
 
 def rounding_span(low: Array, high: Array, cutoff: float) -> Array:
-    """Widest motion (n,) whose accelerations rounding could have made; `cutoff` is in cycles per sample."""
+    """Widest motion (n,) whose accelerations could be rounding errors; `cutoff` is in cycles per sample."""
     u = ROUNDINGS * np.spacing(np.maximum(1.0, np.maximum(high, -low)))
     return np.asarray(2.0 * u * SECOND_SIZE / (2.0 * np.pi * cutoff) ** 2)
 
@@ -603,7 +603,7 @@ def _position_bands(rate: float, q: Array, moving: NDArray[np.bool_]) -> Array:
     angle, bands = 2.0 * np.pi / len(q), np.zeros(moving.size)
     for j in np.flatnonzero(moving):
         x = q[:, j] - q[:, j].mean()
-        for first in range(0, len(x), STRETCH):  # Hann's window, which is as large as the signal
+        for first in range(0, len(x), STRETCH):  # Hann window in parts: it is as large as the signal
             x[first : first + STRETCH] *= 0.5 - 0.5 * np.cos(angle * np.arange(first, min(first + STRETCH, len(x))))
         total = _periodogram(x, rate, 0.375 * len(q), len(q) // 2 + 1)[1:]
         np.cumsum(total, out=total)
@@ -652,7 +652,7 @@ def _shoulder(smooth: Array, power: Array, valley: int) -> int:
 
 # ---------------------------------------------------------------------- machine code of columns (samples, channels)
 def padded(values: Array) -> Array:
-    """Return columns (N, n) as a new array whose number of columns the functions of this module can work on."""
+    """Return columns (N, n) as a new array, padded to a number of columns that this module supports."""
     samples, channels = values.shape
     width = _width(channels)
     result = np.zeros((samples, -(-channels // width) * width))
@@ -661,10 +661,10 @@ def padded(values: Array) -> Array:
 
 
 def filter_columns(sections: Sequence[tuple[Array, Array]], x: Array, backward: bool = False) -> None:
-    """Filter `padded` columns in place by second-order sections, as if they had rested at their first value before.
+    """Filter `padded` columns in place by second-order sections, starting in steady state at the first value.
 
-    A section is the numerator and the denominator in powers of z^-1, the denominator with a leading 1; it must pass constants
-    unchanged, that is, the sums of both are the same.
+    A section is the numerator and the denominator in powers of z^-1, the denominator with a leading 1; its gain at zero
+    frequency must be 1, that is, the sums of both are equal.
     """
     samples, channels = x.shape
     table = np.zeros((len(sections), 5))
@@ -692,7 +692,7 @@ def differences(odd: Array, even: Array, x: Array) -> tuple[Array, Array]:
 
 
 def _width(channels: int) -> int:
-    """Return how many channels are worked on at a time: one alone needs no vector."""
+    """Return the number of channels processed at a time; one alone needs no vector."""
     return 1 if channels == 1 else vector_width()
 
 

@@ -35,7 +35,7 @@ from dynident.signals.text import read_json, read_text
 DEPTH = 16
 #: Endings of files with text.
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".log", ".lvm", ".yaml", ".yml")
-HDF5 = b"\x89HDF\r\n\x1a\n"  #: how such files begin
+HDF5 = b"\x89HDF\r\n\x1a\n"  #: first bytes of such files
 
 
 def read_frame(frame: object) -> Table:
@@ -154,7 +154,7 @@ def _read_hdf5(data: bytes, room: int, transpose: bool = False) -> Content:
             pass
         for place, item in _hdf5_items(file, h5py, follow=True):
             with decoding("HDF5"):
-                # A chunk is unpacked as a whole, however few of its numbers are in the dataset.
+                # A chunk is unpacked as a whole, even for a few numbers.
                 kind, cells = item.dtype.kind, max(math.prod(item.shape or ()), math.prod(item.chunks or ()))
             unread = _unread(item, h5py) if transpose else None
             if unread is not None:
@@ -206,7 +206,7 @@ def _hdf5_items(file: Any, h5py: Any, follow: bool) -> Iterator[tuple[str, Any]]
                     raise LogError(f"group '{place[:60]}' is more than {DEPTH} levels deep")
                 pending.append((place + "/", item, depth + 1))
             elif isinstance(item, h5py.Dataset):
-                if outside:  # a virtual one that refers to itself ends the process
+                if outside:  # a virtual dataset that refers to itself crashes the process
                     raise _outside(place)
                 yield place, item
 

@@ -1,4 +1,4 @@
-"""Which part of a validation log repeats the training data.
+"""Detection of training data that a validation log repeats.
 
 Samples are compared with fingerprints of the training logs (`signals.preparation.fingerprint`), not files. All logs have been
 matched to the robot and converted to SI units before, so that names, order and units do not matter.
@@ -10,10 +10,10 @@ window: a model error is a smooth function of the state and differs by about as 
 about it. Windows with the same clock form a chain.
 
 **Another motion** nevertheless, if speeds or accelerations differ: the model explains the efforts of the validation log by its
-own motion, but those of the training log do not agree with them (mean squares differ by a factor of more than 4).
+own motion, but the efforts of the training log do not agree (mean squares differ by a factor of more than 4).
 
 **Copy or another run?** Let x1 and x2 be the efforts of both logs at the same instants. Both contain the same motion and the
-same model error s. A copy contains the same noise as well, whatever was done to it; another run has noise of its own:
+same model error s. A copy contains the same noise as well, even if processed; another run has independent noise:
 
     copy:         x2 = x1 + w                      1 - beta = 0
     another run:  x1 = s + n1,  x2 = s + n2        1 - beta = |n1|^2 / |x1|^2 = phi / 2  if both are equally noisy
@@ -53,16 +53,16 @@ GROUPS = 16  # of frequencies, up to half the rate
 FAINT = 0.7  # amplitude ratio to the training log, below which a filter has removed these frequencies
 SLACK = 0.1  # tolerance of beta for interpolation, filters and rounding of a copy
 ALIKE = 0.1  # phi of logs that differ by less than another run would
-ADDED, EXPLAINED = 1.3, 4.0  # of `explained`: at most for a copy, 1 but for chance; at least for another motion, 2 likewise
+ADDED, EXPLAINED = 1.3, 4.0  # limits of `explained`: upper for a copy (expected 1), lower for another motion (expected 2)
 DROWNED = 10.0  # phi of noise in which a copy cannot be recognised
 ROUNDED = 100.0  # smallest ratio of power to rounding power of the fingerprint for a comparison
 LARGEST = 1e100  # squares and products of such numbers stay finite
-NOTHING = (0.0, 0.0, np.inf)  # of `another_run`, if no frequency can be compared
+NOTHING = (0.0, 0.0, np.inf)  # result of `another_run` if no frequency can be compared
 Triple = tuple[Array, Array, Array]  # efforts (rows, n): training log, validation log, model
 
 
 def distance(triples: list[Triple]) -> float:
-    """Return the distance of both logs, every joint over its own effort."""
+    """Return the distance of both logs, relative to the effort of each joint."""
     if not triples:
         return 0.0
     there, here, _ = (np.concatenate(parts) for parts in zip(*triples, strict=True))
@@ -87,7 +87,7 @@ def explained(triples: list[Triple]) -> float:
 
 
 def is_copy(rows: list[Triple], snippets: list[Triple], rounding: Array) -> bool:
-    """Return whether efforts in the band of the motion and samples as they were logged have the same noise."""
+    """Return whether efforts in the band of the motion and raw samples have the same noise."""
     if max(explained(rows), explained(snippets)) > ADDED:
         return False
     slow = another_run([(there - p, here - p, p) for there, here, p in rows], 0.3, np.zeros(1))
@@ -138,19 +138,19 @@ def _cells(pairs: list[tuple[Array, Array]], independent: float) -> Array:
 
 FINE = 8  # samples of the validation log per row of the training log: enough for clocks that are twice as fast
 WINDOW = 0.8  # path of a window
-MARKS = 9  # points of the path of a window that are compared
+MARKS = 9  # compared points of the path of a window
 STEP = 0.1  # path between windows of the training log
 NEAR = 0.15  # root mean square distance of a candidate; linear interpolation and unknown ends make up to 0.1
-MOST = 8  # nearest candidates of one window that are tried
-BLOCKS, BLOCK = 5, 20  # of a long validation log, number of compared blocks, and of windows in each
+MOST = 8  # number of candidates tried per window
+BLOCKS, BLOCK = 5, 20  # number of compared blocks of a long validation log, and windows in each
 FEWEST = 6  # rows of a window
 OSCILLATION = 5.6  # path of one joint, or of all together, that distinguishes motions
 SHORT = 1.6  # path that several joints need at least
-LEAST = 16  # samples of a snippet that a slower log must have
+LEAST = 16  # fewest samples of a slower log in a snippet
 LAG = 0.02  # rows by which the clock may be wrong after positions have been compared
-COPIED = 0.05  # share of the motion from which on a log is refused
+COPIED = 0.05  # largest share of copied motion
 GRID = np.linspace(0.0, REACH, 1025)
-WEIGHTS = low_pass_weights(GRID, REACH)  # table of the low-pass: its formula takes ten times as long
+WEIGHTS = low_pass_weights(GRID, REACH)  # table of the low-pass: ten times faster than its formula
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +184,7 @@ class Samples:
         self.t = self.start + self.dt * np.arange(len(self.signals))
 
     def at(self, times: Array, step: float) -> tuple[Array, NDArray[np.bool_]]:
-        """Return the signals at some times, low-passed as rows with this step are, and where the log reaches far enough."""
+        """Return the signals at some times, low-passed like rows with this step, and a mask of times inside the log."""
         centre, width = (times - self.start) / self.dt, step / self.dt
         reach = int(np.ceil(REACH * width))
         index = np.floor(centre).astype(np.intp)[:, None] + np.arange(-reach, reach + 2)
@@ -213,11 +213,11 @@ class Chain:
 
     @property
     def same_speed(self) -> bool:
-        """Whether the clock of the training log runs as fast."""
+        """Whether both clocks run at the same speed."""
         return abs(float(np.median([w.a for w in self.windows])) - 1.0) < SAME
 
     def goes_on(self, window: Window) -> bool:
-        """Return whether a window has the clock of the last one."""
+        """Return whether a window continues the clock of the last one."""
         last, middle = self.windows[-1], float(np.mean(window.t))
         near = abs((last.a - window.a) * middle + last.b - window.b) < 0.25 * self.piece.step
         return near and abs(last.a / window.a - 1.0) < SAME and window.t[0] <= last.t[1] + 1e-9
@@ -302,7 +302,7 @@ def overlap(sources: Iterable[Mapping[str, Any]], checksum: str, prepared: Prepa
     chains: list[Chain] = []
     for piece in pieces:
         chains += _chains(piece, samples, ends, _paths(length, z, starts), n)
-    kept = sum(piece.t.size for piece in pieces) / max(total, 1)  # of a long log some pieces are known
+    kept = sum(piece.t.size for piece in pieces) / max(total, 1)  # fingerprints of long logs are incomplete
     copied, repeated, where = _shares(chains, ends, prepared, predicted)
     return Overlap(min(copied / kept, 1.0), min(repeated / kept, 1.0), where)
 
@@ -376,7 +376,7 @@ def _refined(piece: Piece, samples: Samples, own: Array, there: Array, n: int) -
 
 
 def _shares(chains: Sequence[Chain], ends: Array, prepared: Prepared, predicted: Array) -> Overlap:
-    """Return the shares of all windows that copies and other runs of the same motion cover, and where."""
+    """Return the shares of windows covered by copies and by other runs of the same motion, and their places."""
     n = prepared.motion.q.shape[1]
     copied, repeated = np.zeros(len(ends), dtype=bool), np.zeros(len(ends), dtype=bool)
     spans: dict[str, list[tuple[str, float, float]]] = {"copy": [], "repeat": []}

@@ -47,7 +47,7 @@ MINIMUM_SAMPLES = 4
 
 
 def check_effort_kind(kind: object) -> str:
-    """Return `kind` if it is one of `EFFORT_KINDS`, else raise the sentence that lists them."""
+    """Return `kind` if it is one of `EFFORT_KINDS`, else raise an error that lists them."""
     if kind is None:
         raise LogError(
             "effort kind is missing; state what the effort channels are with effort= (--effort), one of: "
@@ -102,7 +102,7 @@ class Log(Tabular):
 
     t: Array  #: (N,), sample times in s, strictly increasing; need not be uniform
     joints: tuple[str, ...]  #: Channel names: joints, or actuators when the positions are measured on the motor side
-    #: (N, n), rad or m, raw. NaN marks a missing sample; `diagnose` reports it and `prepare` deals with it knowingly.
+    #: (N, n), rad or m, raw. NaN marks a missing sample, reported by `diagnose` and handled by `prepare`.
     position: Array
     effort: Array  #: (N, n), as logged, in SI units of `effort_kind`: Nm, N, A or V
     #: {"joint_torque", "joint_force", "motor_torque", "motor_current", "voltage", "none"}: Required. "joint_torque" is the
@@ -388,7 +388,7 @@ class Log(Tabular):
 
 
 def origin(log: Log) -> dict[str, object]:
-    """Return the provenance for a part of a log: with a hash, so that training data are known again."""
+    """Return the provenance for a part of a log, with a hash by which training data are recognised."""
     return {"sha256": log.checksum(), **log.provenance}
 
 

@@ -44,7 +44,7 @@ _NOTHING = (1, memoryview(b""))  # type and data of an element that is missing
 
 @dataclass(frozen=True)
 class Unread:
-    """A variable that is no array, text, cell or structure: the class of an object, or the size of an array of structures."""
+    """A variable other than array, text, cell or structure: the class of an object, or the size of a structure array."""
 
     class_: str
     count: int = 1

@@ -1,4 +1,4 @@
-"""From a log to motion and effort ready for least squares; every decision is written down with its numbers."""
+"""From a log to motion and effort for least squares; every decision is recorded with its numbers."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Rows after decimation, at least, if the band may be wider for it: most of the record remains with the 2 x 6 lost at the ends.
+#: Fewest rows after decimation, for which the band may be widened: the 2 x 6 rows lost at the ends are then a small part.
 FEWEST_ROWS = 80
 #: Rows below which the shorter decimation filter is used.
 FEW_ROWS = 40
 #: Ratio of noise to motion in the accelerations above which a warning reports biased inertias.
 BIASED = 0.03
 PHASES = ("zero", "causal")
-#: Samples at each end, in periods of the cut-off, where a filter has too little on one side.
+#: Samples at each end, in periods of the cut-off, with end effects of the filter.
 SPOILED = 1.5
 #: A joint rests while its speed stays below this many standard deviations of its noise ...
 DEAD_ZONE = 3.0
@@ -63,10 +63,10 @@ STATES = 4096
 #: Fingerprints of logs hold positions and efforts in 16 bits, that is, to 1.5e-5 of their range.
 LEVELS = 65535
 ROW = 0.08  # path per row at the usual speed: 70 rows for one oscillation, whose path is 4 sqrt(2)
-REACH = 3  # rows that the low-pass of a fingerprint takes on either side
+REACH = 3  # half length of a fingerprint's low-pass in rows
 PIECE = 512  # rows of a piece of a long log, and how many pieces are kept, evenly spaced
 MOST_PIECES = 20
-SNIPPETS, SNIPPET = 32, 64  # stretches of samples as they were logged, for the noise, and samples of each
+SNIPPETS, SNIPPET = 32, 64  # number of snippets of raw samples, for the noise, and samples of each
 T = TypeVar("T")
 
 
@@ -170,7 +170,7 @@ def prepare(
 
 @dataclass(frozen=True)
 class Options:
-    """Arguments of `prepare`, checked as far as they can be without a log."""
+    """Arguments of `prepare`, with the checks that need no log."""
 
     method: str = "butterworth"
     cutoff: float | str = "auto"
@@ -206,9 +206,9 @@ class Options:
 
 
 class Preparation:
-    """Every decision of `prepare` about a log; `part` computes motion and efforts, of a long log for some samples at a time.
+    """Every decision of `prepare` about a log; `part` computes motion and efforts of all or some samples.
 
-    With `between`, first and last time [s], only samples between them are kept; those around them serve the filters.
+    With `between`, first and last time [s], only samples between them are kept; samples around them are used by the filters.
     """
 
     def __init__(self, piece: Segment, options: Options, between: tuple[float, float] | None = None) -> None:
@@ -234,7 +234,7 @@ class Preparation:
             half, t = 0.5 / self.rate, log.t[self.kept]
             first, last = (spoiled + int(np.searchsorted(t, x)) for x in (between[0] - half, between[1] + half))
             self.kept = slice(first, last)
-        #: Samples that are filtered at once; other methods than Butterworth's need the whole signal.
+        #: Parts that are filtered at once; methods other than Butterworth's need the whole signal.
         self.parts = [slice(0, samples)]
         if options.method == "butterworth" and not options.standstill:
             self.parts = parts_of(samples, 1.0 / self.rate, check_cutoff(chosen.frequency, self.rate, samples), options.order)
@@ -311,7 +311,7 @@ class Preparation:
         )
 
     def _effort(self, own: slice, low_passed: bool = False) -> Array:
-        """Return efforts of some samples; they must be late where a causal filter makes the motion late."""
+        """Return efforts of some samples, delayed by a causal filter like the motion."""
         effort = self.log.effort[own]
         if low_passed or self.options.phase == "causal":
             effort = self._filtered(self.log.effort, own, derivatives=False)[0]
@@ -349,7 +349,7 @@ class Preparation:
             notes.append(f"stationary, position changes within rounding and noise: {names}")
 
     def _look_at_rests(self, notes: list[str]) -> None:
-        """Find out how long joints rest, and take every `step`-th of the states that are kept."""
+        """Find the duration of rests, and select every `step`-th of the kept states."""
         samples, count, states = self.log.t.size, np.zeros(len(self.log.joints)), []
         self.step = -(-len(self) // STATES) or 1
         for part in self.parts:
@@ -403,7 +403,7 @@ class Preparation:
 
 
 class _Spread:
-    """Variances of columns that come part by part."""
+    """Variances of columns, accumulated part by part."""
 
     def __init__(self) -> None:
         self.count, self.mean, self.square = 0, np.zeros(()), np.zeros(())
@@ -438,7 +438,7 @@ def common_cutoff(pieces: Sequence[Segment]) -> Cutoff:
 
 
 def _moving(v: Array, standstill: float, joints: tuple[str, ...], notes: list[str]) -> NDArray[np.bool_]:
-    """Return where joints are fast enough to be used; a joint that never moves has no friction to mistake and is kept."""
+    """Return where joints are fast enough to be used; a joint that never moves is kept, since its friction columns are zero."""
     slow = np.abs(v) < standstill * np.sqrt(np.mean(v**2, axis=0))
     shares = ", ".join(f"{joint} {100 * share:.1f} %" for joint, share in zip(joints, slow.mean(axis=0), strict=True))
     notes.append(
@@ -536,7 +536,7 @@ def _band(band: float | str, rate: float, found: float) -> float:
 def _decimator(
     name: str, decimation: int | str, rate: float, band: float, cutoff: float, samples: int, exact: bool, notes: list[str]
 ) -> Decimator:
-    """Return the decimation to a band; it may be wider for the sake of more rows, but never above the cut-off."""
+    """Return the decimation to a band, which may be widened up to the cut-off to keep more rows."""
     if decimation == "auto":
         wanted = max(1, round(0.4 * rate / band)) if band < 0.45 * rate else 1
         fewest = wanted if exact else min(wanted, max(1, math.ceil(0.4 * rate / cutoff)))
@@ -569,7 +569,7 @@ def _decimator(
 
 # ---------------------------------------------------------------------- fingerprints of logs
 SAMPLES = 4096  # largest number of samples used to find the period of a motion
-SAME = 0.01  # squared difference over the sum of squares of two periods: states within a seventh of their size are the same
+SAME = 0.01  # squared difference over the sum of squares of two periods: states within a seventh of their size are equal
 FURTHER = 0.5  # the same where a motion has left its state, so that it can come back
 
 

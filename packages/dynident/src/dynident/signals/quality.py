@@ -1,4 +1,4 @@
-"""Faults of a log that its signals show, in sentences: clock, holes, stuck or saturated channels, units, delays."""
+"""Faults visible in the signals of a log, as sentences: clock, holes, stuck or saturated channels, units, delays."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GAP = 1.75
 LONGEST_HOLE = 0.05
 #: Fewest samples for a check.
 FEWEST = 64
-#: Usual values (percentiles, medians) of a long log are those of at least this many samples, evenly spaced.
+#: Fewest evenly spaced samples of a long log for percentiles and medians.
 ENOUGH = 65_536
 #: An effort of fewer levels is worth a warning.
 COARSE = 16
@@ -68,7 +68,7 @@ class Finding:
 
 
 def note(kind: str, sentence: str, severity: str = "info", channel: str = "") -> Finding:
-    """Return a finding that is no more than a sentence with its code."""
+    """Return a finding that consists of a sentence and its code."""
     return Finding(kind, channel, severity, sentence)
 
 
@@ -113,7 +113,7 @@ class Quality(Result):
 
 
 def diagnose(log: Log) -> Quality:
-    """Return findings on clock, holes, dead, stuck, saturated or delayed channels and units of a `log`; none is no proof."""
+    """Return findings on clock, holes, dead, stuck, saturated or delayed channels and units of a `log`; not a proof."""
     require(log, Log, "log")
     return Segment(log).quality
 
@@ -159,7 +159,7 @@ class Segment:
 
     @cached_property
     def filled(self) -> tuple[Log, int]:
-        """The piece with its holes filled, and how many values that were."""
+        """The piece with its holes filled, and the number of filled values."""
         everything = (self.start, self.stop) == (0, self.whole.t.size)
         return fill_holes(self.whole if everything else self.whole.rows(self.start, self.stop))
 
@@ -176,7 +176,7 @@ class Segment:
 
     @cached_property
     def cutoff(self) -> Cutoff:
-        """The cut-off that the positions suggest."""
+        """The automatic cut-off of the positions."""
         return automatic_cutoff(self.rate, self.filled[0].position)
 
     @cached_property
@@ -243,7 +243,7 @@ class Channel:
         self.moves: Mask = (speed > 0.05 * self.fastest) & (not still)
 
     def measured(self, *names: str) -> list[tuple[str, Array]]:
-        """Return the quantities of these that were logged: name and values."""
+        """Return name and values of those quantities in `names` that were logged."""
         logged = {"position": self.position, "effort": self.effort, "velocity": self.logged}
         return [(name, values) for name in names if (values := logged[name]) is not None]
 
@@ -312,7 +312,7 @@ def _outliers(x: Array, exempt: Mask | None) -> Mask:
     if not high > low:
         return marked
     off = np.zeros(x.size)
-    np.add(x[:-2], x[2:], out=off[1:-1])  # in place: a long log fills the memory otherwise
+    np.add(x[:-2], x[2:], out=off[1:-1])  # in place, to limit memory
     off[1:-1] *= -0.5
     off[1:-1] += x[1:-1]
     np.abs(off, out=off)
@@ -467,7 +467,7 @@ def _constant(channel: Channel) -> list[Finding]:
 
 
 def _held(channel: Channel) -> list[Finding]:
-    """Channels that take a new value in every k-th sample only: their runs of equal values all have one length.
+    """Channels that change only at every k-th sample: all their runs of equal values have the same length.
 
     Runs of a coarse channel depend on the speed, and its steps are one or two quanta.
     """
@@ -536,7 +536,7 @@ def _saturated(channel: Channel) -> list[Finding]:
         if _levels(x, 20) < 20:
             continue
         for level, others, extreme in ((x.min(), np.inf, np.min), (x.max(), -np.inf, np.max)):
-            # Levels thin out towards the extremes; a limiter makes a heap there, in unbroken runs.
+            # Levels are rare near the extremes; a limiter produces many there, in unbroken runs.
             count = int(np.count_nonzero(x == level))
             if count < 10 or not level or count <= 5 * np.count_nonzero(x == extreme(x, where=x != level, initial=others)):
                 continue
@@ -615,7 +615,7 @@ LONGEST = 0.5
 SMALLEST = 0.75
 #: Smallest delay worth reporting, as a velocity error: omega times delay.
 PHASE = 0.02
-#: Part of the difference in power between the two signals that the shift must take away.
+#: Share of the difference in power between the two signals that the shift must remove.
 EXPLAINED = 0.1
 
 
@@ -626,7 +626,7 @@ def _other_unit(channel: Channel) -> list[Finding]:
     moves = channel.moves & np.isfinite(channel.logged)
     if moves.sum() < FEWEST:
         return []
-    # Medians of the magnitudes do not care for a delay, and little for spikes.
+    # Medians of magnitudes are independent of delay and robust against spikes.
     ratio = float(np.median(np.abs(channel.logged[moves])) / np.median(np.abs(channel.velocity[moves])))
     if 0.5 < ratio < 2.0 or ratio == 0.0:
         return []
@@ -659,8 +659,8 @@ class Delay:
 
     delay: float  # s, positive if the second signal comes later
     deviation: float  # Standard deviation of the delay, s
-    correlation: float  # Correlation with and without the shift
-    at_zero: float  # Correlation with and without the shift
+    correlation: float  # Correlation with the shift
+    at_zero: float  # Correlation without the shift
     significant: bool
 
 

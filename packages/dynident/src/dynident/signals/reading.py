@@ -139,7 +139,7 @@ def is_data_set(path: str | os.PathLike[str]) -> bool:
 
 
 def read_data_set(path: str | os.PathLike[str]) -> Table:
-    """Read the only file of numbers that a data set has; where there are several one of them has to be named."""
+    """Read the only data file of a data set; several files raise an error that asks for one of them."""
     folder = Path(path)
     files = sorted(folder.glob("data/*/*.parquet"))
     if not files:
@@ -163,7 +163,7 @@ def bags(path: Path) -> ModuleType:
 
 
 def words_of(values: Array) -> Words | None:
-    """Whole numbers as names; None where they are none, or too many for joints and runs."""
+    """Whole numbers as names; None for other numbers, or too many for joints and runs."""
     if values.ndim != 1 or not np.all(np.isfinite(values)) or np.any(values != np.floor(values)):
         return None
     known, rows = np.unique(values, return_inverse=True)
@@ -171,7 +171,7 @@ def words_of(values: Array) -> Words | None:
 
 
 def _key(names: tuple[str, ...], columns: Mapping[str, Any], texts: Mapping[str, Words], several: bool = True) -> str | None:
-    """The first column of such a name with several texts or whole numbers in it."""
+    """The first column with such a name and several texts or whole numbers."""
     for name in names:
         for column in (*texts, *columns):
             words = (texts.get(column) or words_of(columns[column])) if plain_key(column) == name else None
@@ -241,7 +241,7 @@ def wide(
 ) -> dict[str, Any]:
     """One column per joint and quantity of a table that has one row per joint; other tables as they are.
 
-    `time` is the column that the user named; units of columns go over to those made of them.
+    `time` is the column named by the user; new columns inherit the units.
     """
     flat = {name: values for name, values in columns.items() if values.ndim == 1}
     variable = _key(VARIABLE_KEYS, {}, texts)
@@ -323,17 +323,17 @@ def _on_one_clock(
 
 
 PathLike = str | os.PathLike[str]
-#: LeRobot data sets hold degrees or parts of the range; an angle beyond this (rad) shows which.
+#: LeRobot data sets hold degrees or parts of the range, distinguished by an angle above this (rad).
 LARGEST_ANGLE = 4.0 * np.pi
-#: A median step this long (s) is no robot log; more likely the times are in ms, us or ns. One this short is none either.
+#: Longest and shortest plausible median step (s); beyond them the times are probably in ms, us or ns.
 SLOWEST_STEP, FASTEST_STEP = 0.5, 1e-6
 #: Times beyond this (s) are counted from an epoch (1970), and are moved to start at zero.
 EPOCH = 1e8
-#: A clock since 1970 shows its unit by its size: these times lie between the years 2001 and 2100.
+#: The size of times since 1970 shows their unit: these lie between the years 2001 and 2100.
 _SINCE_1970 = {"s": (1e9, 4.1e9), "ms": (1e12, 4.1e12), "us": (1e15, 4.1e15), "ns": (1e18, 4.1e18)}
 
 
-RULES = {"effort": "effort_kind", "units": "unit"}  # arguments of Log.read that a schema writes in another way
+RULES = {"effort": "effort_kind", "units": "unit"}  # arguments of Log.read with another name in a schema
 
 
 def read_any(path: object, options: Mapping[str, Any]) -> Log:
@@ -362,7 +362,7 @@ def read_log(path: object, schema: PathLike | Mapping[str, object] | None, overr
 
 
 def read_episodes(path: object, schema: PathLike | Mapping[str, object] | None, overrides: Mapping[str, object]) -> list[Log]:
-    """Read every run of a table that holds several; a table of one run gives that one."""
+    """Read every run of a table that holds one or several."""
     rules, _ = rules_of(schema, overrides)
     tables, by_role = _tables(path, topics_of(rules))
     found = episodes_of(_columns(tables, {}), tables[0].texts) if len(tables) == 1 else None
@@ -376,7 +376,7 @@ def read_episodes(path: object, schema: PathLike | Mapping[str, object] | None, 
 
 
 def log_of(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping[str, Any], own: bool) -> Log:
-    """Tables to a log by the rules; `own` lets the metadata of a file that dynident wrote speak instead."""
+    """Convert tables to a log by the rules; with `own`, files written by dynident use their metadata instead."""
     log = _as_logged(tables, by_role, rules, own)
     if rules.get("delay") is None:
         return log
@@ -469,7 +469,7 @@ def _families(columns: list[str]) -> list[str]:
 
 
 def _in_si(found: Found, kind: str, rules: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
-    """All channels in SI: by the units given, else by those the columns name, else as they are."""
+    """All channels in SI: by the given units, else the columns' units, else unchanged."""
     given = rules.get("unit") or {}
     lerobot = found.columns["position"][0].lower() == "observation.state"
     arrays: dict[str, Any] = {}
@@ -545,7 +545,7 @@ def _from_column(name: str, raw: Any, rate: float | None, unit: object, written:
         factor = float(to_si("time", np.ones(1), unit)[0][0])
         notes.append(f"time: '{name}' in {unit} times {factor:g} to s")
     median = float(np.median(step)) * factor if step.size else 0.0
-    if np.any(step == 0.0):  # repeated rows, or stamps that are coarser than the samples
+    if np.any(step == 0.0):  # repeated rows, or stamps coarser than the sampling
         median = float(np.mean(step)) * factor
     if median >= SLOWEST_STEP and unit is None:
         raise LogError(
@@ -566,7 +566,7 @@ def _from_column(name: str, raw: Any, rate: float | None, unit: object, written:
 
 # ---------------------------------------------------------------------- columns of all files
 def topics_of(rules: Mapping[str, Any]) -> list[str] | None:
-    """The topics asked for."""
+    """The requested topics."""
     topic = rules.get("topic")
     if topic is None:
         return None

@@ -1,4 +1,4 @@
-"""Long recordings as logs one after the other: whatever the length, only one piece is in memory."""
+"""Long recordings as logs one after the other, with only one piece in memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LogStream:
 
     @property
     def pieces(self) -> int:
-        """About how many there are, by the file's size."""
+        """Approximate number of pieces, from the file size."""
         return max(1, Path(self.path).stat().st_size // (8 * TYPICAL * self.samples))
 
     @cached_property
@@ -81,7 +81,7 @@ class LogStream:
 
 
 class _Begun:
-    """The clock of a recording: pieces that begin at zero, as those with stamps since 1970, are counted from the first one."""
+    """The clock of a recording: pieces that begin at zero, as with stamps since 1970, are counted from the first one."""
 
     def __init__(self) -> None:
         self.stamp: Any = None
@@ -89,7 +89,7 @@ class _Begun:
 
     def on_one_clock(self, log: Log, table: Table) -> Log:
         """Return the next piece at its time in the recording."""
-        if table.metadata is not None:  # a file of ours, in seconds
+        if table.metadata is not None:  # written by dynident, in seconds
             return log
         name = "header.stamp" if "header.stamp" in table.columns else str(log.provenance.get("time_column") or "")
         if name and name not in table.columns:

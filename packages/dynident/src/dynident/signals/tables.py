@@ -158,12 +158,12 @@ def to_si(
     return np.asarray(values * (factors[0] if values.ndim == 1 else factors), dtype=np.float64), [note]
 
 
-COLUMNS = 10_000  #: a file with more is refused
-#: Bytes that any file may become in memory, how many times its own size, and the size up to which a file is read at once.
+COLUMNS = 10_000  #: largest number of columns of a file
+#: Memory limit of a file in bytes and in multiples of its size, and the size up to which a file is read at once.
 ROOM, GROWTH, LARGEST = 200 << 20, 20, 2 << 30
-#: How the note about other topics of a bag begins.
+#: Start of the note about other topics of a bag.
 NOT_TAKEN = "topics not taken:"
-#: How the note about a variable that cannot be read begins.
+#: Start of the note about an unreadable variable.
 NOT_READ = "not read:"
 #: Arrays of names, as npz, MATLAB and HDF5 files hold them.
 LABELS = ("name", "names", "joint_names", "joints", "jointnames", "joint_name", "dof_names", "actuator_names")
@@ -181,7 +181,7 @@ EPISODES = ("episode_index", "episode", "episode_id", "trajectory_id", "trial", 
 
 @dataclass(frozen=True)
 class Words:
-    """A column of texts: for every row (N,) which of the few that it has."""
+    """A column of texts: index of the text of every row (N,), and the few different texts."""
 
     rows: Any
     known: tuple[str, ...]
@@ -220,7 +220,7 @@ class Content:
 
 
 def plain_key(column: str) -> str:
-    """The name of a column as the lists of keys write it."""
+    """The name of a column in the spelling of the key lists."""
     return column.lower().replace(" ", "_").replace("-", "_").strip("_")
 
 
@@ -235,7 +235,7 @@ def has_keys(columns: Iterable[str]) -> bool:
 
 
 def texts_of(cells: Iterable[Any]) -> Words | None:
-    """Number the different texts of a column in the order they come; None where there are too many for joints or runs."""
+    """Number the different texts of a column in order of appearance; None if too many for joints or runs."""
     known: dict[str, int] = {}
     rows = [known.setdefault("" if c is None else str(c).strip(), len(known)) for c in cells]
     return Words(np.array(rows, dtype=np.int64), tuple(map(printable, known))) if len(known) <= COLUMNS else None
@@ -280,7 +280,7 @@ def table_of(label: str, content: Content, topics: list[str] | None = None) -> T
 
 
 def _real(label: str, name: str, values: Any) -> Any:
-    """Return complex numbers without imaginary parts as real ones; those of a channel must have none."""
+    """Return complex numbers without imaginary parts as real ones; a channel must have none."""
     if values.dtype.kind != "c":
         return values
     if not np.any(values.imag):
@@ -291,7 +291,7 @@ def _real(label: str, name: str, values: Any) -> Any:
 
 
 def _of_topics(label: str, columns: dict[str, Any], topics: list[str]) -> dict[str, Any]:
-    """Columns of some topics, and those of none."""
+    """Columns of some topics, and columns without a topic."""
     paths = tuple(topic.rstrip("/") + "/" for topic in topics)
     kept = {n: v for n, v in columns.items() if n.startswith(paths) or not n.startswith("/")}
     if not any(n.startswith(paths) for n in kept):
@@ -333,13 +333,13 @@ def check_room(needed: float, room: int, what: str) -> None:
 
 
 def printable(text: str, longest: int = 200) -> str:
-    """Text from a file without control characters and direction marks, which would reach a terminal or a page raw."""
+    """Text from a file without control characters and direction marks, safe for terminals and pages."""
     shown = "".join(c if c.isprintable() else "?" for c in text[:longest])
     return shown if len(text) <= longest else shown + "..."
 
 
 def own_metadata(line: str) -> Mapping[str, Any] | None:
-    """The metadata of a file that dynident wrote, None for others."""
+    """The metadata of a file written by dynident, None for others."""
     if '"format": "dynident-log"' not in line:
         return None
     try:
@@ -393,9 +393,9 @@ _NUMBER = rf"(?:{_SEP}*[\[({{]?(?P<number>\d+)[\])}}]?)"
 _MARK = re.compile(
     rf"(?P<head>.*[A-Za-z]){_SEP}(?P<mark>d|{'|'.join((*_MEASURED, *_COMMANDED))})(?P<number>[\[({{_.]\d+[\])}}]?)", re.I
 )
-#: Torques that others exert on the robot are no efforts of its motors.
+#: External torques are not efforts of the motors.
 _EXTERNAL = re.compile(rf"(^|{_SEP})(ext|external)({_SEP}|[\[(]|$)|^ext_?(tau|torque|trq|moment)", re.I)
-#: Cartesian quantities, and the layout of a ROS array, have the same words and are no joints.
+#: Cartesian quantities, and the layout of a ROS array, have the same words but are not joints.
 _CARTESIAN = re.compile(rf"(^|{_SEP})(tcp|tool|ee|cartesian|pose|wrench|imu|gps|layout)({_SEP}|$)|tcp", re.I)
 #: Columns of LeRobot datasets: measured and commanded.
 _LEROBOT = {"observation.state": ("position", "position"), "action": ("reference", "position")}
@@ -449,7 +449,7 @@ _OF_Q = rf"(?:{'|'.join(w for w in _OTHER if w != 'currents?')}){_SEP}+q\d"
 
 @cache
 def _compiled(expression: str) -> re.Pattern[str]:
-    """Return an expression ready for use: compiling all of them takes as long as reading a log."""
+    """Return a compiled expression, on demand: compiling all of them takes as long as reading a log."""
     return re.compile(expression, re.I)
 
 
@@ -570,7 +570,7 @@ def is_time(column: str) -> bool:
 
 
 def time_column(columns: Mapping[str, Any], notes: list[str]) -> str | None:
-    """The column that is the clock: the sensor's own stamp if there is one, else the bare name, else one in a structure."""
+    """The clock column: the sensor's own stamp if there is one, else the bare name, else one in a structure."""
     ranks: dict[int, list[str]] = {}
     for column in columns:
         known = time_name(column)

@@ -1,8 +1,8 @@
 """Text files to columns: delimited text, TwinCAT Scope exports, JSON, JSON lines and output of `ros2 topic echo`.
 
 Delimited text may have a header or none, a header behind '#', 'sep=;', a row of units, quotes, decimal commas, cells with
-lists, dates and times of day, `ros2 topic echo --csv`, lines above the header, a last row that was cut short. pyarrow parses
-it; without pyarrow `parse_plainly` does. A scope export is a block of lines per signal ("Name, ActPos1, Name, ActPos2, ...",
+lists, dates and times of day, `ros2 topic echo --csv`, lines above the header, a truncated last row. Its parser is pyarrow
+or, without pyarrow, `parse_plainly`. A scope export is a block of lines per signal ("Name, ActPos1, Name, ActPos2, ...",
 "SampleTime[ms], 2, ...") above pairs of columns, time in ms and value. JSON is
 
     {"t": 0.004, "q": [...], "tau": [...]}     one record per sample (a list of them, or one per line), or
@@ -34,7 +34,7 @@ _CASES = (str.lower, str.upper, str.title)
 MISSING = ("", "-", "--", "#N/A", "NaN", *(case(x) for x in ("nan", "na", "n/a", "null", "none") for case in _CASES))
 #: Lines searched for the header.
 PREAMBLE = 200
-#: Bytes that a text does not have.
+#: Bytes that do not occur in text.
 _CONTROL = bytes(set(range(32)) - {*b"\t\n\v\f\r"})
 
 
@@ -97,7 +97,7 @@ def read_text(data: bytes, room: int) -> Content:
 
 
 def _decimal_comma(body: bytes, delimiter: str) -> bool:
-    """Whether numbers have a decimal comma anywhere; a file that has both is refused."""
+    """Whether numbers have a decimal comma; a file with commas and points raises LogError."""
     quoted = delimiter == ","
     comma = re.search(rb'"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*"' if quoted else rb"\d,\d|[^\w,],\d", body)
     if comma is None or b"[" in body:
@@ -110,9 +110,9 @@ def _decimal_comma(body: bytes, delimiter: str) -> bool:
 
 # ---------------------------------------------------------------------- the rows
 def plain_text(data: bytes, room: int, notes: list[str]) -> bytes:
-    """The text as UTF-8 with plain line ends, after checking that it is one and has not too many lines.
+    """Return text as UTF-8 with plain line ends; raise LogError for other content or too many lines.
 
-    Excel's "Unicode text" is UTF-16 with its mark; text that is neither, and has letters only, is Windows-1252.
+    Excel's "Unicode text" is UTF-16 with a byte order mark; other text without control characters is Windows-1252.
     """
     try:
         if data.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -137,7 +137,7 @@ def plain_text(data: bytes, room: int, notes: list[str]) -> bytes:
 def without_preamble(body: bytes, notes: list[str]) -> bytes:
     """Remove the lines of a recorder above the header, which have fewer cells than the rows below.
 
-    LabVIEW ends two headers of its own by a mark, and adds a column for comments that the rows need not have.
+    LabVIEW writes two headers that end with a mark, and a comment column that rows may omit.
     """
     if body.startswith(b"LabVIEW Measurement"):
         notes.append("a LabVIEW measurement file")
@@ -187,7 +187,7 @@ def first_line(body: bytes) -> str:
 
 
 def without_comments(body: bytes) -> tuple[str, bytes, bool]:
-    """Take out blank lines and '#' comments; return the last comment before the first row, and whether the end is whole."""
+    """Remove blank lines and '#' comments; return the last comment before the first row, and whether the end is complete."""
     whole = body.endswith(b"\n")
     body = body.lstrip(b"\n") if whole else body.lstrip(b"\n") + b"\n"
     comment = b""
@@ -216,7 +216,7 @@ def cells_of(line: str, delimiter: str) -> list[str]:
 
 
 def header_behind_comment(comment: str, width: int, notes: list[str]) -> list[str]:
-    """Names of columns without a header of their own: those of the last comment if it has as many, else 1, 2, ..."""
+    """Column names of a table without a header: from the last comment if its count matches, else 1, 2, ..."""
     for delimiter in (",", ";", "\t", None):
         names = [c.strip().strip('"').strip() for c in comment.split(delimiter)]
         if len(names) == width and not all(NUMBER.fullmatch(n) for n in names) and len(set(names)) == width:
@@ -226,7 +226,7 @@ def header_behind_comment(comment: str, width: int, notes: list[str]) -> list[st
 
 
 def even_ends(body: bytes, names: list[str], delimiter: str, whole: bool, notes: list[str]) -> tuple[bytes, list[str]]:
-    """Allow a delimiter at the end of all rows, and take away a last row that was cut short."""
+    """Allow a delimiter at the end of all rows, and remove a truncated last row."""
     first = cells_of(first_line(body), delimiter)
     if len(first) == len(names) + 1 and not first[-1]:
         names = [*names, ""]
@@ -242,7 +242,7 @@ def even_ends(body: bytes, names: list[str], delimiter: str, whole: bool, notes:
 
 
 def _cut_number(cell: str) -> bool:
-    """Whether a cell is the beginning of a number only: '-', '1e', '1e-', or of a list."""
+    """Whether a cell is a truncated number ('-', '1e', '1e-') or list."""
     return bool(re.fullmatch(r"[+-]|[+-]?(\d+[.,]?\d*|[.,]\d+)[eE][+-]?|\[[^\]]*", cell))
 
 
@@ -293,7 +293,7 @@ def _parse(body: bytes, names: list[str], delimiter: str, comma: bool, room: int
 
 
 def check_texts(cells: int, room: int) -> None:
-    """Refuse texts that would take more memory than the file is allowed to."""
+    """Raise LogError if texts need more memory than is allowed for the file."""
     if cells * 64 > room:
         raise LogError(
             f"it has {cells} cells with text, which would take more than the {room >> 20} MB for a file of this size"
@@ -301,7 +301,7 @@ def check_texts(cells: int, room: int) -> None:
 
 
 def _interpret(columns: dict[str, Any], content: Content) -> None:
-    """Turn lists in cells into arrays and names; leave texts out; refuse numbers that are none."""
+    """Convert lists in cells to arrays and names; omit texts; raise LogError for invalid numbers."""
     texts = []
     for name, cells in columns.items():
         if not isinstance(cells, list):
@@ -317,7 +317,7 @@ def _interpret(columns: dict[str, Any], content: Content) -> None:
                 content.columns[name], content.units[name] = times, "ns"
                 continue
         numbers = sum(1 for c in known if NUMBER.fullmatch(c.strip()))
-        if known and numbers == len(known):  # blanks that are not those of ASCII, as the one that does not break a line
+        if known and numbers == len(known):  # with non-ASCII blanks, such as a non-breaking space
             content.columns[name] = np.array([np.nan if c is None else float(c.strip().replace(",", ".")) for c in cells])
             continue
         if numbers:
@@ -436,7 +436,7 @@ def parse_plainly(body: bytes, names: list[str], delimiter: str, comma: bool, ro
 def clock_of(cells: list[str | None]) -> Any:
     """Times of day with or without a date, in ns from the first midnight on (int64), or durations; None for other cells.
 
-    Dates are only compared with the one before, so that their order of day, month and year does not matter.
+    Dates are only compared with the previous one, so that their order of day, month and year does not matter.
     """
     if cells and cells[0] and _DURATION.fullmatch(cells[0].strip()):
         passed = [_DURATION.fullmatch(c.strip()) if c else None for c in cells]
@@ -455,7 +455,7 @@ def clock_of(cells: list[str | None]) -> Any:
 
 
 def plain_scope(body: bytes, notes: list[str]) -> bytes:
-    """Return a scope export as plain delimited text with one header, anything else as it is."""
+    """Return a scope export as plain delimited text with one header; other text unchanged."""
     lines = [line.decode(errors="replace") for line in body[: 64 * COLUMNS].split(b"\n", 100)[:-1]]
     for k, line in enumerate(lines[:-2]):
         delimiter = next((d for d in DELIMITERS if line.startswith(f"Name{d}")), None)
@@ -485,7 +485,7 @@ def _joined(body: bytes, lines: list[str], start: int, delimiter: str, notes: li
 
 
 MOST_LEVELS = 16
-LARGEST_JSON = 64 << 20  #: bytes of a file that is read as one JSON value, which takes about 20 times as much
+LARGEST_JSON = 64 << 20  #: largest file (bytes) read as one JSON value, which takes about 20 times the memory
 
 
 def read_json(data: bytes, room: int) -> Content:
@@ -637,7 +637,7 @@ def _messages(text: str) -> Iterator[dict[str, Any]]:
     parts = re.split(r"^---\s*$", text, flags=re.M)
     for k, part in enumerate(parts):
         record = _message(part)
-        if k and k == len(parts) - 1:  # a recording that was stopped ends within a message, or behind the last mark
+        if k and k == len(parts) - 1:  # a stopped recording ends within a message, or behind the last mark
             return
         if record:
             yield record

@@ -1,6 +1,6 @@
-"""Writing logs: CSV for people, npz for speed, Parquet for tables, MATLAB, and MCAP for Foxglove and PlotJuggler.
+"""Writing logs: readable CSV, fast npz, Parquet for tables, MATLAB, and MCAP for Foxglove and PlotJuggler.
 
-All carry the metadata and come back exactly; in MCAP, whose stamps count ns, times come back to half a nanosecond.
+All include the metadata and are read back exactly, except times in MCAP, which are rounded to ns.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class McapWriter:
         self.count = (self.count + 1) % (1 << 32)
 
     def add_trajectory(self, stamps: Sequence[int], rows: Array) -> None:
-        """Write the positions that were asked for, as one message at the first time."""
+        """Write the commanded positions as one message at the first time."""
         point, none = self.store.types["trajectory_msgs/msg/JointTrajectoryPoint"], np.zeros(0)
         after = [self._time("Duration", stamp - stamps[0]) for stamp in stamps]
         points = [point(row, none, none, none, time) for row, time in zip(rows, after, strict=True)]
@@ -168,7 +168,7 @@ class McapWriter:
 
 def _write_mcap(log: Log, path: str | os.PathLike[str]) -> Path:
     """Write `log` as MCAP: JointState messages, the reference as a JointTrajectory, the rest as DynamicJointState."""
-    # Stamps cannot be negative: such a clock is moved by whole seconds.
+    # Stamps cannot be negative: such a clock is shifted by whole seconds.
     start = max(0, -int(np.floor(log.t[0]))) * 10**9
     stamps = [start + round(t * 1e9) for t in log.t.tolist()]
     buffer = io.BytesIO()
@@ -199,7 +199,7 @@ _NEEDS = {".parquet": ("pyarrow", "parquet", "writing Parquet files"), ".mcap": 
 
 
 def check_log_file(path: str | os.PathLike[str]) -> str:
-    """Refuse a file that no log can be written to, before the work that makes the log."""
+    """Raise an error if no log can be written to a file, before the log is computed."""
     ending = next((ending for ending in WRITERS if str(path).lower().endswith(ending)), None)
     if ending is None:
         raise LogError(f"cannot write a log to '{path}'; the name must end in {', '.join(WRITERS)}")

@@ -89,7 +89,7 @@ def mechanism(theta: ArrayLike | None = THETA, terms: tuple[str, ...] = ()) -> M
 
     add("q1", "prismatic", BASE, "link_1", modified_dh(-_HALF, 0.0, 0.0, 0.0))
     add("q2", "revolute", "link_1", "link_2", modified_dh(_HALF, 0.0, 0.0, L2))
-    # Angles from the vertical, about x_2, at which the four massless links stand: -q4, q4, -(q4 + q5), q4 + q5, then 0.
+    # Angles of the four massless links from the vertical, about x_2: -q4, q4, -(q4 + q5), q4 + q5, then 0.
     angles = ((-1.0, 0.0), (1.0, 0.0), (-1.0, -1.0), (1.0, 1.0), (0.0, 0.0))
     before, parent, shift = (0.0, 0.0), "link_2", 0.0
     for i, angle in enumerate(angles, 1):
@@ -137,7 +137,7 @@ def nuts(theta: ArrayLike = THETA, added_inertia: float = 0.0) -> Mechanism:
         if joint.name == "carriage":
             joints.append(Joint("xr", "prismatic", "link_2", "link_3", foot, axis=back))
             joints.append(Joint("yr", "prismatic", "link_2", "nut", up, axis=np.array([0.0, 0.0, 1.0])))
-            # It stays at zero: with it the closure has three unknowns for its three equations, however the base is turned.
+            # It stays at zero: gives the closure three unknowns for its three equations at any base rotation.
             joints.append(Joint("side", "prismatic", "nut", "pin", axis=np.array([1.0, 0.0, 0.0])))
         elif joint.name in ("q4", "q5") and added_inertia:
             joints.append(replace(joint, terms={"ia": added_inertia}))
@@ -207,7 +207,7 @@ def voltage_block(robot: VirtualRobot, setup: str = "TUEdACS") -> Block:
 
 
 def cartesian_model() -> Mechanism:
-    """Return the twelve-parameter model as a regressor in Cartesian coordinates, as the report designs its excitation."""
+    """Return the twelve-parameter model as a regressor in Cartesian coordinates, used by the report to design excitations."""
 
     def rows(xc: Array, vc: Array, ac: Array) -> Array:
         return regressor(*joint_motion(xc, vc, ac))
@@ -235,7 +235,7 @@ def machine(
     """Return the CFT-transposer with its amplifiers, gains, encoders and friction; assumptions are in `ASSUMPTIONS`.
 
     With ``controller=voltage_input(u)`` it is the report's simulation block. Table 4's mass matrix is indefinite on a third of
-    the workspace (arm high, or reach below 0.1 m): a run that gets there stops with an error, unless `added_inertia` is 0.2.
+    the workspace (arm high, or reach below 0.1 m): there a run stops with an error, unless `added_inertia` is 0.2.
     """
     robot, drives, laws = nuts(theta, added_inertia), amplifiers(setup), friction_laws(theta)
     if isinstance(controller, str):

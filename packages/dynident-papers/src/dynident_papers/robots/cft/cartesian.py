@@ -59,7 +59,7 @@ def joint_from_cartesian(xc: ArrayLike) -> Array:
     r = np.hypot(xr, yr)
     if np.any(r > 2.0 * L4 * (1.0 + 1e-13)):
         i = int(np.argmax(r))
-        # The nuts stay within the circle r = 2 L4, which the pantograph enlarges to an ellipse.
+        # The nuts stay within the circle r = 2 L4, which the pantograph maps to an ellipse.
         t = np.linspace(-np.pi, np.pi, 100_001)
         edge = 2.0 * L4 * REACH * np.cos(t), 2.0 * L4 * UP * np.sin(t)
         away = float(np.min(np.hypot(edge[0] - REACH * xr[i], edge[1] - UP * yr[i])))
@@ -126,7 +126,7 @@ def tool_position(q: ArrayLike, tool: bool = True) -> Array:
 
 
 def regular(q: Array) -> None:
-    """Refuse joint positions in which the pantograph is stretched or folded."""
+    """Raise an error for joint positions with a stretched or folded pantograph."""
     flat = np.abs(np.sin(q[:, 3]))
     if np.any(flat < 1e-9):
         i = int(np.argmin(flat))
@@ -169,12 +169,12 @@ def motor_gains(setup: str = "TUEdACS") -> Array:
 
 
 def force_from_voltage(voltage: ArrayLike, setup: str = "TUEdACS") -> Array:
-    """Return the forces F = K_T u that amplifier voltages make [Rodriguez2002, Table 6]."""
+    """Return the forces F = K_T u of amplifier voltages [Rodriguez2002, Table 6]."""
     return np.asarray(columns(voltage, 4, "voltage") * motor_gains(setup))
 
 
 def voltage_from_force(force: ArrayLike, setup: str = "TUEdACS") -> Array:
-    """Return the amplifier voltages u = F / K_T that make forces [Rodriguez2002, Table 6]."""
+    """Return the amplifier voltages u = F / K_T for forces [Rodriguez2002, Table 6]."""
     return np.asarray(columns(force, 4, "force") / motor_gains(setup))
 
 

@@ -2,9 +2,9 @@
 
     M(q, theta) a + C(q, v, theta) v + g(q, theta) + f(v, theta) = tau                                   (60), (67)
 
-(4) and (11) of the report have the friction on the other side; (60) is the one that is used. The entries are written more
-compactly than in Appendix B, which they equal term by term after its correction. With the printed parameters M is NOT positive
-definite on about 35 % of the workspace and the friction of joints 1, 4 and 5 feeds energy at low speed: the model leaves out
+(4) and (11) of the report have the friction on the other side; (60) is used here. The entries are more
+compact than in Appendix B, which they equal term by term after its correction. With the printed parameters M is NOT positive
+definite on about 35 % of the workspace and the friction of joints 1, 4 and 5 supplies energy at low speed: the model omits
 inertias and its numbers are a torque fit only.
 
 q, v, a are (N, 4) as q1, q2, q4, q5; Cartesian coordinates xc (N, 4) as xc1 ... xc4; theta are the 32 numbers of Table 4, of
@@ -260,9 +260,9 @@ class CartesianDynamics:
     """
 
     mass: Array  # M_x = J^-T M J^-1
-    velocity: Array  # V_x = J^-T (C v - M J^-1 J' v), G_x = J^-T g and F_x = J^-T f [N, N, N m, N]
-    gravity: Array  # V_x = J^-T (C v - M J^-1 J' v), G_x = J^-T g and F_x = J^-T f [N, N, N m, N]
-    friction: Array  # V_x = J^-T (C v - M J^-1 J' v), G_x = J^-T g and F_x = J^-T f [N, N, N m, N]
+    velocity: Array  # V_x = J^-T (C v - M J^-1 J' v) [N, N, N m, N]
+    gravity: Array  # G_x = J^-T g [N, N, N m, N]
+    friction: Array  # F_x = J^-T f [N, N, N m, N]
 
 
 def cartesian_dynamics(q: ArrayLike, v: ArrayLike, theta: ArrayLike = THETA) -> CartesianDynamics:

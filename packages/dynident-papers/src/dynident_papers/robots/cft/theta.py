@@ -25,7 +25,7 @@ LINKS = ("_link_", "_nut", "_pin", "_tool")
 
 @dataclass(frozen=True, eq=False)
 class TableFour:
-    """Table 4 as a log gives it; numbers of friction as printed, with both signs of a tanh term where w is negative."""
+    """Table 4 from a log; friction numbers as printed, with both signs of a tanh term where w is negative."""
 
     values: Array  # theta_1 ... theta_32
     std: Array  # Standard deviations; NaN for tanh terms if the data determine only their sum
@@ -61,7 +61,7 @@ def table_four(fit: di.Fit) -> TableFour:
                 if value:
                     row[names.index(f"{symbol}_{body}")] = value
     others = [i for i, name in enumerate(names) if not any(part in name for part in LINKS) and np.any(K[:, i])]
-    # Both tanh terms of a joint are nearly one: scaled, whitened and solved by QR, which keeps the digits.
+    # Both tanh terms of a joint are nearly equal: scaling, whitening and QR preserve accuracy.
     own = np.sqrt(np.diagonal(fit.covariance))
     L = np.linalg.cholesky(fit.covariance / np.outer(own, own))
     A = np.linalg.solve(L, np.hstack([K @ unit.T, K[:, others]]) / own[:, None])
@@ -78,7 +78,7 @@ def table_four(fit: di.Fit) -> TableFour:
 
 
 def _friction(fit: di.Fit, joint: str, found: dict[str, tuple[float, float]], printed: Array) -> tuple[Array, Array]:
-    """Return B_v, B_f1, B_f2, w_1, w_2 of a joint, terms in the order and with the signs that are nearest to those printed."""
+    """Return B_v, B_f1, B_f2, w_1, w_2 of a joint, terms in the order and with the signs nearest to the printed ones."""
     held = fit.friction[joint].parameters
     law = {name: found.get(f"{name}_{joint}", (value, np.nan)) for name, value in held.items()}
     if any(not abs(law[f"{name}.fc"][0]) > law[f"{name}.fc"][1] or np.isnan(law[f"{name}.beta"][1]) for name in TERMS):
@@ -88,7 +88,7 @@ def _friction(fit: di.Fit, joint: str, found: dict[str, tuple[float, float]], pr
 
 
 def nearest(values: Array, std: Array, printed: Array) -> tuple[Array, Array]:
-    """Return B_v, B_1, B_2, w_1, w_2 and deviations, tanh terms in the order and with the signs nearest to those printed."""
+    """Return B_v, B_1, B_2, w_1, w_2 and deviations, tanh terms in the order and with the signs nearest to the printed ones."""
     found = []
     for order in ([0, 1, 2, 3, 4], [0, 2, 1, 4, 3]):
         x = np.asarray(values)[order]

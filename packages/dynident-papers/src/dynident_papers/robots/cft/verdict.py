@@ -1,4 +1,4 @@
-"""CFT-transposer: why the printed parameters are a torque fit and no robot, by two properties that every robot has.
+"""CFT-transposer: proof that the printed parameters are only a torque fit, by two properties of every robot.
 
 M(q, theta) > 0 everywhere,   f(v, theta) v >= 0 for every joint and speed
 """
@@ -18,12 +18,12 @@ from dynident_papers.robots.cft.data import EXCITATION_OFFSET, JOINTS, LIMITS, T
 
 @dataclass(frozen=True)
 class FrictionVerdict:
-    """Whether a joint's friction takes energy out, as it must."""
+    """Passivity of a joint's friction."""
 
     joint: str  # Joint
     terms: tuple[tuple[float, float], tuple[float, float]]
     coulomb: float  # Net Coulomb level B_1 + B_2 at high speed [N or N m]
-    slope: float  # Slope at zero velocity; negative feeds energy
+    slope: float  # Slope at zero velocity; a negative one supplies energy
     feeds_below: float  # Largest speed below which f(v) v < 0 [m/s or rad/s]; 0 when the friction is passive
     worst: float  # Most negative friction at positive speed [N or N m]; 0 when passive
 
@@ -67,7 +67,7 @@ class Definiteness:
 
     @property
     def indefinite(self) -> float:
-        """Part of the points at which M is not positive definite."""
+        """Share of points at which M is not positive definite."""
         return float(np.mean(self.smallest <= 0.0))
 
     @property

@@ -2,7 +2,7 @@
 
 Source: [Briot2015]. Numbers in brackets are the paper's equations, its misprints are in docs/references.md. With more
 motors than degrees of freedom the torques are not determined by the motion: an unknown preload lies in the null space of
-J_inv^T. Projected on the platform (case 1) or on three motors (case 2), it is gone.
+J_inv^T. Projection on the platform (case 1) or on three motors (case 2) removes it.
 
 Arrays are batched: platform poses (N, 3) as x, y, phi; joints (N, 4, 3) as leg, joint; torques (N, 4).
 """
@@ -55,7 +55,7 @@ def mechanism(r_p: float = 0.11, working_mode: str = "inward", parameters: str =
     """Return DualV with the platform's x, y, phi as coordinates and four motors, in a horizontal plane.
 
     Bodies are ``platform`` and ``link1_1`` to ``link3_4`` (link, leg); joints ``q1_1`` to ``q3_4``; motors ``motor_1`` to
-    ``motor_4``. Prior values are those of Table 2, case 1; the paper prints no others, so the rest is zero.
+    ``motor_4``. Prior values are from Table 2, case 1; the paper prints no others, so the rest is zero.
     """
     if parameters not in _TERMS:
         raise DynidentError(f"DualV: parameters is {parameters!r}; it is one of {', '.join(_TERMS)}")
@@ -115,7 +115,7 @@ def payload_of(robot: Mechanism, case: str = "case 1") -> Mechanism:
 
 @cache
 def shaft() -> tuple[float, float]:
-    """Return stiffness and damping behind each motor that give the platform its first mode at home, rotors held.
+    """Return stiffness and damping behind each motor for the platform's first mode at home, rotors held.
 
     (M - J A^T A) x'' + c A^T A x' + k A^T A x = 0 with the rotors' inertia J and the Jacobian A of the motors.
     """
@@ -149,14 +149,14 @@ def _parts(robot: Mechanism) -> tuple[Mechanism, tuple[Drive, ...]]:
 
 
 def _heaviest(robot: Mechanism) -> float:
-    """Return the largest inertia that a direction of the motors moves at home, of (A^+)^T M A^+."""
+    """Return the largest inertia seen by the motors at home, the largest eigenvalue of (A^+)^T M A^+."""
     home = np.zeros((1, 3))
     inverse, M = np.linalg.pinv(mechanics.actuator_jacobian(robot, home)[0]), mechanics.mass_matrix(robot, home)[0]
     return float(np.linalg.eigvalsh(inverse.T @ M @ inverse)[-1])
 
 
 def _ideal(robot: Mechanism) -> tuple[Mechanism, tuple[Drive, ...]]:
-    """Return the mechanism of Table 2 and drives without anything of their own: the current is the torque."""
+    """Return the mechanism of Table 2 and ideal drives: the current is the torque."""
     motor = Motor(ASSUMPTIONS["torque_constant"].value, current_limit=LARGEST_TORQUE)
     return robot, tuple(Drive(f"motor_{i}", motor, encoder=Encoder(velocity="exact")) for i in (1, 2, 3, 4))
 
@@ -190,8 +190,8 @@ def machine(
     known = VirtualRobot(robot, drives, PID(0.0, 0.0, cycle=cycle), step=step).model if model is None else model
     filtering: dict[str, Any] = {"cycle": cycle, "derivative_filter": derivative_filter, "preload": preload}
     if controller == "computed torque":
-        # Its model multiplies the gains by the inertia. In the direction that is heaviest at the motors they are as stiff and
-        # as damped with a payload as without, as those of the PD are: the structure behind the rotors bears no more.
+        # The model multiplies the gains by the inertia. In the direction of largest inertia at the motors, stiffness and
+        # damping are equal with and without a payload, as with the PD: the elastic structure does not allow more.
         light, heavy = (_heaviest(arm) for arm in (empty, whole))
         kp, kd = (gain * light / heavy for gain in gains_for(bandwidth, damping))
         law: PID | ComputedTorque = ComputedTorque(known, kp, kd, **filtering)
@@ -230,6 +230,6 @@ def excitation(
 
 
 def preload(t: ArrayLike, x: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return motor torques that only stress the robot, tau = (5 + 2 sin 3 t) u with u of `preload_direction`."""
+    """Return motor torques of a pure preload, tau = (5 + 2 sin 3 t) u with u of `preload_direction`."""
     size = 5.0 + 2.0 * np.sin(3.0 * np.asarray(t, dtype=np.float64))
     return np.asarray(size[:, None] * preload_direction(x, geometry))

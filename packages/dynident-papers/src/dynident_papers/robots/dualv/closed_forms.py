@@ -19,7 +19,7 @@ from dynident_papers.robots.shared import columns
 
 
 class Jacobians(NamedTuple):
-    """Everything first order at N poses: A_p v + B_p q1_dot = 0 (11) and J_tk v = J_k q_dot (9)."""
+    """First-order kinematics at N poses: A_p v + B_p q1_dot = 0 (11) and J_tk v = J_k q_dot (9)."""
 
     A_p: Array  # Rows a_p^i (59)
     B_p: Array  # Diagonal b_p^ii (60)
@@ -69,7 +69,7 @@ def inverse_kinematics(x: ArrayLike, geometry: Geometry | None = None) -> Array:
             "keep the pose inside the workspace"
         )
     q2 = g.elbows * np.arccos(c2)
-    # Legs 1 and 4 point to -x at home: counted from there, their angles do not jump by a turn inside the workspace.
+    # Legs 1 and 4 point to -x at home: measured from there, their angles do not jump by a turn inside the workspace.
     back = np.where(g.anchors[:, 0] > 0.0, -1.0, 1.0)
     pointing = np.arctan2(back * reach[:, :, 1], back * reach[:, :, 0]) + np.where(back < 0.0, np.pi, 0.0)
     q1 = pointing - np.arctan2(g.d3 * np.sin(q2), g.d2 + g.d3 * c2)
@@ -82,7 +82,7 @@ def _elbows(q1: Array, g: Geometry) -> Array:
 
 
 def _meeting(first: Array, second: Array, g: Geometry) -> Array:
-    """Return where two circles of radius d3 meet, (N, 2), on the side of the working mode.
+    """Return the intersection of two circles of radius d3, (N, 2), on the side of the working mode.
 
     Same points as (56)-(57), without their division by x_B2 - x_B1 and with the misprint of k_j repaired by construction: the
     point lies at the middle of B_1 B_2, a height h to its right (inward) or left (outward), however the pair is turned.
@@ -109,7 +109,7 @@ def forward_kinematics(q1: ArrayLike, geometry: Geometry | None = None) -> Array
 
 
 def measured_radius(q1: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return |C_1 C_3| / 2 from the motor angles: r_p as the data see it, and a check of their quality."""
+    """Return |C_1 C_3| / 2 from the motor angles: r_p from the data, and a check of their quality."""
     g = geometry or Geometry()
     B = _elbows(columns(q1, 4, "q1"), g)
     return np.asarray(0.5 * np.linalg.norm(_meeting(B[:, 0], B[:, 1], g) - _meeting(B[:, 2], B[:, 3], g), axis=1))

@@ -27,8 +27,8 @@ class Geometry:
 
     r_p: float = 0.11
     working_mode: str = "inward"  # ``"inward"`` or ``"outward"``, see `WORKING_MODES`
-    d2: float = 0.28  # Lengths A_i B_i and B_i C_i [m], Table 1
-    d3: float = 0.28  # Lengths A_i B_i and B_i C_i [m], Table 1
+    d2: float = 0.28  # Length A_i B_i [m], Table 1
+    d3: float = 0.28  # Length B_i C_i [m], Table 1
 
     def __post_init__(self) -> None:
         for label in ("r_p", "d2", "d3"):
@@ -76,8 +76,8 @@ TABLE_2: dict[str, dict[str, tuple[float, float]]] = {
 }
 """Table 2: essential parameters (SI) with relative standard deviations [%].
 
-The paper leaves the regrouping into the platform unmarked: its m_4 holds m_4 + sum mx_2i / d3, about half of the
-distal links. Its case 2 stops at a ratio of 10.8, above the ratio 10 it states.
+The paper does not mark the regrouping into the platform: its m_4 is m_4 + sum mx_2i / d3, with about half of the
+distal links. Its case 2 stops at a ratio of 10.8, above the stated 10.
 """
 
 RELATIVE_ERROR_NORM: dict[str, float] = {"case 1": 0.110, "case 2": 0.091}
@@ -104,7 +104,7 @@ CONTROLLERS = ("feedforward", "pd", "computed torque")
 
 
 BOX = (0.08, 0.05, 0.6)
-"""Half-widths of the box of poses around home [m, m, rad]; with 0.4 to 0.5 rad the paper's nine parameters do not come out."""
+"""Half-widths of the box of poses around home [m, m, rad]; 0.4 to 0.5 rad do not give the paper's nine parameters."""
 
 
 ASSUMPTIONS: Mapping[str, Assumption] = {
@@ -149,7 +149,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         "267 Hz",
     ),
 }
-"""Everything that the paper does not print, chosen before any proof was run with it."""
+"""Values not printed in the paper, chosen before any proof was run with them."""
 NOTES = (
     "the structure behind the motors is elastic, with a first mode of 100 Hz; encoders, on which the paper's errors are based, "
     "do not see this, and no rigid model corrects it; a model that is too heavy may even look better at the platform",

@@ -13,7 +13,7 @@ from dynident_papers.robots.shared import columns
 
 
 def preload_direction(x: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return the unit vector u of torques that only stress the robot, J_inv^T u = 0, continuous along a motion."""
+    """Return the unit vector u of the preload, J_inv^T u = 0, continuous along a motion."""
     J = jacobians(x, geometry).J_inv
     u = np.stack([(-1.0) ** i * np.linalg.det(np.delete(J, i, axis=1)) for i in range(4)], axis=1)
     return np.asarray(u / np.linalg.norm(u, axis=1, keepdims=True))
@@ -33,7 +33,7 @@ def remove_internal_stress(tau: ArrayLike, x: ArrayLike, geometry: Geometry | No
 def idle_torques(
     x: ArrayLike, v: ArrayLike, a: ArrayLike, chi: ArrayLike, geometry: Geometry | None = None, smallest: str = "torque"
 ) -> Array:
-    """Return motor torques without preload, in one of the two senses that [Briot2015, eqs. 26, 50] mixes."""
+    """Return motor torques without preload, in one of the two definitions mixed in [Briot2015, eqs. 26, 50]."""
     if smallest not in ("torque", "multipliers"):
         raise DynidentError(f"DualV: smallest is {smallest!r}; it is 'torque' (50) or 'multipliers' (26)")
     g = geometry or Geometry()

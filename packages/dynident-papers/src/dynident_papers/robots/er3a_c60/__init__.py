@@ -88,7 +88,7 @@ def friction_powers() -> Array:
 
 
 def thermal_models() -> tuple[SecondOrder, ...]:
-    """Return the thermal model of every axis: (130) for axis 4, for others C1 and C2 such that Table 8 holds at full duty.
+    """Return the thermal model of every axis: (130) for axis 4, others with C1 and C2 from Table 8 at full duty.
 
     With A = K1 + K2 and B = K1 - W alpha, C1 C2 = (A B - K1^2) t1 t2 and A C1 + B C2 = C1 C2 (1/t1 + 1/t2).
     """
@@ -172,7 +172,7 @@ def machine(
     controller: Any = None,
     step: float = STEP,
 ) -> VirtualRobot:
-    """Return the arm on geared drives with cascaded control; [Pagani2022] gives few of the numbers, see `ASSUMPTIONS`.
+    """Return the arm on geared drives with cascaded control; most numbers are not in [Pagani2022], see `ASSUMPTIONS`.
 
     Rotor inertia is in the drives, friction (cubic in the speed, [Pagani2022, eq. 35]) at the joints; neither is counted twice.
     """

@@ -122,7 +122,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     "speed_reserve": Assumption(1.2, "-", "largest speed of the motors over that of Table 4"),
     "pose": Assumption((0.0,) * 6, "rad", "whose inertias set the velocity gains: upper arm up, forearm ahead"),
 }
-"""Everything that [Pagani2022] does not give. It has no DH table; its drawing is lost."""
+"""Values missing in [Pagani2022], which has no DH table; its drawing is lost."""
 
 CAPSULES: tuple[tuple[str, tuple[float, float, float], tuple[float, float, float], float], ...] = (
     ("base", (0.0, 0.0, 0.0), (0.0, 0.0, 0.16), 0.09),
@@ -133,6 +133,6 @@ CAPSULES: tuple[tuple[str, tuple[float, float, float], tuple[float, float, float
     ("link_5", (0.0, 0.0, -0.01), (0.0, 0.0, 0.01), 0.045),
     ("link_6", (0.0, 0.0, -0.03), (0.0, 0.0, 0.0), 0.035),
 )
-"""Link, ends in its frame and radius [m] of the capsules that cover it; assumed like the geometry."""
+"""Link, ends in its frame and radius [m] of its capsules; assumed like the geometry."""
 MAY_TOUCH = (("link_4", "link_6"), ("link_3", "link_5"), ("link_2", "link_4"), ("base", "link_2"))
-"""Pairs that are kept apart by the ranges of the joints, or overlap at the wrist and shoulder by construction."""
+"""Pairs separated by the ranges of the joints, or overlapping at the wrist and shoulder by construction."""

@@ -20,13 +20,13 @@ from dynident_papers.robots.shared import columns, direction
 
 @dataclass(frozen=True, eq=False)
 class Singularities:
-    """How far from singular N configurations are: sines of angles between bars, zero at a singularity."""
+    """Distance of N configurations from singularities: sines of angles between bars, zero at a singularity."""
 
     serial: Array
     parallel: Array
 
     def flagged(self, threshold: float = 0.05) -> list[tuple[str, int, float]]:
-        """Return the kinds of singularity that come near."""
+        """Return the kinds of near singularities."""
         found = []
         measures = {"serial, leg 1": self.serial[:, 0], "serial, leg 2": self.serial[:, 1], "parallel": self.parallel}
         for kind, sine in measures.items():
@@ -97,7 +97,7 @@ def jacobians(angles: ArrayLike, geometry: Geometry | None = None) -> tuple[Arra
 
 
 def passive_rates(angles: ArrayLike, rates: ArrayLike, accelerations: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return velocities and accelerations of the passive bars from those of the driven ones.
+    """Return velocities and accelerations of the passive bars from the driven ones.
 
     Solves the closure directly, which is regular at serial singularities where the product [Roldan2017, eq. B.13] is 0/0.
     """

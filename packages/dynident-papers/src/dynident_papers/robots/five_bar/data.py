@@ -33,10 +33,10 @@ class Geometry:
     """Lengths and modes of a five-bar."""
 
     base: float = 0.2  # Distance A0 B0 [m]; 0.2 in sec. 4.1. The origin is in its middle, A0 on the left
-    l1: float = 0.6  # Bars A0 A, A P, B P, B0 B [m]
-    l2: float = 0.7  # Bars A0 A, A P, B P, B0 B [m]
-    l3: float = 0.7  # Bars A0 A, A P, B P, B0 B [m]
-    l4: float = 0.6  # Bars A0 A, A P, B P, B0 B [m]
+    l1: float = 0.6  # Bar A0 A [m]
+    l2: float = 0.7  # Bar A P [m]
+    l3: float = 0.7  # Bar B P [m]
+    l4: float = 0.6  # Bar B0 B [m]
     working_mode: tuple[int, int] = (-1, 1)
     assembly_mode: int = 1  # Sign of sin(alpha3 - alpha2) used by the direct problem; +1 is P above A B
 
@@ -70,7 +70,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     "circle_start": Assumption((1.0, 0.0), "-", "direction from the centre in which the circles start; not printed"),
     "circle_acceleration": Assumption(1.0, "m/s^2", "along the circle at both ends; that of the X move"),
 }
-"""Everything that sec. 4.1 does not print."""
+"""Values not printed in sec. 4.1."""
 NOTES = (
     "level and start of the X move are not printed: 24 to 35 mm from y = 1.05 to 0.5 m; and the thesis' loop has a velocity "
     "feed-forward of unknown gain, which takes deviation away and is left out. A share of 0.41 gives its 22 mm, and largest "

@@ -50,7 +50,7 @@ slider_motion = ROBOT.slider_motion
 
 
 def parasitic_motion(x: ArrayLike) -> Array:
-    """Return how far tilting moves the platform's centre along x, x_p = -r sin(psi) sin(theta); y_p and phi stay zero."""
+    """Return the parasitic motion of the platform's centre, x_p = -r sin(psi) sin(theta); y_p and phi are zero."""
     (pose,) = samples_of(3, x=x)
     return np.asarray(-RADIUS * np.sin(pose[:, 1]) * np.sin(pose[:, 2]))
 

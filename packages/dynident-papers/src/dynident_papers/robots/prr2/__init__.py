@@ -11,7 +11,7 @@ alpha with the rail (appendix B.3 is lost; its two surviving scalars, B.63 and B
     F = K(rho, v, a) Phi,  Phi = m1 ... m6, I3, I4, I5, Fc1, Fc2, c1, c2                                 (6.15)
 
 m1, m2 are the sliders with the reflected inertia of their drives, 3 and 4 the parallel bars on slider 1, 5 the bar on
-slider 2, 6 the platform; I are moments about the middle of each bar, where the thesis takes the centre of mass to be known.
+slider 2, 6 the platform; I are moments about the middle of each bar, the centre of mass assumed by the thesis.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STANDARD_NAMES: Mapping[str, str] = {
     **{"I3": "Iz_alpha3", "I4": "Iz_alpha4", "I5": "Iz_alpha5"},
     **{"Fc1": "fc_rho1", "Fc2": "fc_rho2", "c1": "fv_rho1", "c2": "fv_rho2"},
 }
-"""The thesis' parameters among those of ``mechanism(parameters="paper")``."""
+"""Names of the thesis' parameters in ``mechanism(parameters="paper")``."""
 
 
 def mechanism(
@@ -57,8 +57,8 @@ def mechanism(
 ) -> Mechanism:
     """Return the robot, coordinates rho1 and rho2, gravity along -y.
 
-    Where bar 4 hangs on slider 1 is not said; it is put at the distance d, over the platform's second joint. It moves like
-    bar 3 wherever it is.
+    The position of bar 4 on slider 1 is not printed; it is assumed at the distance d, over the platform's second joint. Bar 4
+    moves like bar 3 at any position.
     """
     paper = choice("parameters", parameters, PARAMETERS) == "paper"
     choice("assembly", assembly, ASSEMBLY_MODES)

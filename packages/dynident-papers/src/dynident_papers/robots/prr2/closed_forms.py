@@ -71,7 +71,7 @@ def inverse_kinematics(x: ArrayLike) -> Array:
 
 
 def singularity(rho: ArrayLike) -> tuple[Array, Array]:
-    """Return |sin alpha| and |cos alpha|: how far the mechanism is from its singularities, 1 at best and 0 on one."""
+    """Return |sin alpha| and |cos alpha|: distances from the singularities, 1 at best and 0 at a singularity."""
     alpha = bar_angle(rho)
     return np.abs(np.sin(alpha)), np.abs(np.cos(alpha))
 
@@ -135,12 +135,12 @@ def dynamics_matrices(
 
 
 def base_matrix() -> Array:
-    """Return K of the exact base parameters beta = K Phi, of rank 8 whatever the motion.
+    """Return K of the exact base parameters beta = K Phi, of rank 8 for any motion.
 
     With S = I3 + I4 + I5:  m1 - m5/2 + (2/L^2) S,   m2 + m5/2,   m3 + m4 + m5 - (4/L^2) S,   m6 + (2/L^2) S,  Fc1, Fc2, c1, c2.
 
-    A bar's turning energy follows from three points of it, alpha_dot^2 = (4/L^2) ((v_top^2 + v_end^2)/2 - v_mid^2); its top is
-    a slider and its end the platform, which gives the factors of L.
+    A bar's rotational energy follows from three of its points, alpha_dot^2 = (4/L^2) ((v_top^2 + v_end^2)/2 - v_mid^2); its
+    top is a slider and its end the platform, hence the factors of L.
     """
     K = np.zeros((8, 13))
     for row, leader in enumerate(BASE_LEADERS):

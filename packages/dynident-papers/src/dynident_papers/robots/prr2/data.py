@@ -69,8 +69,8 @@ VALIDATION = {"frequency": 3.5, "amplitude": 0.01145, "cycles": 7.0, "control pe
 """Sine of the validation (6.1.7) [Hz, m, -, s]; errors 92 of 190 N and 75 of 156 N ("40 N" in 6.3 is wrong)."""
 
 WORKING_MODES = ("inward", "outward")
-"""Bars between the sliders (cos alpha > 0), or crossed over them. Bars that lean the same way give two more solutions of
-the inverse problem, but in them the sliders cannot hold the platform at all (parallel singularity everywhere)."""
+"""Bars between the sliders (cos alpha > 0), or crossed over them. Bars that lean to the same side give two more solutions of
+the inverse problem, but these are parallel singularities everywhere (the sliders cannot hold the platform)."""
 ASSEMBLY_MODES = ("below", "above")
 """Platform under the rail (sin alpha > 0, as built), or over it."""
 
@@ -95,7 +95,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     "current_limit": Assumption(10.0, "A", "largest current of the drive EPOS2 50/5 of [Ruiz2016], from its data sheet"),
     "encoder": Assumption(0.0, "rad", "lines are not printed: exact positions, speeds from their differences"),
 }
-"""Everything that [Roldan2017, section 6.1] does not print."""
+"""Values not printed in [Roldan2017, section 6.1]."""
 
 NOTES = (
     "forces of the validation (3.5 Hz, 11.45 mm on both sliders, low-passed at 15 Hz as in the thesis) are 155 and 148 N "

@@ -1,4 +1,4 @@
-"""3-PRS: the closed forms of [Ruiz2016, sections 3.1 to 3.4] that are its own; the others are those of three PR legs.
+"""3-PRS: its specific closed forms of [Ruiz2016, sections 3.1 to 3.4]; the others are shared by robots with three PR legs.
 
 Sliders s_i, positive inward, raise the platform: s_i = (s_i0 . A_iB_i) -+ sqrt((s_i0 . A_iB_i)^2 - |A_iB_i|^2 + L^2) (20), with
 minus for legs that lean inward. Its forward problem is (A.3), (A.7), (A.11); alpha of (22), which prints a degenerate fraction,
@@ -37,7 +37,7 @@ BODIES = Bodies(
     platform_mass=float(_PLATFORM_MASS),
     platform_inertia=_PLATFORM_MASS * np.diag([_TILTING, _TILTING, 0.5 * RADIUS**2]),
 )
-"""Legs from section and density of the paper; the platform is NOT printed: a disc of radius b, thick as the legs, stands in."""
+"""Legs from section and density of the paper; the platform is NOT printed: assumed is a disc of radius b, thick as the legs."""
 _DRIVE = {"ia": 0.0, "fv": 0.0, "fc": 0.0, "off": 0.0}
 _PIN = {"fv": 0.0, "k": REVOLUTE_STIFFNESS}
 _BEND, _TWIST = {"fv": 0.0, "k": BENDING_STIFFNESS}, {"fv": 0.0, "k": TORSION_STIFFNESS}

@@ -81,14 +81,14 @@ class CompliantPose(NamedTuple):
     """Poses of the compliant stage."""
 
     x: Array  # Platform: x, y, rise z from home [m]; psi, theta, phi [rad]
-    forces: Array  # That hold the sliders, positive inward [N]
+    forces: Array  # Slider forces, positive inward [N]
     moments: Array  # Largest bending moments of the revolute and the spherical flexure of each leg [N m]
 
 
 def compliant_pose(s: ArrayLike, linear: bool = False, across: float = 1.0) -> CompliantPose:
-    """Return where the platform rests when its flexures give way in all directions.
+    """Return the equilibrium pose of the platform with flexures compliant in all directions.
 
-    `across` is a factor of the stiffness of the revolute flexures across their legs, which the paper does not print.
+    `across` is a factor of the stiffness of the revolute flexures across their legs, which is not printed in the paper.
     """
     (sliders,) = samples_of(3, s=s)
     # E = |W d|^2 / 2 of one leg: revolute flexure, then spherical flexure with the leg.
@@ -111,7 +111,7 @@ def _angle(R: Array) -> Array:
 
 
 def _strain(x: Array, s: Array) -> Array:
-    """Return displacements and turns of all flexures, (leg, flexure, 6), in the axes m, n, l of their leg."""
+    """Return displacements and rotations of all flexures, (leg, flexure, 6), in the axes m, n, l of their leg."""
     platform, legs = x[:6], x[6:].reshape(3, 6)
     out = np.empty((3, 2, 6))
     R = _turn(platform[3:])

@@ -25,9 +25,9 @@ TRAVEL, TILT = 0.002, np.deg2rad(0.2)  # required range: z +- 2 mm, psi and thet
 BOX = (TRAVEL, TILT, TILT)
 """Half-widths around home, z, psi, theta: range of motion of `dynident track`."""
 NEEDED_SLIDERS = (-2.15e-3, 2.30e-3)
-"""Figure 6: travel of the sliders that the wanted range asks for [m]."""
+"""Figure 6: slider travel for the required range [m]."""
 NEEDED = {"alpha": 1.7, "beta_m": 1.9, "beta_n": 0.2, "beta_l": 0.2}
-"""Figure 7: joint angles that the wanted range asks for [+- degrees]."""
+"""Figure 7: joint angles for the required range [+- degrees]."""
 GEAR, PITCH, TORQUE_CONSTANT = 14.0, 0.07, 30.2e-3  # GP-32A, ZLW-1040, RE-40 [-, m/rev, N m/A]
 MOTOR_RATIO = 2.0 * np.pi * GEAR / PITCH  # motor rad per metre of slider
 GRAVITY = 9.81
@@ -45,9 +45,9 @@ class Pose(NamedTuple):
     """A row of Table 4: slider moves [m]; then rises z [m] and tilts psi, theta [rad] by CMM, FEM and the paper's FKP."""
 
     s: tuple[float, float, float]  # Moves of the three sliders
-    cmm: tuple[float, float, float]  # z, psi, theta measured, by finite elements, by forward kinematics
-    fem: tuple[float, float, float]  # z, psi, theta measured, by finite elements, by forward kinematics
-    fkp: tuple[float, float, float]  # z, psi, theta measured, by finite elements, by forward kinematics
+    cmm: tuple[float, float, float]  # z, psi, theta measured
+    fem: tuple[float, float, float]  # z, psi, theta by finite elements
+    fkp: tuple[float, float, float]  # z, psi, theta by forward kinematics
 
 
 TABLE_4 = (
@@ -76,7 +76,7 @@ TABLE_4 = (
         (-1511e-6, angle(26, 6), angle(0, 11)),
     ),
 )
-"""Table 4, z from home. The z of the first row is 1.2 um from the rigid model; all else agrees to the printed digit."""
+"""Table 4, z from home. The z of the first row is 1.2 um from the rigid model; all other values agree to the printed digit."""
 
 TABLE_3_GUIDES: Mapping[str, float] = {"OA1-OA2": -angle(5, 24), "OA2-OA3": -angle(1, 12), "OA3-OA1": angle(3, 0)}
 """Table 3, errors of the 120 degrees between guides [rad]; they do not add up to zero."""
@@ -124,7 +124,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     "current_limit": Assumption(10.0, "A", "largest current of the drive EPOS2 50/5, from its data sheet"),
     "encoder": Assumption(0.0, "rad", "lines are not printed: exact positions, speeds from their differences"),
 }
-"""Everything that [Ruiz2016] does not print."""
+"""Values not printed in [Ruiz2016]."""
 
 NOTES = (
     "with the printed position gain, 2.5 1/s, and almost no integral, friction of 43 N and the flexures' force stop a slider "

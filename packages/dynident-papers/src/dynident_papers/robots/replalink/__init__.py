@@ -1,8 +1,8 @@
 """RePlaLink, a haptic planar five-bar with a third motor at the tool (IGM, RWTH Aachen).
 
 Source: [Roldan2017, section 6.2 and appendix B.1]. Numbers in brackets are the thesis' equations, its misprints are in
-docs/references.md. It prints no lengths: they are recovered from its base parameters, but for the base distance, on
-which those do not depend.
+docs/references.md. It prints no lengths: they are recovered from its base parameters, except the base distance, of
+which these are independent.
 
     tau = K(q, v, a) Phi,   q = (alpha1, alpha4),   Phi = m1 ... m5, I1, I2, I3, I4, I6, I7, Fc1, Fc4, c1, c4      (6.44)
 """
@@ -46,7 +46,7 @@ STANDARD_NAMES: Mapping[str, str] = {
     **{"I1": "Iz_alpha1", "I2": "Iz_alpha2", "I3": "Iz_alpha3", "I4": "Iz_alpha4", "I6": "ia_shaft1", "I7": "ia_shaft4"},
     **{"Fc1": "fc_shaft1", "Fc4": "fc_shaft4", "c1": "fv_shaft1", "c4": "fv_shaft4"},
 }
-"""The thesis' parameters among those of ``mechanism(parameters="paper")``."""
+"""Names of the thesis' parameters in ``mechanism(parameters="paper")``."""
 
 
 def mechanism(
@@ -103,12 +103,12 @@ def _paper(phi: Mapping[str, float], g: Geometry, a1: float, a2: float, a3: floa
         terms = {"Iz": phi[f"I{near}"]}
         joints.append(Joint(f"alpha{near}", "revolute", "base", f"arm{near}", at(x), limits=_limits(near), terms=terms))
         follow(f"back{near}", f"arm{near}", point(f"bar{near}", phi[f"m{near}"]), com, near, -1.0)
-        # A frame at the elbow that does not turn makes the next angle absolute, as the thesis counts it.
+        # A non-rotating frame at the elbow makes the next angle absolute, as in the thesis.
         follow(f"level{near}", f"arm{near}", Body(f"elbow{near}"), length, near, -1.0)
         bodies.append(Body(f"arm{far}"))
         joints.append(Joint(f"alpha{far}", "revolute", f"elbow{near}", f"arm{far}", terms={"Iz": phi[f"I{far}"]}))
         follow(f"back{far}", f"arm{far}", point(f"bar{far}", phi[f"m{far}"]), com_far, far, -1.0)
-        # The motor's shaft turns with the bar; its own joint keeps I6 and I7 apart from I1 and I4.
+        # The motor's shaft turns with the bar; a separate joint distinguishes I6 and I7 from I1 and I4.
         bodies.append(Body(f"rotor{near}"))
         terms = {"ia": phi[f"I{6 if near == 1 else 7}"], "fc": phi[f"Fc{near}"], "fv": phi[f"c{near}"]}
         joints.append(Joint(f"shaft{near}", "revolute", "base", f"rotor{near}", at(x), terms=terms))
@@ -133,7 +133,7 @@ def _full(phi: Mapping[str, float], g: Geometry, a1: float, a2: float, a3: float
             Joint(f"elbow{near}", "revolute", f"bar{near}", f"bar{far}", at(length)),
         ]
     bodies.append(point("tool", phi["m5"]))
-    # The third motor rests at D on a joint of its own, so that its mass stays a parameter; it keeps its direction.
+    # The third motor is at D on a separate joint, so that its mass stays a parameter; it keeps its direction.
     joints.append(Joint("handle", "revolute", "bar2", "tool", at(g.ad)))
     home = {"alpha1": a1, "alpha4": a4, "elbow1": a2 - a1, "elbow4": a3 - a4, "handle": -a2}
     return bodies, joints, [Coupling("handle", {"alpha1": -1.0, "elbow1": -1.0})], home

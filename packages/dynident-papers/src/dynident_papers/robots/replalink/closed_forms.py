@@ -44,10 +44,10 @@ class Pose:
     """All angles and points of the mechanism."""
 
     angles: Array  # alpha1 (A0-A), alpha2 (A-D), alpha3 (B-C), alpha4 (B0-B), all against the x axis [rad]
-    A: Array  # Joints and tool [m], A0 at the origin and B0 at (base, 0)
-    B: Array  # Joints and tool [m], A0 at the origin and B0 at (base, 0)
-    C: Array  # Joints and tool [m], A0 at the origin and B0 at (base, 0)
-    D: Array  # Joints and tool [m], A0 at the origin and B0 at (base, 0)
+    A: Array  # Joint A [m], A0 at the origin and B0 at (base, 0)
+    B: Array  # Joint B [m]
+    C: Array  # Joint C [m]
+    D: Array  # Tool D [m]
 
 
 def _unit(angle: Array) -> Array:
@@ -111,7 +111,7 @@ def _two_link(point: Array, near: float, far: float, bend: float) -> Array:
 
 
 def singularity(q: ArrayLike, assembly: str = "up", geometry: Geometry = RECOVERED) -> tuple[Array, Array]:
-    """Return how far the mechanism is from its singularities, 1 at best and 0 on one."""
+    """Return the distances from singularities, 1 at best and 0 at a singularity."""
     a1, a2, a3, a4 = forward_kinematics(q, assembly, geometry).angles.T
     return np.abs(np.sin(a3 - a2)), np.minimum(np.abs(np.sin(a2 - a1)), np.abs(np.sin(a3 - a4)))
 
@@ -191,8 +191,8 @@ def regressor(
 ) -> Array:
     """Return K with tau = K Phi, by energy equivalence [Roldan2017, eq. 6.44].
 
-    (6.35) has lost the rows of the second motor and (6.5) prints the translational Jacobian for the rotational one; both are as
-    in (5.9) to (5.12) here.
+    (6.35) lacks the rows of the second motor and (6.5) has the translational instead of the rotational Jacobian; both follow
+    (5.9) to (5.12) here.
     """
     drive, speed, acceleration = samples_of(2, q=q, v=v, a=a)
     J, J_dot = body_jacobians(drive, speed, assembly, geometry)

@@ -20,15 +20,15 @@ class Geometry:
     base parameters and cannot be recovered: 0.4 m is an ASSUMPTION (the real one is adjustable).
     """
 
-    a0a: float = 0.450  # Driven bars A0-A and B0-B
-    b0b: float = 0.450  # Driven bars A0-A and B0-B
-    ad: float = 0.800  # Bar A-D, and the place of the joint C on it
-    ac: float = 0.500  # Bar A-D, and the place of the joint C on it
+    a0a: float = 0.450  # Driven bar A0-A
+    b0b: float = 0.450  # Driven bar B0-B
+    ad: float = 0.800  # Bar A-D
+    ac: float = 0.500  # Place of the joint C on bar A-D
     bc: float = 0.500  # Bar B-C
-    com1: float = 0.1900521  # Centres of mass of bars 1 (from A0), 2 (from A), 3 (from B) and 4 (from B0), on the bars
-    com2: float = 0.5178348  # Centres of mass of bars 1 (from A0), 2 (from A), 3 (from B) and 4 (from B0), on the bars
-    com3: float = 0.2161298  # Centres of mass of bars 1 (from A0), 2 (from A), 3 (from B) and 4 (from B0), on the bars
-    com4: float = 0.1684903  # Centres of mass of bars 1 (from A0), 2 (from A), 3 (from B) and 4 (from B0), on the bars
+    com1: float = 0.1900521  # Centre of mass of bar 1, from A0 along the bar
+    com2: float = 0.5178348  # Centre of mass of bar 2, from A
+    com3: float = 0.2161298  # Centre of mass of bar 3, from B
+    com4: float = 0.1684903  # Centre of mass of bar 4, from B0
     base: float = 0.4  # Distance A0-B0
 
     def __post_init__(self) -> None:
@@ -41,7 +41,7 @@ class Geometry:
 
 
 RECOVERED = Geometry()
-"""Recovered from the base parameters, but for the base distance."""
+"""Recovered from the base parameters, except the base distance."""
 
 TORQUE_CONSTANT, GEAR = 1.08, 10.0  # K_t [N m/A], i_r (6.2.5); torques in the thesis are at the gearbox output
 SAMPLING, CUTOFF = 0.0012, 20.0  # [s]; third-order Butterworth on accelerations and torques [Hz]
@@ -63,8 +63,8 @@ TABLE_6_4: Mapping[str, tuple[float, float, float]] = {
     **{"I6": (0.0041, 0.0, 0.0041), "I7": (1.2804, 7.9645, 0.0041), "Fc1": (0.9342, 0.0, 0.9342)},
     **{"Fc4": (0.1672, 0.0, 0.1672), "c1": (2.6334, 0.0, 2.6334), "c4": (4.7132, 0.0, 4.7132)},
 }
-"""Table 6.4: mean, standard deviation and bounded optimum. The text calls the mean of m2 twice its theoretical value; it is
-3.7 times. The optimum breaks the base equations and needs torques that are not published."""
+"""Table 6.4: mean, standard deviation and bounded optimum. In the text the mean of m2 is twice its theoretical value; it is
+3.7 times. The optimum violates the base equations and needs unpublished torques."""
 
 TRUSTED = ("m1", "m2", "m3", "m4", "I1", "I2", "I3", "I4", "I6", "I7")
 """(6.65): 210 subsets of six, 64 of them solvable."""
@@ -88,7 +88,7 @@ BASE_LEADERS = ("Fc1", "Fc4", "c1", "c4", "m1", "m2", "m3", "m4", "m5")
 FUNDAMENTAL, HARMONICS, START = 0.45, 5, (2.0944, 1.0472)  # [Hz], -, alpha_0 [rad]
 POSITION_LIMITS = ((0.6981, 3.6652), (-0.3142, 2.4435))  # alpha_1, alpha_4 [rad]; the additional polygon is not printed
 BOX = (0.2, 0.2)
-"""Half-widths around `START` that keep away from singularities [rad], with the assumed base distance."""
+"""Half-widths around `START` that avoid singularities [rad], with the assumed base distance."""
 VELOCITY_LIMIT, ACCELERATION_LIMIT = 2.0, 30.0  # [rad/s], [rad/s^2]
 INITIAL_AMPLITUDES = (
     np.array([[0.4533, 0.4334, 0.3349, 0.1488, 0.1128], [0.4152, 0.3869, 0.3470, 0.3085, 0.1391]]),
@@ -129,4 +129,4 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
     "encoder": Assumption(2.0 * np.pi / 2**18, "rad", "18 bit on the motor, usual for servo motors"),
     "encoder_filter": Assumption(400.0, "Hz", "of the velocity from counts: eight times the velocity loops"),
 }
-"""Everything that [Roldan2017, section 6.2] does not print."""
+"""Values not printed in [Roldan2017, section 6.2]."""

@@ -1,7 +1,7 @@
 """The RRR robot of TU Eindhoven: waist, shoulder, elbow, direct drives, in closed form.
 
 Source: [Kostic2002]. Numbers in brackets are the paper's equations. Two are corrected (docs/references.md): r_1,1 of (13) has a
-velocity for an acceleration, and asin and atan lose quadrants and branches in (6).
+velocity instead of an acceleration, and asin and atan lose quadrants and branches in (6).
 
     tau = R(q, v, a) p,   u = tau / k_t + u_friction                                           (10)
 

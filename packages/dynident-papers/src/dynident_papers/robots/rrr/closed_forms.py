@@ -41,7 +41,7 @@ def orientation(q: ArrayLike) -> Array:
 
 
 def postures(x: Any, y: Any, z: Any, geometry: Any, root: Callable[..., Any]) -> list[tuple[Any, Any, Any]]:
-    """Return the angles of all postures: the one formula for numbers and for expressions (generated code)."""
+    """Return the angles of all postures, for numbers and for expressions (generated code)."""
     g, d, z = geometry, geometry.offset, z - geometry.d1
     radius = np.sqrt(x * x + y * y)
     depth = root((radius - d) * (radius + d), radius - d, radius + d)
@@ -67,7 +67,7 @@ def inverse_kinematics(x: ArrayLike, geometry: Geometry) -> Array:
     """Return all joint angles that bring the tip to x: [Kostic2002, eq. 6] with both signs of the reach and of the elbow."""
     (tip,) = samples_of(3, x=x)
     g = geometry
-    # Targets that overstep the reach by rounding only count as stretched.
+    # Targets beyond the reach only by rounding count as stretched.
     touch = 4e-13 * (g.a2 + g.a3 + abs(g.offset) + abs(g.d1))
 
     def root(value: Array, *margins: Array) -> Array:

@@ -15,7 +15,7 @@ from dynident_papers.robots.rrr.closed_forms import forward_kinematics, postures
 from dynident_papers.robots.rrr.data import EXAMPLE, FLOPS, JOINTS, Geometry, mechanism
 
 NUMERIC_STEPS = 12.0
-"""Steps that `mechanics.inverse_kinematics_numeric` takes from a start far away, on average; along a path there are fewer."""
+"""Mean number of steps of `mechanics.inverse_kinematics_numeric` from a distant start; fewer along a path."""
 
 NORMAL_EQUATIONS = 90
 """Operations of one step with 3 joints: J^T J 30, J^T e 15, damping 6, Cholesky factor and two substitutions 39."""
@@ -67,8 +67,8 @@ class Cost:
 def operation_counts(geometry: Geometry = EXAMPLE, steps: float = NUMERIC_STEPS) -> tuple[Cost, ...]:
     """Count the operations of generated code for inverse kinematics (one posture) and inverse dynamics, per point.
 
-    Inverse kinematics by numbers takes `steps` steps, each with forward kinematics, Jacobian and normal equations;
-    the first two are counted in their cheapest form, the generated one, so the numeric count is a lower bound.
+    Numeric inverse kinematics takes `steps` steps, each with forward kinematics, Jacobian and normal equations;
+    the first two are counted in their cheapest, generated form, so the numeric count is a lower bound.
     """
     robot = mechanism(geometry)
     forms = derive(robot, ("base_inverse_dynamics", "forward_kinematics", "jacobian"))

@@ -14,7 +14,7 @@ from dynident.mechanism import Mechanism
 from dynident_papers.robots.shared import Assumption
 
 FLOPS = {"inverse kinematics": (102, 2783), "inverse dynamics": (393, 1050)}
-"""Operations per point, closed form against Corke's toolbox, as the paper counts them (sec. V)."""
+"""Operations per point, closed form and Corke's toolbox, from the paper (sec. V)."""
 RMS_FEEDFORWARD = (0.25, 1.98, 0.78)
 RMS_FEEDBACK = (0.11, 0.24, 0.17)
 """RMS voltages of model and PD action in the writing task (16) [V]."""
@@ -32,11 +32,11 @@ PARAMETER_NAMES = tuple(f"p{i}" for i in range(1, 17))
 class Geometry:
     """Lengths of the standard Denavit-Hartenberg table (Table I), alpha = (pi/2, 0, 0)."""
 
-    d1: float  # Link offsets C0C1, C1P1, C2P2 [m]
-    d2: float  # Link offsets C0C1, C1P1, C2P2 [m]
-    d3: float  # Link offsets C0C1, C1P1, C2P2 [m]
-    a2: float  # Link lengths P1C2, P2C3 [m], not zero
-    a3: float  # Link lengths P1C2, P2C3 [m], not zero
+    d1: float  # Link offset C0C1 [m]
+    d2: float  # Link offset C1P1 [m]
+    d3: float  # Link offset C2P2 [m]
+    a2: float  # Link length P1C2 [m], not zero
+    a3: float  # Link length P2C3 [m], not zero
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -53,7 +53,7 @@ class Geometry:
 
 
 EXAMPLE = Geometry(d1=0.56, d2=0.169, d3=0.09, a2=0.2, a3=0.415)
-"""Lengths for examples and tests: about those of later papers of the group, NOT printed in [Kostic2002]."""
+"""Lengths for examples and tests, similar to later papers of the group, NOT printed in [Kostic2002]."""
 
 
 ASSUMPTIONS: Mapping[str, Assumption] = {
