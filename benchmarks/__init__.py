@@ -1,1 +1,1 @@
-"""Measurements against the usual way of doing the same things; run with ``python -m benchmarks``."""
+"""Measurements against the usual implementations; run with ``python -m benchmarks``."""

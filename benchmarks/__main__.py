@@ -27,7 +27,7 @@ PACKAGES = ("numpy", "scipy", "llvmlite", "pin", "mujoco", "figaroh", "dynibo")
 
 
 def environment() -> dict[str, Any]:
-    """Return what the figures depend on: processor, threads, versions, load."""
+    """Return the conditions of the figures: processor, threads, versions, load."""
     from threadpoolctl import threadpool_info
 
     versions = {"python": platform.python_version(), "dynident": di.__version__}

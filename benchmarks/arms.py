@@ -47,7 +47,7 @@ def arm() -> di.Mechanism:
 
 
 def truth(robot: di.Mechanism) -> Array:
-    """Return the parameters that made the torques: those of the URDF and made-up joint terms.
+    """Return the true parameters of the torques: those of the URDF and invented joint terms.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Commands against those of an earlier commit, in turn in the same run, by processor time on one core."""
+"""Commands against those of an earlier commit, alternating in the same run, by processor time on one core."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ROWS = (
 
 @contextmanager
 def earlier_sources() -> Iterator[Path]:
-    """Check the commit out for a while; yields the folder with its package."""
+    """Check the commit out temporarily; yields the folder with its package."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         git = ["git", "-C", str(ROOT), "worktree"]
@@ -51,7 +51,7 @@ def earlier_sources() -> Iterator[Path]:
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Keep this process and its children on one core, where the system can."""
+    """Pin this process and its children to one core, if the system allows it."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -64,7 +64,7 @@ def one_core() -> Iterator[None]:
 
 
 def commands(repeats: int) -> list[Result]:
-    """Return the processor time of commands with warm caches, over that of the earlier commit."""
+    """Return the ratio of processor times of commands, with warm caches, to the earlier commit."""
     try:
         with earlier_sources() as before, one_core(), tempfile.TemporaryDirectory() as folder:
             sources = {"then": before, "now": Path(di.__file__).parents[1]}
@@ -73,7 +73,7 @@ def commands(repeats: int) -> list[Result]:
             return [_row(label, words, goal, sources, Path(folder), repeats) for label, words, goal in ROWS]
     except FileNotFoundError:
         reason = "git is not installed"
-    except (subprocess.CalledProcessError, RuntimeError) as error:  # no clone, a shallow one, or a package it needs is missing
+    except (subprocess.CalledProcessError, RuntimeError) as error:  # no clone, a shallow clone, or a missing dependency
         reason = f"commit {COMMIT} cannot be run here: {getattr(error, 'stderr', b'').decode() or error}"
     return [Result(f"{label}, over commit {COMMIT}", None, "of", goal, reason) for label, _, goal in ROWS]
 

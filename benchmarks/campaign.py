@@ -1,7 +1,7 @@
 """A whole campaign by commands alone, against the truth: ``python -m benchmarks.campaign [FOLDER] [--cycles 24]``.
 
-excite -> simulate (healthy, and with a fault) -> friction -> identify per cycle -> maintenance. Every command is a process of
-its own, so that its memory and time are known. What was simulated already is not simulated again.
+excite -> simulate (healthy, and with a fault) -> friction -> identify per cycle -> maintenance. Every command is a
+separate process, to measure its memory and time. Existing simulations are not repeated.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import dynident as di
 from dynident_lab.campaigns import read_cycles
 from dynident_papers.robots import er3a_c60
 
-FAULT, ONSET = "joint_1", 3600.0  # where and when the friction grows by 32 %, [Pagani2022, section 5.2] [s]
+FAULT, ONSET = "joint_1", 3600.0  # joint and time of the friction increase by 32 %, [Pagani2022, section 5.2] [s]
 SLOW, FAST, POINTS, MEMORY = 0.07, 0.15, 0.03, 1000.0  # allowed errors of time constants and of cold / hot; memory [MB]
 
 
 def run(folder: Path, *words: str) -> tuple[float, float]:
-    """Run a command; return its processor time [s] and its largest memory [MB]."""
+    """Run a command; return its processor time [s] and its peak memory [MB]."""
     begin = time.perf_counter()
     with (folder / "commands.log").open("a", encoding="utf-8") as log:
         log.write(f"$ dynident {' '.join(words)}\n")
@@ -59,7 +59,7 @@ def truth(campaign: Path, study: Any) -> dict[str, tuple[float, float, float]]:
 
 
 def main() -> None:
-    """Run the campaign and print what was reached."""
+    """Run the campaign and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, help="Where; a temporary folder when absent.")
     parser.add_argument("--cycles", type=int, default=24)

@@ -1,4 +1,4 @@
-"""What is measured. Every comparison first checks that both ways compute the same thing."""
+"""Measured cases. Every comparison first checks that both sides compute the same result."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Result:
     Parameters
     ----------
     what : str
-        What was measured.
+        Measured quantity.
     value : float or None
         The figure, or None when it could not be measured.
     unit : str
         "x" (times faster than the peer, at least), "of" (share of a reference, at most), "MB", "s", "ms", "us", "files" or
         "lines".
     target : float or None
-        Bound that the figure should keep; None when it is for information.
+        Bound of the figure; None when it is for information.
     detail : str
         Circumstances: peer, times, samples.
     """
@@ -53,7 +53,7 @@ class Result:
 
 
 def agree(ours: Array, peer: Array, tolerance: float, what: str) -> None:
-    """Stop the benchmark when two results differ: a benchmark that computes something else is worthless."""
+    """Stop the benchmark when two results differ: timing of different results is meaningless."""
     worst = float(np.max(np.abs(ours - peer))) / float(np.max(np.abs(peer)))
     if not worst < tolerance:
         raise AssertionError(f"{what}: ours and the peer's differ by {worst:.2g} of the largest value, more than {tolerance:g}")
@@ -74,7 +74,7 @@ def compare(
 
 
 def identify(robot: di.Mechanism, data: Data) -> di.Fit:
-    """Return the weighted fit, everything from the base parameters on included."""
+    """Return the weighted fit, including the computation of the base parameters."""
     evidence = di.Regression.from_motion(robot, data.motion, data.effort, di.base_parameters(robot))
     return di.WLS().fit(evidence).result_
 
@@ -137,7 +137,7 @@ def long_log(samples: int) -> list[Result]:
 
 
 def default_fit(robot: di.Mechanism, data: Data, samples: int, repeats: int) -> Result:
-    """The default estimator against plain WLS, both from motion and torque on; what it adds does not depend on the samples."""
+    """The default estimator against plain WLS, both from motion and torque; the extra time is independent of the samples."""
 
     def way(estimator: type[di.WLS] | type[di.MAP]) -> Callable[[], object]:
         return lambda: estimator().fit(di.Regression.from_motion(robot, data.motion, data.effort))
@@ -220,7 +220,7 @@ def in_parallel(peer: Pinocchio, robot: di.Mechanism, motion: di.Motion, tau: Ar
 
 
 def one_motion(calls: int = 2000) -> Result:
-    """Time the constructor of a `Motion` of one sample, as a loop over samples calls it."""
+    """Time the constructor of a `Motion` of one sample, as in a loop over samples."""
     t, q = np.zeros(1), np.zeros((1, 6))
     best = float("inf")
     for _ in range(5):
@@ -232,7 +232,7 @@ def one_motion(calls: int = 2000) -> Result:
 
 
 def filled(robot: di.Mechanism, motion: di.Motion, repeats: int) -> Result:
-    """All columns of the regressor into memory that is there already, against filling that memory with a number."""
+    """All columns of the regressor into allocated memory, against filling this memory with a number."""
     W = di.regressor(robot, motion)
     fill, ours = interleaved(lambda: W.fill(1.0), lambda: di.regressor(robot, motion, out=W), 2 * repeats)
     detail = f"{W.nbytes / 1e6:.0f} MB: fill {1e3 * fill:.1f} ms, ours {1e3 * ours:.1f} ms"
@@ -240,7 +240,7 @@ def filled(robot: di.Mechanism, motion: di.Motion, repeats: int) -> Result:
 
 
 def figaroh(samples: int, repeats: int) -> list[Result]:
-    """The same identification by FIGAROH's public functions, on fewer samples: it is slow, and linear in them."""
+    """The same identification by FIGAROH's public functions, on fewer samples: its time is long, and linear in them."""
     what = f"motion and torque to base parameters, {samples} samples"
     try:
         peer = Figaroh(Pinocchio(URDF))

@@ -1,4 +1,4 @@
-"""Excitation: designs against the literature, against motions made by hand or by chance, and the speed of all of it.
+"""Excitation: designs against the literature and against hand-made or random motions, and their computing time.
 
 Run:  python -m benchmarks.excitation [gradient|prr2|replalink|cft|chance|arm|proof ...]
 """
@@ -44,7 +44,7 @@ def gradient() -> list[Result]:
     objective = Objective(RobotEquations(base, 0.04), FAMILY, Criterion.parse("cond"), t)
     x = np.random.default_rng(0).normal(size=6 * FAMILY.size) * 0.3
     objective(x)
-    ours = min(_timed(lambda: objective(x)) for _ in range(200))  # half a second: a moment in which nobody else computes
+    ours = min(_timed(lambda: objective(x)) for _ in range(200))  # half a second: short enough to avoid other load
     model = pin.buildModelFromUrdf(str(URDF))
     data = model.createData()
     q, v, a = objective.states(x)
@@ -134,7 +134,7 @@ def _er3a(obstacle: bool = False, **changes: object) -> tuple[di.Mechanism, Moti
 def chance(budget: float = 12.0, many: int = 10_000) -> list[Result]:
     """ER3A-C60-like arm: one design against harmonic sines and the best of many random feasible motions."""
     robot, limits, base = _er3a()
-    both = "cond:2,d:1"  # one motion that is good by both
+    both = "cond:2,d:1"  # one motion that is good by both criteria
     found = design(robot, limits, both, budget, FAMILY, base=base, samples=SAMPLES, starts=4)
     ours = found.values()
     best = {}
@@ -184,8 +184,8 @@ def six_axes(budget: float = 15.0) -> list[Result]:
 def proof(budget: float = 24.0) -> list[Result]:
     """Mean relative standard deviation of base parameters: designed against hand-made motions of equal length and rate.
 
-    Relative to the parameters themselves. Small ones rule such a mean, so the detail also has it with a floor on the sizes
-    (`relative_sizes`), and the range over single parameters.
+    Relative to the parameter values. Small parameters dominate this mean, so the detail also gives it with a lower bound of
+    the sizes (`relative_sizes`), and the range over single parameters.
     """
     robot, limits, base = _er3a()
     noise = er3a_c60.assumed("noise")
@@ -240,7 +240,7 @@ CASES = {
 
 
 def excitation(quick: bool = False) -> list[Result]:
-    """All of them, for the list of all benchmarks."""
+    """All cases, for the list of all benchmarks."""
     if quick:
         return [*gradient(), *cft(2.0)]
     return [result for case in CASES.values() for result in case()]

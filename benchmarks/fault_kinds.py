@@ -1,6 +1,6 @@
-"""Faults of logs and descriptions, as loggers, wiring and people make them: functions that spoil a healthy robot and its logs.
+"""Faults of logs and descriptions due to loggers, wiring and people: functions that spoil a healthy robot and its logs.
 
-Each fault is the same in the training and the validation logs, as a fault of a logger or of a description is.
+Each fault is the same in the training and the validation logs, like a fault of a logger or of a description.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A robot as described, its logs, and the robot that made their gravity torques."""
+    """A described robot, its logs, and the robot of their gravity torques."""
 
     name: str
     robot: di.Mechanism
@@ -40,7 +40,7 @@ Apply = Callable[[Subject, int, np.random.Generator], Subject]
 
 @dataclass(frozen=True)
 class Kind:
-    """A fault, the codes that name its cause, and where it makes sense.
+    """A fault, the codes that name its cause, and its applicability.
 
     Parameters
     ----------
@@ -49,13 +49,13 @@ class Kind:
     apply : callable
         Spoils a subject; joint and random numbers are given.
     causes : tuple of str
-        Codes of findings that name the cause; empty where no log can show it.
+        Codes of findings that name the cause; empty if no log can show it.
     joint : bool
         True if the finding must name the joint.
     least : int
         Fewest joints of the robot.
     joints : bool
-        True for faults that speak of joints, which a log of motors does not have as columns.
+        True for faults of joint columns, which a log of motors does not have.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Kind:
     joints: bool = False
 
     def suits(self, subject: Subject) -> bool:
-        """Return whether the fault makes sense for a robot and its logs."""
+        """Return whether the fault is applicable to a robot and its logs."""
         described = not self.joints or set(subject.robot.coordinate_names) == set(subject.train[0].joints)
         return len(subject.train[0].joints) >= self.least and described
 
@@ -85,7 +85,7 @@ def kind(name: str, *causes: str, joint: bool = False, least: int = 1, joints: b
 
 
 def _column(x: Array, j: int, value: Array | float) -> Array:
-    """Return an array with another column."""
+    """Return an array with a replaced column."""
     out = np.array(x)
     out[:, j] = value
     return out
@@ -96,20 +96,20 @@ def _efforts(s: Subject, change: Callable[[Array], Array]) -> Subject:
 
 
 def _positions(s: Subject, change: Callable[[Array], Array]) -> Subject:
-    """Change positions; velocities and references, which nothing here needs, are dropped."""
+    """Change positions; velocities and references are dropped, since they are not needed."""
     return s.changed(
         lambda log: replace(log, position=change(np.array(log.position)), velocity=None, acceleration=None, reference=None)
     )
 
 
 def _taken(log: di.Log, rows: NDArray[np.int64], t: Array) -> di.Log:
-    """Return some rows of a log with other time stamps."""
+    """Return some rows of a log with new time stamps."""
     kept = {name: x[rows] for name in ("position", "effort", "temperature") if (x := getattr(log, name)) is not None}
     return replace(log, t=t, velocity=None, acceleration=None, reference=None, **kept)
 
 
 def _even(log: di.Log, rows: NDArray[np.int64]) -> di.Log:
-    """Return some rows of a log as if they had been sampled evenly."""
+    """Return some rows of a log with uniform time stamps."""
     return _taken(log, rows, log.t[0] + np.arange(rows.size) * float(np.median(np.diff(log.t))))
 
 
@@ -546,17 +546,17 @@ def _inverted(logs: list[di.Log]) -> list[di.Log]:
 
 
 def _driven(logs: list[di.Log]) -> list[di.Log]:
-    """Return the logs in which every motor acts, so that scores have the same joints."""
+    """Return the logs with varying efforts of all motors, so that scores have the same joints."""
     return [log for log in logs if np.all(np.ptp(np.nan_to_num(log.effort), axis=0))]
 
 
-#: Logs that each part of the count takes from `benchmarks.shared_logs`, and the robots with loops that are simulated for it.
+#: Logs of each part of the count from `benchmarks.shared_logs`, and the simulated robots with loops.
 REAL = {"tune": ("UR10",), "final": ("LWR4+", "LBR Med 7"), "real": ("TX40", "Gen3", "double pendulum", "EMPS"), "loops": ()}
 LOOPS = ("five_bar", "dualv", "prr2")
 
 
 def recorded(data: Path | None, half: str) -> Iterator[Subject]:
-    """Yield healthy robots with their logs: those to tune with, or those of the final counts."""
+    """Yield healthy robots with their logs, for tuning or for the final counts."""
     from benchmarks.population import population
     from benchmarks.shared_logs import ROBOTS
 
@@ -568,11 +568,11 @@ def recorded(data: Path | None, half: str) -> Iterator[Subject]:
         yield Subject("arm6", example.robot, [example.run], [example.other], true)
     seeds = {"tune": 11, "final": 12}
     for k, case in enumerate(population(5, seeds[half], ("rrr", "elbow 4", "six axes")) if half in seeds else ()):
-        if k in (1, 3, 4):  # those with a description, of two sizes
+        if k in (1, 3, 4):  # robots with a description, of two sizes
             yield Subject(case.name, case.described, [case.train], [case.like], case.true)
     for name in REAL[half] if data else ():
         shared = ROBOTS[name](data)  # type: ignore[arg-type]
-        if name == "LBR Med 7":  # its sensors have the opposite sign of the description: so inverted, the error halves
+        if name == "LBR Med 7":  # its sensors have the opposite sign of the description: inversion halves the error
             shared = replace(shared, train=_inverted(shared.train), test=_inverted(shared.test))
         shared = replace(shared, train=_driven(shared.train), test=_driven(shared.test))
         fit = di.MAP().fit(di.Regression.from_logs(shared.robot, shared.train)).result_

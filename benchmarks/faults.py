@@ -1,4 +1,4 @@
-"""Which faults the verdict reports: ``python -m benchmarks.faults [DATA] [--half tune|final|real|loops]``.
+"""Faults reported by the verdict: ``python -m benchmarks.faults [DATA] [--half tune|final|real|loops]``.
 
 Every fault of `benchmarks.fault_kinds` is planted into healthy robots, which are then identified and judged with default
 settings. Robots of the parts "final", "real" and "loops" are for the final count only: nothing is tuned to them.
@@ -29,27 +29,27 @@ from dynident.validate.diagnosis.sample import Sample
 
 Array = NDArray[np.float64]
 NOTHING: Array = np.zeros(0)
-ABSOLUTE = 0.003  # of a joint's effort: less is no difference
+ABSOLUTE = 0.003  # of a joint's effort: smaller differences do not count
 HARMLESS = 1.5  # times the error of the clean model on clean held-out data
-#: What a message says of a fault that the data cannot tell from the one it names first.
+#: Phrases of messages for faults that the data cannot distinguish from the one named first.
 ALIKE = {"clock": "A clock whose seconds are", "gravity": "or whether efforts contain only", "zero": "or the zero of"}
-EXPLAINED = 1.15  # times the clean error on its own held-out data: another possible robot explains the faulty log as well
+EXPLAINED = 1.15  # times the clean error on its own held-out data: another physical robot explains the faulty log equally well
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case: codes of the findings in their order, and the errors of joints."""
+    """Result of a case: codes of the findings in their order, and the errors of joints."""
 
     codes: tuple[str, ...]
     sentences: tuple[str, ...]
     ok: bool
     own: Array = field(default_factory=lambda: NOTHING)  # held-out error of every joint on the faulty log
-    true: Array = field(default_factory=lambda: NOTHING)  # on the clean one
-    flexible: Array = field(default_factory=lambda: NOTHING)  # of left-out stretches, of a robot whose friction may be any
+    true: Array = field(default_factory=lambda: NOTHING)  # held-out error on the clean log
+    flexible: Array = field(default_factory=lambda: NOTHING)  # error of left-out stretches with arbitrary friction
 
 
 def run(subject: Subject, apply: Apply, joint: int, clean: Sequence[di.Log] = ()) -> Outcome:
-    """Identify a spoiled robot and return what the verdict says."""
+    """Identify a spoiled robot and return the findings of the verdict."""
     seed = zlib.crc32(subject.name.encode())
     try:
         spoiled = apply(subject, joint, np.random.default_rng(seed))
@@ -58,7 +58,7 @@ def run(subject: Subject, apply: Apply, joint: int, clean: Sequence[di.Log] = ()
         return Outcome((f"refused: {error}",), (str(error),), False)
     found = [finding for finding in done.verdict.findings if finding.severity != "info"]
     own = np.max([score.metrics.relative_per_joint for score in done.scores if not score.training], axis=0)
-    try:  # a fault that is reported needs no proof of its harm
+    try:  # a reported fault needs no test of harm
         scores = [] if found else [done.fit.score(log, True) for log in clean]
         true = np.max([score.metrics.relative_per_joint for score in scores], axis=0) if scores else NOTHING
     except di.DynidentError:
@@ -85,11 +85,11 @@ def _flexible(subject: Subject) -> Array:
 
 
 def judged(outcome: Outcome, healthy: Outcome, causes: tuple[str, ...], named: tuple[str, ...]) -> str:
-    """Return in one word what an outcome is worth."""
+    """Return the rating of an outcome, one word."""
     said = [
         (code, sentence)
         for code, sentence in zip(outcome.codes, outcome.sentences, strict=True)
-        if code not in healthy.codes or code in causes  # what is said of the healthy log as well says nothing of the fault
+        if code not in healthy.codes or code in causes  # findings of the healthy log are not about the fault
     ]
     if said:
         code, sentence = said[0]
@@ -135,7 +135,7 @@ def main() -> None:
             outcome = run(subject, apply, 0) if name != "as recorded" else healthy[subject.name]
             total["healthy"] += 1
             word = "healthy"
-            if outcome.codes:  # a model that fails a check is not good enough, but nobody is accused of a fault
+            if outcome.codes:  # a failed check is not a false alarm: no fault is named
                 word = "failed" if outcome.codes[0].startswith("check") else "ACCUSED"
                 listed = accused if word == "ACCUSED" else refuted
                 listed.append(f"{subject.name}, {name}: {outcome.codes} {outcome.sentences[:1]}")

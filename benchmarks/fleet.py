@@ -6,14 +6,14 @@
     python -m benchmarks.fleet --samples 1e5 --bare 1e5 --robots 12 --kills 1 --every 5     everything, small
 
 On two free cores a sample of a long log takes about 7 us of one core, with and without Dask (6 GB of disk for 1e8), and a
-robot about half a second of one core, twice (the second time workers are killed), and 4 MB of disk. Progress goes to stderr.
+robot about half a second of one core, twice (once with killed workers), and 4 MB of disk. Progress goes to stderr.
 
-Logs are motions of the 6-axis arm with computed torques and noise. Robots of a fleet move as `dynident.design` says within the
-limits of the description (--motion designed: three motions, which all robots share, one for each log), or by chance, each log
-another way and beyond those limits (--motion random). Times are processor seconds of all processes of a run after every
-process has imported and compiled; the share of Dask is that of the same work on a pool of two processes, without Dask. Dask's
-processes look after themselves all the time, also while a busy machine lets them wait: what that costs in a second is
-measured, and the seconds that the run waited for other programs are taken off at that price (both are told).
+Logs are motions of the 6-axis arm with computed torques and noise. Robots of a fleet perform motions of `dynident.design`
+within the limits of the description (--motion designed: three motions common to all robots, one for each log), or random
+motions, different for each log and beyond these limits (--motion random). Times are processor seconds of all processes of a
+run after imports and compilation; the share of Dask refers to the same work on a pool of two processes, without Dask.
+Dask's processes use time even while a busy machine lets them wait: this idle cost per second is measured, and subtracted for
+the seconds that the run waited for other programs (both are reported).
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ CUTOFF, BAND = 17.0, 8.0  # Hz: the motion ends at 0.5 Hz
 RATE = 500.0  # Hz, of the logs of a fleet
 PERIOD = 10  # s of the motion
 GROUP = 130_000  # rows of a Parquet row group: 13 motions
-NOISES = 10  # row groups with noise of their own; later ones repeat them
+NOISES = 10  # row groups with separate noise; later ones repeat them
 SPREAD, FRICTION = 0.01, 0.02  # relative spread of bodies and of joint terms from robot to robot
 DESIGNS, STARTS, STEPS = 3, 2, 40  # designed motions, one for each log of a robot; starts of each and steps of a start
 MOTIONS = ("designed", "random")
-CAD = 0.15  # relative error of the description, which all robots share
+CAD = 0.15  # relative error of the description, common to all robots
 FAULTS = {1: ("fc_joint2", 1.3), 2: ("fv_joint3", 1.25), 3: ("m_link3", 1.15), 4: ("fc_joint5", 1.2), 5: ("ia_joint4", 1.3)}
 
 
@@ -71,7 +71,7 @@ def motion(samples: int, rate: float, seed: int) -> di.Motion:
 
 @cache
 def designed() -> tuple[di.Motion, ...]:
-    """Return motions of 20 s at 500 Hz that show the base parameters best within the limits of the description."""
+    """Return optimal motions of 20 s at 500 Hz for the base parameters within the limits of the description."""
     robot, found = described(arms.arm()), []
     for seed in range(DESIGNS):
         progress("designed motions", seed + 1, DESIGNS)
@@ -81,7 +81,7 @@ def designed() -> tuple[di.Motion, ...]:
 
 
 def moved(kind: str, seconds: float, seed: int, rate: float = RATE) -> di.Motion:
-    """Return the motion of a log: one of the designed ones, or one by chance."""
+    """Return the motion of a log: designed or random."""
     if kind == "random":
         return motion(int(rate * seconds), rate, seed)
     own, at = designed()[seed % DESIGNS], slice(0, int(RATE * seconds), round(RATE / rate))
@@ -94,7 +94,7 @@ def sensor_noise() -> Array:
 
 
 def progress(what: str, done: int, of: int) -> None:
-    """Tell every tenth on stderr."""
+    """Report every tenth of the progress on stderr."""
     if done == of or 10 * done // of > 10 * (done - 1) // of:
         print(f"  {time.strftime('%H:%M:%S')} {what}: {done} of {of}", file=sys.stderr, flush=True)
 
@@ -141,12 +141,12 @@ class Cost:
 
     @property
     def undisturbed(self) -> float:
-        """Processor seconds without what the engine used while its two processes waited for other programs."""
+        """Processor seconds without the idle use of the engine while its two processes waited for other programs."""
         return self.processor - self.idle * max(0.0, self.wall - self.processor / 2)
 
 
 def on_dask(robot: di.Mechanism, path: Path, folder: Path) -> tuple[Cost, FleetResult, str]:
-    """Return what a run on two Dask processes costs, its result, and what starting them costs."""
+    """Return the cost of a run on two Dask processes, its result, and the cost of starting them."""
     begun, own = time.perf_counter(), time.process_time()
     with connect(workers=2) as client:
         begun, own = time.perf_counter() - begun, time.process_time() - own
@@ -169,12 +169,12 @@ def on_dask(robot: di.Mechanism, path: Path, folder: Path) -> tuple[Cost, FleetR
 
 
 def _processor(client: Any) -> float:
-    """Return the processor seconds of the client, in which the scheduler is, and of all workers."""
+    """Return the processor seconds of the client, which contains the scheduler, and of all workers."""
     return time.process_time() + sum(seconds for seconds, _ in client.run(usage).values())
 
 
 def without_dask(robot: di.Mechanism, path: Path, folder: Path) -> Cost:
-    """Return what the same work costs on a pool of two processes."""
+    """Return the cost of the same work on a pool of two processes."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(2, mp_context=spawn) as pool:
         warm_up(robot, pool, folder)
@@ -185,7 +185,7 @@ def without_dask(robot: di.Mechanism, path: Path, folder: Path) -> Cost:
 
 
 def warm_up(robot: di.Mechanism, client: Any, folder: Path) -> None:
-    """Let every process import and compile what it needs: that is not the work."""
+    """Import and compile in every process, to exclude this time from the work."""
     rows = []
     for k in range(6):
         path = folder.parent / f"warm{k}.npz"
@@ -211,7 +211,7 @@ def entry(path: Path) -> dict[str, str]:
 
 
 def scaling(sizes: list[int], bare: int, folder: Path) -> Iterator[Result]:
-    """One log of any length: time per sample, memory, how straight the line is, and the share of Dask."""
+    """One log of any length: time per sample, memory, linearity in the samples, and the share of Dask."""
     robot, seconds = arms.arm(), []
     for samples in sizes:
         name = f"1e{np.log10(samples):.0f} samples"
@@ -236,7 +236,7 @@ def scaling(sizes: list[int], bare: int, folder: Path) -> Iterator[Result]:
 
 
 def line(n: Array, t: Array) -> tuple[float, str]:
-    """Return the largest relative distance of times from the line a + b n whose relative distances are least squares."""
+    """Return the largest relative distance of times from the line a + b n fitted by least squares of relative distances."""
     (a, b), *_ = np.linalg.lstsq(np.column_stack([1.0 / t, n / t]), np.ones(len(t)), rcond=None)
     return float(np.max(np.abs((a + b * n) / t - 1.0))), f"{a:.2f} s + {1e6 * b:.2f} us per sample"
 
@@ -245,11 +245,11 @@ def line(n: Array, t: Array) -> tuple[float, str]:
 
 
 def nominal(robot: di.Mechanism) -> Array:
-    """Return the parameters that robots scatter about: another robot than the description says."""
+    """Return the mean parameters of the robots, which differ from the description."""
     rng = np.random.default_rng(99)
     phi = arms.truth(robot)
     bodies = robot.tree.inertias.size
-    # One factor for each body keeps it possible; joint terms are not described at all.
+    # One factor per body keeps it physically consistent; joint terms are not described.
     phi[:bodies] *= np.repeat(1.0 + CAD * rng.uniform(-1.0, 1.0, bodies // 10), 10)
     return phi
 
@@ -275,7 +275,7 @@ def recorded(robot: di.Mechanism, phi: Array, kind: str, seconds: float, seed: i
 
 
 def described(robot: di.Mechanism) -> di.Mechanism:
-    """Return the arm as its description has it: bodies of the URDF, joint terms of zero."""
+    """Return the arm as described: bodies of the URDF, joint terms of zero."""
     phi = robot.parameters.values.copy()
     phi[robot.tree.inertias.size :] = 0.0
     return robot.with_parameters(robot.parameters.replace(phi))
@@ -287,7 +287,7 @@ def write_logs(robot: di.Mechanism, folder: Path, robots: int, kind: str, logs: 
         phi = drawn(robot, number)
         for k in range(logs):
             path = folder / f"R{number:04d}_{k}.npz"
-            if not path.exists():  # of an earlier run in the same folder
+            if not path.exists():  # from an earlier run in the same folder
                 recorded(robot, phi, kind, 20.0, 100 * number + k).save(path)
             rows.append({"serial": f"R{number:04d}", "date": f"2026-{k + 1:02d}-15", "log": str(path)})
         progress("robots whose logs are written", number, robots)
@@ -295,14 +295,14 @@ def write_logs(robot: di.Mechanism, folder: Path, robots: int, kind: str, logs: 
 
 
 class Killer(threading.Thread):
-    """Kills a worker of a local cluster every so many seconds, so many times."""
+    """Kills a worker of a local cluster every `every` seconds, `most` times."""
 
     def __init__(self, client: Any, every: float, most: int) -> None:
         super().__init__(daemon=True)
         self.client, self.every, self.most, self.killed, self.ended = client, every, most, 0, threading.Event()
 
     def run(self) -> None:
-        """Kill."""
+        """Kill workers in turn."""
         while self.killed < self.most and not self.ended.wait(self.every):
             living = [worker.pid for worker in self.client.cluster.workers.values() if worker.pid]
             if living:
@@ -318,7 +318,7 @@ def same(one: FleetResult, other: FleetResult) -> bool:
 
 
 def many(robots: int, kills: int, every: float, kind: str, parent: Path) -> Iterator[Result]:
-    """Many robots with five faults; workers killed; logs added; what moves; the shared prior."""
+    """Many robots with five faults: killed workers, added logs, data transfer, common prior."""
     robot, folder = described(arms.arm()), parent / kind
     folder.mkdir(exist_ok=True)
     rows = write_logs(robot, folder, robots, kind)
@@ -372,7 +372,7 @@ def many(robots: int, kills: int, every: float, kind: str, parent: Path) -> Iter
 
 
 def faults(name: str, answers: FleetType) -> Iterator[Result]:
-    """Which of the five faults are named, who else is, and what changes would be."""
+    """Detected faults, false alarms, and smallest detectable changes."""
     serials = {f"R{number:04d}": fault for number, fault in FAULTS.items()}
     hit = {d.serial for d in answers.deviations} & set(serials)
     right = sum(
@@ -394,7 +394,7 @@ def _sent(dask_worker: Any) -> float:
 
 
 def prior(robot: di.Mechanism, population: Any, kind: str) -> Result:
-    """Held-out error of ten new robots with 2 s of data: the description as belief over the fleet's."""
+    """Held-out error of ten new robots with 2 s of data: ratio of description prior to fleet prior."""
     ratios = []
     base = di.base_parameters(robot)
     for k in range(10):

@@ -1,9 +1,9 @@
-"""How often faults are found and healthy robots named: ``python -m benchmarks.fleet_rates [--robots 100] [--fleets 20]``.
+"""Rates of detected faults and false alarms: ``python -m benchmarks.fleet_rates [--robots 100] [--fleets 20]``.
 
-Fleets of `benchmarks.fleet` are drawn anew, with parameters, noise and random motions, because one draw may be lucky or not.
-Logs are left out: the evidence of a robot is H = sum W^T W / sigma^2 over its three motions and h = H beta + noise of
-covariance H. Besides, one robot of every fleet without faults changes by what the fleet states as the smallest change that it
-would name 9 times of 10, each fleet in another parameter: how often is it named?
+Fleets of `benchmarks.fleet` are drawn repeatedly, with parameters, noise and random motions, because a single draw is random.
+Logs are not simulated: the regression data of a robot are H = sum W^T W / sigma^2 over its three motions and h = H beta +
+noise of covariance H. In addition, one robot of every healthy fleet is changed by the stated smallest change that the fleet
+detects 9 times of 10, in a different parameter for each fleet, and the rate of detection is counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dynident_lab.fleet import RobotEstimate, questions
 
 Array = NDArray[np.float64]
 
-SECONDS, ROWS = 20, 25.0  # motions end at 0.5 Hz: rows at 25 Hz tell what those at 500 Hz do
+SECONDS, ROWS = 20, 25.0  # motions end at 0.5 Hz: rows at 25 Hz have the information of rows at 500 Hz
 
 
 @cache
@@ -43,7 +43,7 @@ def information(kind: str, seed: int) -> Array:
 
 
 def evidence(kind: str, number: int, place: int, faulty: bool, rng: np.random.Generator) -> RobotEstimate:
-    """Return what three logs of a robot tell; at places 1 to 5 it may have the fault of that robot in `benchmarks.fleet`."""
+    """Return the estimate of a robot from three logs; robots 1 to 5 may have their fault of `benchmarks.fleet`."""
     robot = base().mechanism
     seeds = (100 * number + k for k in range(3))
     H = sum((information(kind, s if kind == "random" else s % DESIGNS) for s in seeds), np.zeros(()))
@@ -59,7 +59,7 @@ def evidence(kind: str, number: int, place: int, faulty: bool, rng: np.random.Ge
 
 def fleet_of(kind: str, robots: int, number: int, faulty: bool) -> list[RobotEstimate]:
     """Return the robots of one fleet; five of them may have the faults."""
-    rng, first = np.random.default_rng(number), 100_000 * (number + 1)  # numbers, and so seeds, that no other fleet has
+    rng, first = np.random.default_rng(number), 100_000 * (number + 1)  # numbers, and hence seeds, unique to this fleet
     found = [evidence(kind, first + r, r, faulty, rng) for r in range(1, robots + 1)]
     if kind == "random":
         information.cache_clear()
@@ -68,7 +68,7 @@ def fleet_of(kind: str, robots: int, number: int, faulty: bool) -> list[RobotEst
 
 @dataclass
 class Tally:
-    """What came out at one rate.
+    """Results at one rate.
 
     Faults named, share of false ones, fleets with all five named, healthy fleets with an alarm, smallest changes named.
     """
@@ -81,7 +81,7 @@ class Tally:
 
 
 def smallest_is_named(robots: list[RobotEstimate], rate: float, number: int) -> tuple[bool, bool]:
-    """Return whether a healthy fleet has an alarm, and whether one robot is named that changes by the smallest change."""
+    """Return whether a healthy fleet has an alarm, and whether a robot with the smallest detectable change is named."""
     answers = questions(robots, base(), rate)
     seen = np.flatnonzero(np.isfinite(answers.detectable))
     p, r = seen[7 * number % seen.size], number % len(robots)

@@ -1,6 +1,6 @@
-"""How far the FMUs of the machines of the literature are from their simulations: `python -m benchmarks.fmu [machine ...]`.
+"""Differences between the FMUs of machines of the literature and their simulations: `python -m benchmarks.fmu [machine ...]`.
 
-Encoders are ideal where the resolution makes the loop chaotic: DualV leaves itself after a start that is 1e-14 m off.
+Encoders are ideal if the resolution makes the loop chaotic: DualV diverges after a start error of 1e-14 m.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def wave(q: Array, size: float, seconds: float) -> di.Motion:
 
 
 def played(machine: VirtualRobot, file: Path, wanted: di.Motion, every: int, cycle: float) -> Array:
-    """Return q and v of an FMU in FMPy at every so many cycles."""
+    """Return q and v of an FMU in FMPy after every `every` cycles."""
     from fmpy import extract, read_model_description
     from fmpy.fmi3 import FMU3Slave
 

@@ -36,7 +36,7 @@ def variable_projection(samples: int, repeats: int) -> list[Result]:
     step = iter(range(1_000_000))
 
     def iteration() -> object:
-        return evaluator.projection(scale.u(BETA) + 1e-6 * next(step))  # never the same point: nothing is remembered
+        return evaluator.projection(scale.u(BETA) + 1e-6 * next(step))  # never the same point: no cached result
 
     def linear() -> object:
         return di.WLS().fit(di.Regression.from_motion(robot, data.motion, effort, base))
@@ -46,7 +46,7 @@ def variable_projection(samples: int, repeats: int) -> list[Result]:
     fit = fit_friction(robot, Recording(data.motion, effort), Viscous() + Tanh())
     whole = perf_counter() - start
     names = [f"tanh.beta_{joint}" for joint in robot.joint_names]
-    shown = np.array([name in fit.base.leaders for name in names])  # the others are held, because these data do not show them
+    shown = np.array([name in fit.base.leaders for name in names])  # the others are held: undetermined by these data
     at = [fit.base.leaders.index(name) for name, known in zip(names, shown, strict=True) if known]
     beta, std, wanted = fit.values[at], fit.std[at], np.asarray(BETA)[shown]
     if not np.all(np.abs(beta - wanted) < 5.0 * std):
@@ -65,7 +65,7 @@ def variable_projection(samples: int, repeats: int) -> list[Result]:
 
 
 def kalman(samples: int, repeats: int) -> list[Result]:
-    """Steps per second of the filter of one axis with two sigmoids, against the 50 000 asked for."""
+    """Steps per second of the filter of one axis with two sigmoids, against the required 50 000."""
     t = np.arange(samples) / RATE
     v, q = np.cos(0.9 * t) + 0.3 * np.cos(5.1 * t), np.sin(0.9 * t) / 0.9 + 0.3 * np.sin(5.1 * t) / 5.1
     a = -0.9 * np.sin(0.9 * t) - 1.53 * np.sin(5.1 * t)
@@ -77,7 +77,7 @@ def kalman(samples: int, repeats: int) -> list[Result]:
         return ekf.run(t, tau, noisy, passes=1)
 
     best, _ = interleaved(run, run, repeats)
-    rate = 3 * samples / best  # three first guesses, and often the best one again, which is not counted
+    rate = 3 * samples / best  # three initial values, and often the best point again, which is not counted
     few = min(samples, 20_000)
     ekf.reset()
     start = perf_counter()

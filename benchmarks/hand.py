@@ -1,4 +1,4 @@
-"""Motions to compare designs with: what engineers make by hand, and chance. All are as large as the same limits allow."""
+"""Reference motions for designs: hand-made and random ones. All are as large as the same limits allow."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from dynident.trajectory import Moves, Multisine, Trajectory
 from dynident.trajectory.curves import Curve
 
 Array = NDArray[np.float64]
-FADE = 1.0  # of sines, in and out [s]
+FADE = 1.0  # fade-in and fade-out of sines [s]
 POSTURES = np.array(
     [[1, 1, -1, 1, -1, 1], [-1, 1, 1, -1, -1, 1], [1, -1, 1, 1, 1, -1], [-1, -1, -1, -1, 1, 1], [1, 1, 1, -1, 1, -1]]
 )
-"""Signs of the moves away from home: every pair of joints moves alike and opposite."""
+"""Signs of the moves away from home: every pair of joints moves in equal and in opposite directions."""
 
 
 def largest(limits: MotionLimits, make: Callable[[float], Curve]) -> Curve:
-    """Return the largest of a row of motions that keeps all limits with their margin.
+    """Return the largest of a series of motions that keeps all limits with their margin.
 
     Parameters
     ----------
     limits : MotionLimits
         Limits.
     make : callable
-        Motion of a scale from 0 to 1.
+        Returns the motion of a scale from 0 to 1.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def largest(limits: MotionLimits, make: Callable[[float], Curve]) -> Curve:
 
 
 def by_hand(robot: di.Mechanism, limits: MotionLimits, duration: float) -> dict[str, Curve]:
-    """Return motions as made by hand around the robot's zero position, from rest to rest, all of the same length.
+    """Return typical hand-made motions around the robot's zero position, from rest to rest, all of the same length.
 
     Parameters
     ----------
@@ -73,10 +73,10 @@ def by_hand(robot: di.Mechanism, limits: MotionLimits, duration: float) -> dict[
         Motions by name.
     """
     n = robot.dof
-    room = np.minimum(limits.upper, -limits.lower)  # both ways from zero
+    room = np.minimum(limits.upper, -limits.lower)  # in both directions from zero
 
     def sines(tones: Array, amplitudes: Array) -> Curve:
-        """Every joint j swings with tones[j] (n, k); amplitudes likewise."""
+        """Return oscillations of every joint j with frequencies tones[j] (n, k) and their amplitudes (n, k)."""
         flat = tones.ravel()
         family = Multisine(tuple(flat.tolist()), (0.0,) * flat.size, duration, FADE)
         coefficients = np.zeros((n, 1 + flat.size))
@@ -86,12 +86,12 @@ def by_hand(robot: di.Mechanism, limits: MotionLimits, duration: float) -> dict[
         return Trajectory(family, coefficients)
 
     def reach(top: Array) -> Array:
-        """Amplitude that range, speed and acceleration leave at a frequency [Hz]."""
+        """Largest amplitude within range, speed and acceleration at a frequency [Hz]."""
         w = 2.0 * np.pi * top
         return np.min([room, limits.velocity / w, limits.acceleration / w**2], axis=0)
 
     own = (np.arange(1, n + 1) / duration)[:, None]
-    # Document 3, (65) to (71): a = q_max / 3, 4 w a bound by speed, 16 w^2 by acceleration, each joint on its own.
+    # Document 3, (65) to (71): a = q_max / 3, 4 w a bound by speed, 16 w^2 by acceleration, each joint separately.
     document = np.minimum(limits.velocity / room, np.sqrt(limits.acceleration / room)) / 4.0 / (2.0 * np.pi)
     harmonic = document[:, None] * np.array([1.0, 2.0, 4.0])
     one = np.zeros((2 * n + 1, n))
@@ -128,8 +128,8 @@ def _at_rest(points: Array, knots: list[float]) -> Curve:
 def random_motions(problem: Problem, many: int, samples: int = 80, kept: int = 40, seed: int = 0) -> dict[str, Array]:
     """Return the best of many random feasible motions: the one with the lowest condition number and the one with the largest D.
 
-    Each is a random direction around a random feasible posture, enlarged until the first limit is met, all of them at once on
-    a grid of `samples`; the best are then brought inside the limits on the dense grid and taken on the problem's own samples.
+    Each is a random direction around a random feasible posture, scaled up to the first limit, all of them at once on a grid of
+    `samples`; the best are then scaled into the limits on the dense grid and evaluated on the problem's own samples.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def random_motions(problem: Problem, many: int, samples: int = 80, kept: int = 4
     samples : int
         Grid of the first round.
     kept : int
-        How many are looked at again, for either criterion.
+        Number of motions in the second round, for either criterion.
     seed : int
         Seed.
 
@@ -166,7 +166,7 @@ def random_motions(problem: Problem, many: int, samples: int = 80, kept: int = 4
             out.append(all_excess(use, state).reshape(len(part), samples, -1).max(axis=1))
         return np.concatenate(out)
 
-    # Positions and rates grow in proportion to the motion: their scale is known at once. The others are found by halving.
+    # Positions and rates are proportional to the motion: their scale follows directly. The others are found by bisection.
     origin, one = worst(limits.boxes, rest), worst(limits.boxes, rest + move)
     high = np.min((-limits.margin - origin) / np.maximum(one - origin, 1e-9), axis=1)
     low = np.zeros(many)

@@ -17,11 +17,11 @@ from dynident.monitor import Monitor
 from dynident_lab.testbench.friction_filter import FrictionFilter
 
 Array = NDArray[np.float64]
-CALLS = 200  # between two looks at the clock
+CALLS = 200  # calls between two readings of the clock
 
 
 def microseconds(call: Callable[[], object], repeats: int) -> float:
-    """Return the time of one call, the best mean of many short series: a busy machine interrupts the others."""
+    """Return the time of one call, the best mean of many short series, which excludes interruptions."""
     return 1e6 * min(repeat(call, number=CALLS, repeat=max(20, 25 * repeats))) / CALLS
 
 
@@ -62,7 +62,7 @@ def against_pinocchio(repeats: int) -> list[Result]:
 
 
 def against_dynibo(repeats: int) -> list[Result]:
-    """The same against dynibo, where it is installed."""
+    """The same against dynibo, if it is installed."""
     if importlib.util.find_spec("dynibo") is None:
         return [Result("single call with out=: inverse_dynamics over dynibo's", None, "of", None, "dynibo is not installed")]
     import dynibo

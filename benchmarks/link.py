@@ -4,10 +4,10 @@
     packets    random and mutated ones at every task
     network    5 % of all datagrams are lost, 5 % doubled, 5 % delayed behind the next
     disk       one of 2 MB that is full before a cycle is over, and gets space again
-    idle       200 connections that say nothing, then the owner connects; every protocol
+    idle       200 silent connections, then the owner connects; every protocol
     hours      24 cycles in 8 hours of the robot's time, compared with `simulate_campaign`
-    silent     a UDP listener and a streamer that say nothing for 10 minutes
-    streaming  1 kHz to 20 clients, beside a process that only wakes up every millisecond; --real-time where it is allowed
+    silent     a UDP listener and a streamer that are silent for 10 minutes
+    streaming  1 kHz to 20 clients, together with a process that only wakes up every millisecond; --real-time if permitted
 
 All parts when none is named. Everything stays on this computer, and every part ends by itself.
 """
@@ -72,7 +72,7 @@ from warm_robots import warm_arm6
 
 FORK = mp.get_context("fork")  # children start within milliseconds; nothing runs in the parent when they do
 CYCLES = 2
-STAMPS = getattr(socket, "SO_TIMESTAMPNS", 35)  # the kernel says when it received a packet; 35 on Linux
+STAMPS = getattr(socket, "SO_TIMESTAMPNS", 35)  # kernel time stamps of received packets; 35 on Linux
 
 
 def _controller(ports: Any, speed: float) -> None:
@@ -178,7 +178,7 @@ def kills(count: int, seed: int = 0) -> dict[str, Any]:
 
 
 def network(share: float = 0.05, seconds: float = 6.0) -> dict[str, Any]:
-    """Stream over a network that loses, doubles and swaps packets; compare the setpoints with what was asked."""
+    """Stream over a network that loses, doubles and swaps packets; compare the setpoints with the reference."""
     server = SimpleServer(
         Emulator(er3a_c60.machine(noise=False, warm=False), speed=5.0), "udp", motion_port=0, state_port=0
     ).start()
@@ -213,7 +213,7 @@ def network(share: float = 0.05, seconds: float = 6.0) -> dict[str, Any]:
 
 
 def _stamp(extra: list[tuple[int, int, bytes]], otherwise: float) -> float:
-    """Return when the kernel received a packet [s, monotonic]; the time of reading where it does not say."""
+    """Return the time of reception by the kernel [s, monotonic]; the time of reading if there is no time stamp."""
     for level, kind, data in extra:
         if level == socket.SOL_SOCKET and kind == STAMPS:
             whole, nano = struct.unpack("qq", data[:16])
@@ -222,7 +222,7 @@ def _stamp(extra: list[tuple[int, int, bytes]], otherwise: float) -> float:
 
 
 def _listeners(port: int, clients: int, seconds: float, result: Any, real_time: bool) -> None:
-    """Subscribe, and tell how late samples are: when the kernel received them, and when this one process has read them."""
+    """Subscribe, and return the delays of samples at reception by the kernel and at reading by this process."""
     prepare_timing(real_time)
     gc.disable()  # a list of arrivals has no cycles
     selector, arrivals = selectors.DefaultSelector(), [[] for _ in range(clients)]  # type: ignore[var-annotated]
@@ -263,7 +263,7 @@ def _listeners(port: int, clients: int, seconds: float, result: Any, real_time: 
 
 
 def _timer(core: int, seconds: float, result: Any, real_time: bool) -> None:
-    """Wake up every millisecond on one core and do nothing else: how late this computer lets any process be."""
+    """Wake up every millisecond on one core and do nothing else, to measure the scheduling delay of this computer."""
     prepare_timing(real_time, PRIORITY + 1)
     os.sched_setaffinity(0, [core])
     begin = time.monotonic()
@@ -276,14 +276,14 @@ def _timer(core: int, seconds: float, result: Any, real_time: bool) -> None:
 
 
 def _stolen() -> tuple[int, int]:
-    """Return how long the hypervisor has kept the cores for itself, and all time [ticks]; zeros where nobody says."""
+    """Return the time used by the hypervisor, and the total time [ticks]; zeros if unknown."""
     stat = Path("/proc/stat")
     ticks = [int(x) for x in stat.read_text(encoding="ascii").splitlines()[0].split()[1:9]] if stat.exists() else [0] * 8
     return ticks[7], sum(ticks)
 
 
 def _undisturbed(due: Any, late: Any, timers: list[Any]) -> Any:
-    """Tell which samples were due and came while no timer was late by more than half a millisecond."""
+    """Return the mask of samples that were due and came while no timer was late by more than half a millisecond."""
     good = np.ones(due.size, dtype=bool)
     for wanted, woken in timers:
         bad = np.flatnonzero(woken - wanted > 5e-4)
@@ -293,7 +293,7 @@ def _undisturbed(due: Any, late: Any, timers: list[Any]) -> Any:
 
 
 def _swing(seconds: float) -> di.Motion:
-    """All joints to and fro, from rest."""
+    """Return an oscillation of all joints from rest."""
     t = np.arange(round(20 * seconds) + 1) * 0.05
     rate = 0.7 + 0.1 * np.arange(6)
     angle = t[:, None] * rate
@@ -301,11 +301,11 @@ def _swing(seconds: float) -> di.Motion:
 
 
 def streaming(clients: int = 20, seconds: float = 10.0, real_time: bool = False, moving: bool = True) -> dict[str, Any]:
-    """Send 1 kHz to many clients; lateness against each client's own best delay, beside that of mere timers.
+    """Send 1 kHz to many clients; delays relative to each client's own best delay, compared with plain timers.
 
-    The server is a process of its own, as `dynident controller` is; in real time, clients and timers are so too. A sample is
-    delivered when the kernel has it for its client (`within_2ms`); of those read together the last one's time counts. Here all
-    clients are one process, which reads one after the other (`read_within_2ms`).
+    The server is a separate process, like `dynident controller`; in real time, clients and timers are too. A sample is
+    delivered when the kernel has it for its client (`within_2ms`); for samples read together the last time counts. Here all
+    clients are one process, which reads them in turn (`read_within_2ms`).
     """
     result: Any = FORK.Queue()
     clock: Any = FORK.Queue()
@@ -317,7 +317,7 @@ def streaming(clients: int = 20, seconds: float = 10.0, real_time: bool = False,
     used: Any = FORK.Queue()
 
     def serve() -> None:
-        prepare_timing(real_time)  # as dynident controller does
+        prepare_timing(real_time)  # like dynident controller
         core = Emulator(er3a_c60.machine(), period=1e-3, real_time=real_time)
         server = SimpleServer(core, motion_port=0, state_port=port)
         server.start()
@@ -384,7 +384,7 @@ def disk() -> dict[str, Any]:
             if progress.what == "disk full":
                 if progress.text not in said:
                     said.append(progress.text)
-                Path(folder, "other").unlink(missing_ok=True)  # somebody makes room
+                Path(folder, "other").unlink(missing_ok=True)  # space becomes available
 
         try:
             Path(folder, "other").write_bytes(bytes(1_800_000))
@@ -400,7 +400,7 @@ def disk() -> dict[str, Any]:
 
 
 def packets(count: int, seed: int = 0) -> dict[str, Any]:
-    """Throw random and mutated packets at every task."""
+    """Send random and mutated packets to every task."""
     emulator, rng = Emulator(er3a_c60.machine(warm=False)), random.Random(seed)
     good = [
         point(0, [0.0], 0.1, 0.0),
@@ -450,12 +450,12 @@ def _hello(port: int) -> socket.socket:
     sock.connect(("127.0.0.1", port))
     sock.send(b"\x8e")
     while sock.recv(1000) != b"\x8e":
-        pass  # a topic came first
+        pass  # preceded by a topic
     return sock
 
 
 def silent(seconds: float) -> dict[str, Any]:
-    """Listen over UDP without a word; then send a point on a motion port that was silent as long."""
+    """Listen over UDP silently; then send a point to a motion port after the same silence."""
     server = SimpleServer(Emulator(warm_arm6()), "udp", motion_port=0, state_port=0, feedback=1.0).start()
     with contextlib.closing(server), _hello(server.state_port) as listener, _hello(server.motion_port) as streamer:
         streamer.send(point(0, [0.0], 0.0, 0.0))
@@ -472,7 +472,7 @@ def silent(seconds: float) -> dict[str, Any]:
 
 
 def idle(count: int) -> dict[str, float]:
-    """Open connections that say nothing; return the time until the owner has its first samples, by protocol [s]."""
+    """Open silent connections; return the time until the owner has its first samples, by protocol [s]."""
     found = {}
     arm = warm_arm6()
     for name in ("simple_message tcp", "simple_message udp", "lynx", "rtde"):
@@ -630,7 +630,7 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"there is no part {', '.join(sorted(unknown))}; parts are {', '.join(PARTS)}")
-    logging.getLogger("dynident_lab").setLevel(logging.ERROR)  # what is dropped is counted
+    logging.getLogger("dynident_lab").setLevel(logging.ERROR)  # dropped packets are counted
     er3a_c60.machine().simulate(di.Motion([0.0, 0.1], *(np.zeros((2, 6)) for _ in range(3))), log_cycle=0.004)  # compiled once
     for name in options.parts or PARTS:
         PARTS[name](options)

@@ -1,8 +1,8 @@
 """Live identification of a 2 kg payload on the virtual UR5e against a fixed plan: python -m benchmarks.link_live [SEEDS].
 
 The arm differs from its description: inertial parameters and friction of the machine are changed by random factors of 10 %, one
-set per seed. Each seed first identifies the bare arm (goal band=2%), then the payload, with pieces that are designed one after
-the other, and with a fixed plan that repeats the first piece.
+set per seed. Each seed first identifies the bare arm (goal band=2%), then the payload, with sequentially
+designed pieces, and with a fixed plan that repeats the first piece.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from dynident_lab.campaigns.log import CampaignLog, read_campaign
 from dynident_lab.link import Goal, identify_live, simulate_campaign, ur5e
 
 MASS, COM, INERTIA = 2.0, (0.02, -0.01, 0.06), np.diag([0.004, 0.004, 0.003])
-LARGEST = 3.0  # mass that the payload may have [kg]
+LARGEST = 3.0  # largest mass of the payload [kg]
 GOALS = (0.01, 0.001)  # two standard deviations of the mass over the mass
-CHANGE = 0.1  # of the arm against its description
+CHANGE = 0.1  # deviation of the arm from its description
 PERIOD = 0.002
 
 
 def changed(arm: Mechanism, seed: int) -> Mechanism:
-    """Return the arm with other masses and frictions than those of its description."""
+    """Return the arm with masses and friction that differ from its description."""
     rng = np.random.default_rng(seed)
     bodies = tuple(b if b.inertia is None else replace(b, inertia=b.inertia * rng.normal(1.0, CHANGE)) for b in arm.bodies)
     joints = tuple(replace(j, terms={k: v * rng.normal(1.0, CHANGE) for k, v in j.terms.items()}) for j in arm.joints)
@@ -42,7 +42,7 @@ def changed(arm: Mechanism, seed: int) -> Mechanism:
 
 
 class Robot:
-    """A simulated robot that waits where its last piece ended; no clock."""
+    """A simulated robot that waits at the end of its last piece, without a clock."""
 
     def __init__(self, machine: VirtualRobot, seed: int, folder: Path) -> None:
         self.machine, self.seed, self.folder = machine, seed, folder
@@ -60,7 +60,7 @@ class Robot:
 
 
 def measure(seed: int, folder: Path, **search: Any) -> dict[str, Any]:
-    """Return what one seed gives: times and masses of the live run, and the time of a fixed plan."""
+    """Return the results of one seed: times and masses of the live run, and the time of a fixed plan."""
     arm = ur5e.mechanism()
     machine = replace(ur5e.machine(), mechanism=changed(ur5e.machine().mechanism, seed))
     full = replace(machine, mechanism=machine.mechanism.with_payload(MASS, COM, INERTIA))

@@ -1,7 +1,7 @@
 """The whole study through a controller: ``python -m benchmarks.link_study [FOLDER] [--cycles 24] [--speed 20]``.
 
-excite -> controller -> record -> friction, and beside it `simulate-campaign` of that plan: both logs must be the same to the
-resolution of the sensors. What is in the folder already is not made again; a campaign that was stopped goes on.
+excite -> controller -> record -> friction, and in parallel `simulate-campaign` of the same plan: both logs must agree to the
+resolution of the sensors. Existing files in the folder are kept; a stopped campaign continues.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOISE = np.array(er3a_c60.ASSUMPTIONS["noise"].value)
 
 
 def record(folder: Path, cycles: int, speed: float) -> float:
-    """Serve the virtual robot, record the plan on it, and return how long that took [s]."""
+    """Serve the virtual robot, record the plan on it, and return the duration [s]."""
     ports = ("--motion-port", "0", "--state-port", "0")
     words = ("controller", "er3a_c60", *ports, "--speed", f"{speed:g}", "--seed", "1", "--buffer", "500", "--json", "--quiet")
     with subprocess.Popen([sys.executable, "-m", "dynident", *words], stdout=subprocess.PIPE, text=True) as server:
@@ -77,7 +77,7 @@ def compare(recorded: Path, simulated: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run the study and print what was reached."""
+    """Run the study and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, help="Where; a temporary folder when absent.")
     parser.add_argument("--cycles", type=int, default=24)

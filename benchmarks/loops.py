@@ -26,7 +26,7 @@ def motion(samples: int) -> di.Motion:
 
 
 def per_sample(run: di.Motion, torques: Array) -> Array:
-    """Return the estimate of the usual way: one sample after the other in NumPy, then base columns and least squares."""
+    """Return the estimate of the usual method: sample by sample in NumPy, then base columns and least squares."""
     rows, targets = [], []
     for q, v, a, tau in zip(run.q, run.v, run.a, torques, strict=True):
         projector, regressor = dualv.case_1(q[None], v[None], a[None])
@@ -50,7 +50,7 @@ def loops(samples: int, repeats: int) -> list[Result]:
 
     few = max(200, samples // 50)
     share = samples // few
-    short, measured = run[::share], torques[::share]  # over the whole motion, or the equations would be nearly singular
+    short, measured = run[::share], torques[::share]  # over the whole motion, otherwise the equations are nearly singular
     estimate = di.OLS().fit(di.Regression.from_motion(robot, short, measured, base, projection="independent")).result_
     agree(estimate.predict(short).effort, per_sample(short, measured), 1e-6, "DualV")
     result = compare("DualV: regression data + WLS", lambda: per_sample(short, measured), ours, repeats, None, "NumPy")

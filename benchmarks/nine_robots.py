@@ -28,11 +28,11 @@ from dynident_papers.robots.shared import joint_laws
 
 Array = NDArray[np.float64]
 NINE = ("rrr", "cft", "dualv", "er3a_c60", "five_bar", "prr2", "replalink", "mast", "prs3")
-RMS, WORST = 1.3, 4.5  # largest rms z and |z| that are accepted
+RMS, WORST = 1.3, 4.5  # largest accepted rms z and |z|
 
 
 def command(*words: str) -> str:
-    """Run a command of dynident and return what it prints; a failure stops the benchmark."""
+    """Run a command of dynident and return its output; a failure stops the benchmark."""
     printed, said = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
         code = cli.run([*words])
@@ -59,7 +59,7 @@ def deviations(name: str, fit: di.Fit) -> dict[str, float]:
     z = dict(zip(fit.base.leaders, (fit.values - true) / fit.std, strict=True))
     found = {each: z[each] for each, counts in zip(fit.base.leaders, good, strict=True) if counts and each in known}
     for joint in set(fit.friction) & set(laws):
-        if laws[joint].law == fit.friction[joint].law:  # else there is no truth to compare with
+        if laws[joint].law == fit.friction[joint].law:  # otherwise there is no truth for comparison
             own = {f"{x}_{joint}" for x in laws[joint].law.linear} - set(known)
             seen = [i for i, each in enumerate(fit.base.leaders) if each in own and good[i]]
             found |= _law_deviations(fit, joint, laws[joint], seen)

@@ -1,4 +1,4 @@
-"""The usual ways: Pinocchio called sample by sample from Python, matrices stored whole, and FIGAROH."""
+"""The usual implementations: Pinocchio called sample by sample from Python, complete matrices, and FIGAROH."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OUR_ORDER = (0, 1, 2, 3, 4, 5, 7, 6, 8, 9)
 
 @dataclass(frozen=True)
 class Estimate:
-    """What an identification gives: which columns, and their parameters.
+    """Result of an identification: base columns and their parameters.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Pinocchio:
         return W
 
     def identify(self, q: Array, v: Array, a: Array, tau: Array) -> Estimate:
-        """Store W, choose base columns by a pivoted QR, solve OLS, weigh the joints by their residuals, solve again."""
+        """Store W, choose base columns by a pivoted QR, solve OLS, weight the joints by their residuals, solve again."""
         from scipy.linalg import qr
 
         samples, n = q.shape
@@ -114,7 +114,7 @@ class Figaroh:
     Parameters
     ----------
     peer : Pinocchio
-        Model that it works on.
+        Model of the robot.
     """
 
     def __init__(self, peer: Pinocchio) -> None:

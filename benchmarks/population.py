@@ -1,8 +1,8 @@
 """Virtual robots for measuring an estimator: random arms, their descriptions, motions and logs.
 
 Eight geometries of 2 to 6 axes and of 0.1 to 2 m, many sets of bodies for each (copies of a geometry share compiled code). The
-torque has what a rigid model does not: Stribeck friction, ripple, correlated noise; the encoders have noise; the description is
-wrong by tens of percent, or says nothing about inertias.
+torque has effects beyond a rigid model: Stribeck friction, ripple, correlated noise; the encoders have noise; the description
+is wrong by tens of percent, or lacks inertias.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Case:
     name : str
         Shape, size and number.
     described : Mechanism
-        What the user knows.
+        Robot as described.
     true : Mechanism
-        What it is.
+        True robot.
     poor : bool
         True when the training motion is slow, small and short.
     world : World
-        What its torques have beside its rigid bodies.
+        Effects in its torques beyond rigid bodies.
     train, like, fast, slow : Log
         Training motion; other motions of its kind, twice as fast and large, and half as fast.
     """
@@ -80,7 +80,7 @@ def geometry(shape: str, size: float) -> di.Mechanism:
 
 
 def bodies(robot: di.Mechanism, size: float, rng: np.random.Generator) -> Array:
-    """Return possible standard parameters of an arm: masses that fall along it, friction of a tenth of the gravity torque."""
+    """Return physical standard parameters of an arm: masses decreasing along it, friction of a tenth of the gravity torque."""
     values = np.zeros(len(robot.parameters))
     count = len(robot.tree.bodies)
     heavy = 30.0 * size**1.5 * rng.uniform(0.5, 2.0)
@@ -98,12 +98,12 @@ def bodies(robot: di.Mechanism, size: float, rng: np.random.Generator) -> Array:
 
 
 def description(robot: di.Mechanism, true: Array, kind: str, rng: np.random.Generator) -> di.Mechanism:
-    """Return the robot as a user has it: wrong by some tens of percent, or without any inertias; never with joint terms."""
+    """Return the described robot: wrong by some tens of percent, or without any inertias; never with joint terms."""
     values = np.zeros(true.size)
     if kind == "described":
         for i in range(len(robot.tree.bodies)):
             own = true[10 * i : 10 * i + 10]
-            mass, size = rng.lognormal(0.0, 0.3), rng.lognormal(0.0, 0.2)  # a uniform change of scale keeps a body possible
+            mass, size = rng.lognormal(0.0, 0.3), rng.lognormal(0.0, 0.2)  # uniform scaling keeps a body possible
             values[10 * i : 10 * i + 10] = own * mass * np.array([1.0, *(size,) * 3, *(size**2,) * 6])
     return robot.with_parameters(robot.parameters.replace(values))
 
@@ -133,7 +133,7 @@ def move(dof: int, seconds: float, rng: np.random.Generator, size: float) -> di.
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """What a robot's torques have beside its rigid bodies, the same in all of its logs.
+    """Effects in a robot's torques beyond rigid bodies, the same in all of its logs.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def record(true: di.Mechanism, moved: di.Motion, world: World, rng: np.random.Ge
 
 
 def population(count: int, seed: int = 0, only: Sequence[str] = tuple(SHAPES)) -> Iterator[Case]:
-    """Return virtual robots, one after the other: half of them with poor excitation, a third without a description."""
+    """Yield virtual robots: half of them with poor excitation, a third without a description."""
     shapes = [(shape, size) for shape in only for size in (0.15, 1.2)]
     for k in range(count):
         rng = np.random.default_rng([seed, k])

@@ -1,6 +1,6 @@
 """Fresh processes: import, first use of every command with empty caches and again, a humanoid, memory.
 
-Processor time is judged where a ratio is: a busy machine stretches the clock, not the work.
+Ratios use processor time, which a busy machine does not stretch.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ SOURCE = Path(di.__file__).resolve().parent.parent
 
 
 def variables(source: Path = SOURCE, **more: str) -> dict[str, str]:
-    """Return the environment in which a new process finds this very package, with its bytecode as pip leaves it."""
+    """Return the environment in which a new process finds this package, with bytecode as compiled by pip."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPATH": os.pathsep.join([str(ROOT), str(source)]), **more}
 
 
 def worker(*arguments: str, **more: str) -> dict[str, float]:
-    """Run benchmarks.worker in a fresh process and return what it measured."""
+    """Run benchmarks.worker in a fresh process and return its measurement."""
     command = [sys.executable, "-m", "benchmarks.worker", *arguments]
     done = subprocess.run(command, env=variables(**more), cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -63,7 +63,7 @@ def table(path: Path, columns: Mapping[str, np.ndarray], names: tuple[str, ...])
 
 
 def first_use(quick: bool, repeats: int) -> list[Result]:
-    """Every command with an empty cache against the same with a warm one, in turn."""
+    """Every command with an empty cache against a warm cache, alternating."""
     robot, results = arm(), []
     compileall.compile_dir(Path(di.__file__).parent, quiet=2)  # as an installation does
     with tempfile.TemporaryDirectory() as folder:

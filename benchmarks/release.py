@@ -1,7 +1,7 @@
-"""The last release as a peer: its sources from git, installed into an environment of their own, the same tasks run by both.
+"""The last release as a peer: its sources from git, installed into a separate environment, the same tasks run by both.
 
-Both programs stay open and take turns, task by task, so that a busy machine troubles both alike; medians of processor time
-are compared, because both use the same threads.
+Both programs stay open and alternate, task by task, so a busy machine affects both equally; medians of processor time are
+compared, because both use the same threads.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from statistics import median
 from benchmarks.cases import Result
 from benchmarks.processes import variables
 
-RELEASE = "9d8ce82"  # the tree that was released as 0.1.0
+RELEASE = "9d8ce82"  # the tree of release 0.1.0
 HERE = Path(__file__).parent
 TARGETS = {"DualV: closure, regression data and WLS": 6.0, "DualV: computed torque, 10 s": 3.0}
 
 
 def environment() -> Path:
-    """Return the Python of the last release, installed when it is not there yet."""
+    """Return the Python of the last release, installed on first use."""
     home = HERE / "out" / f"release-{RELEASE}"
     python = home / "env" / ("Scripts" if os.name == "nt" else "bin") / "python"
     if (home / "complete").exists():
@@ -40,7 +40,7 @@ def environment() -> Path:
 
 
 class Program:
-    """One version of dynident that runs tasks when asked."""
+    """One version of dynident that runs tasks on request."""
 
     def __init__(self, python: str | Path, samples: int, own: bool) -> None:
         clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -73,7 +73,7 @@ class Program:
 
 
 def release(samples: int, repeats: int) -> list[Result]:
-    """Return how many times faster this tree is than the last release."""
+    """Return the speed of this tree relative to the last release."""
     try:
         old = Program(environment(), samples, own=False)
     except (subprocess.CalledProcessError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Timed tasks that run on this tree and on the last release alike; run when asked. Used by `benchmarks.release`."""
+"""Timed tasks that run both on this tree and on the last release, on request. Used by `benchmarks.release`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Age of the samples that `ur_rtde` returns from the virtual UR5e at 500 Hz: ``python -m benchmarks.rtde [120] [--real-time]``.
 
 The age of a sample is the host's clock when the client first returns it, minus that when the server wrote it to the socket.
-Server and client are processes of their own; run it on an idle machine, or with --real-time where the system allows it.
+Server and client are separate processes; run it on an idle machine, or with --real-time if the system allows it.
 
-`ur_rtde` keeps the newest sample alone, so some are never returned. Either the server was late and wrote several at once, or
-the reader did not look for more than one period. Both shares are counted.
+`ur_rtde` keeps only the newest sample, so some are never returned. Either the server was late and wrote several at once, or
+the reader did not read for more than one period. Both shares are counted.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from benchmarks import targets
 from benchmarks.targets import target
 from dynident_lab.link import Emulator, RtdeServer, Samples, prepare_timing, ur5e
 
-HOST = "127.0.77.4"  # the port of ur_rtde is fixed, the address is ours alone
+HOST = "127.0.77.4"  # the port of ur_rtde is fixed, the address is used here only
 PERIOD = 2e-3  # [s]
-TARGET = 6e-3  # age of 99 % of the samples [s]
+TARGET = 6e-3  # 99 % quantile of the age of samples [s]
 
 
 class Written(RtdeServer):
-    """A server that notes when it has written which samples."""
+    """A server that stores the times at which samples are written."""
 
     def __init__(self, emulator: Emulator) -> None:
         super().__init__(emulator, HOST, script_port=0)
@@ -39,7 +39,7 @@ class Written(RtdeServer):
 
 
 def serve(pipe: Connection, real_time: bool) -> None:
-    """Serve until asked for the times, and send them."""
+    """Serve until the times are requested, and send them."""
     prepare_timing(real_time)
     server = Written(Emulator(ur5e.machine(), period=PERIOD, real_time=True)).start()
     pipe.send("ready")
@@ -49,13 +49,13 @@ def serve(pipe: Connection, real_time: bool) -> None:
 
 
 def measure(duration: float, real_time: bool = False) -> dict[str, float]:
-    """Return shares and ages of the samples that ur_rtde returned."""
+    """Return shares and ages of the samples returned by ur_rtde."""
     import rtde_receive
 
     prepare_timing(real_time)
     context = mp.get_context("spawn")
     pipe, other = context.Pipe()
-    process = context.Process(target=serve, args=(other, real_time))  # not a daemon: it has a process of its own
+    process = context.Process(target=serve, args=(other, real_time))  # not a daemon: it starts a separate process
     process.start()
     pipe.recv()
     robot = rtde_receive.RTDEReceiveInterface(HOST, 500.0)

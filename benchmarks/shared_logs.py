@@ -1,4 +1,4 @@
-"""The public recordings that the truth of the defaults is measured on, and how each is read; no option of a fit is given."""
+"""Public recordings to measure the accuracy of the defaults, and their readers; no options of a fit are given."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import dynident as di
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """A robot with logs to fit and logs to judge on.
+    """A robot with logs to fit and logs for validation.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def tiago(data: Path) -> Shared:
 
 
 def gen3(data: Path) -> Shared:
-    """Kinova Gen3, currents that its driver states as torques; fitted on two runs, judged on a third."""
+    """Kinova Gen3, currents declared as torques by its driver; fitted on two runs, judged on a third."""
     folder = data / "kinova_gen3_dynamapp"
     schema = {"effort": "TorqueCur{index}", "rate": 1000}
     with warnings.catch_warnings():

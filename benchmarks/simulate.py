@@ -295,7 +295,7 @@ def batches(duration: float, repeats: int) -> list[Result]:
 
 
 def changed(machine: VirtualRobot, i: int) -> dict[str, VirtualRobot]:
-    """Return the machine with one number changed, by what was changed; `i` makes it one that was never used."""
+    """Return machines with one changed number, by the name of the change; `i` makes the number a new one."""
     drives = [replace(d, friction=(Coulomb() + Viscous()).using(fc=0.03 + 1e-5 * i, fv=2e-4)) for d in machine.drives]
     gains = replace(machine.controller, position_gain=20.0 + 1e-3 * i)
     return {
@@ -307,7 +307,7 @@ def changed(machine: VirtualRobot, i: int) -> dict[str, VirtualRobot]:
 
 
 def files_used(work: Callable[[], object]) -> set[str]:
-    """Return the files of the package whose functions were called."""
+    """Return the files of the package with called functions."""
     found: set[str] = set()
 
     def look(frame: FrameType, event: str, _: object) -> None:
@@ -323,7 +323,7 @@ def files_used(work: Callable[[], object]) -> set[str]:
 
 
 def preparation(repeats: int) -> list[Result]:
-    """What a new machine, and one more number, cost before the first step; compiled code is in memory."""
+    """Cost of a new machine, and of one changed number, before the first step; compiled code is in memory."""
     motion = sine(START, 0.1, 0.05)
     known = geared_arm()
     known.simulate(motion)
@@ -353,7 +353,7 @@ def preparation(repeats: int) -> list[Result]:
 
 
 def cases(samples: int, repeats: int) -> list[Result]:
-    """Everything of this file; `samples` sets how long the runs are.
+    """All benchmarks of this file; `samples` sets the length of the runs.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ SEVEN = [
 
 
 def cases(samples: int, repeats: int) -> list[Result]:
-    """Return everything that is measured about closed forms."""
+    """Return all results about closed forms."""
     return [*derivation(repeats), *generated_c(samples, repeats)]
 
 

@@ -1,4 +1,4 @@
-"""One line per target: what was measured, the goal, and whether it is reached."""
+"""One line per target: figure, goal, and whether it is reached."""
 
 from __future__ import annotations
 

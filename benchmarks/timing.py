@@ -1,4 +1,4 @@
-"""Fair timing on a shared machine: peer and ours take turns, the best of each counts, and only their ratio is judged."""
+"""Fair timing on a shared machine: peer and ours alternate, the best of each counts, and only their ratio is judged."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def interleaved(
     Parameters
     ----------
     peer, ours : callable
-        What to time; results are dropped before the next call.
+        Functions to time; results are dropped before the next call.
     repeats : int
         Calls of each.
     clock : callable
-        Seconds; `time.process_time` where both use one core, which a busy machine does not stretch.
+        Clock in seconds; `time.process_time` if both use one core, since a busy machine does not stretch it.
 
     Returns
     -------
@@ -58,23 +58,23 @@ def one_core() -> Iterator[None]:
 
 
 def peak_extra(work: Callable[[], object]) -> float | None:
-    """Return how much the resident memory of this process rose at most while `work` ran, beyond what it had before.
+    """Return the peak increase of the resident memory of this process while `work` ran.
 
     Parameters
     ----------
     work : callable
-        What to measure.
+        Function to measure.
 
     Returns
     -------
     float or None
-        Megabytes (1e6 bytes); None where the system does not tell (only Linux does).
+        Megabytes (1e6 bytes); None if the system does not report it (only Linux does).
     """
     import ctypes
 
     try:
         gc.collect()
-        # What was freed earlier must not serve as free space now.
+        # Memory freed earlier must not be reused.
         ctypes.CDLL(None).malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5")
         before = _status("VmRSS")

@@ -1,16 +1,16 @@
-"""Is the default right on a robot nobody has seen: ``python -m benchmarks.truth [FOLDER_WITH_THE_RECORDINGS] [--only 1,8]``.
+"""Accuracy of the defaults on unknown robots: ``python -m benchmarks.truth [FOLDER_WITH_THE_RECORDINGS] [--only 1,8]``.
 
 Measurements, one default configuration, no option anywhere; 1, 2, 7, 8, 9 and 13 need the recordings:
 
 1. held-out error and coverage on public recordings;
 2. extrapolation: trained on the slow stretches of a log, judged on its fast ones;
-3. virtual robots (`benchmarks.population`): error beside least squares and the description, coverage;
+3. virtual robots (`benchmarks.population`): error compared with least squares and the description, coverage;
 4. independent runs of the same virtual robot: by how many stated deviations their parameters differ;
-5. one slow move of 8 s to train, another one to judge: coverage where a log shows little;
-6. one motion repeated for 150 s to train, another one to judge: periods tell of noise, not of what the model lacks;
+5. one slow move of 8 s to train, another one to judge: coverage for a log with little information;
+6. one motion repeated for 150 s to train, another one to judge: periods show noise, not model error;
 7. mass of a load behind a wrist sensor whose bias drifts;
 8. to 12. (`benchmarks.truth_machines`): pairs of runs, robots without masses, machines of papers, time of the default fit;
-13. automatic friction (`--friction auto`) beside the default: held-out errors and time.
+13. automatic friction (`--friction auto`) compared with the default: held-out errors and time.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Judged:
     every : float
         Error of the default over all samples, not low-passed.
     in_noise : tuple of float
-        Root mean square error of least squares and of the default in units of each joint's noise: all joints count alike.
+        Root mean square error of least squares and of the default in units of each joint's noise: all joints count equally.
     clear : float
-        By how many standard errors the default is worse than the description, from squared errors of eight stretches.
+        Excess error of the default over the description in standard errors, from squared errors of eight stretches.
     """
 
     free: float
@@ -76,7 +76,7 @@ def judged(robot: di.Mechanism, train: Sequence[di.Log], tests: Iterable[di.Log]
     rows = []
     for log in tests:
         score = fit.score(log)
-        # That the log is no training data is known; a model of zeros cannot tell a run from its copy.
+        # The log is known not to be training data; a model of zeros cannot distinguish a run from its copy.
         others = [model.score(log, allow_training=True) for model in (free, described)]
         errors = [each.metrics.relative for each in others]
         noise = [float(np.sqrt(np.mean((left(each) / fit.sigma) ** 2))) for each in (others[0], score)]
@@ -87,7 +87,7 @@ def judged(robot: di.Mechanism, train: Sequence[di.Log], tests: Iterable[di.Log]
 
 
 def left(score: di.Score) -> Array:
-    """Return what a model leaves of the measured efforts, (M, n)."""
+    """Return the residuals of the measured efforts, (M, n)."""
     return np.asarray(score.measured - score.predicted)
 
 
@@ -153,7 +153,7 @@ def show(name: str, robot: di.Mechanism, train: Sequence[di.Log], test: Sequence
 
 
 def virtual(count: int) -> None:
-    """Print what the default gains and covers over virtual robots."""
+    """Print improvement and coverage of the default over virtual robots."""
     print(f"\n3. {count} virtual robots")
     start = time.perf_counter()
     kinds = ("like", "fast", "slow")
@@ -192,7 +192,7 @@ def virtual(count: int) -> None:
 
 
 def scatter(count: int, free: Sequence[Sequence[float]], kinds: Sequence[str]) -> int:
-    """Return how often least squares of another training run is more than 5 % worse than errors `free`: the luck of a run."""
+    """Return the number of least-squares errors of another training run more than 5 % above `free`: scatter of runs."""
     worse = 0
     for k, (case, errors) in enumerate(zip(population(count), free, strict=True)):
         evidence = di.Regression.from_logs(case.described, [another_run(case, np.random.default_rng([13, k]))])
@@ -213,7 +213,7 @@ def mean(part: Sequence[Judged], key: str) -> float:
 
 
 def repeats(count: int) -> None:
-    """Print by how many deviations independent runs of the same robot differ."""
+    """Print the differences of independent runs of the same robot in standard deviations."""
     print("\n4. independent runs of the same robot: rms of the difference over its stated deviation")
     default: list[Array] = []
     free: list[Array] = []
@@ -246,7 +246,7 @@ def one_move(count: int) -> None:
 
 
 def one_motion(count: int) -> None:
-    """Print coverage of another motion, and how far two fits differ, trained on one motion that is repeated."""
+    """Print coverage of another motion, and the difference of two fits, trained on one repeated motion."""
     covered, apart = [], []
     for k, case in enumerate(population(count, seed=909)):
         rng = np.random.default_rng([k, 4])
@@ -272,7 +272,7 @@ def wrist_sensor(data: Path) -> None:
 
 
 def main() -> None:
-    """Run the measurements that are asked for."""
+    """Run the requested measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", nargs="?", type=Path, help="folder with the public recordings")
     parser.add_argument("--robots", type=int, default=200, help="number of virtual robots")

@@ -1,4 +1,4 @@
-"""Rows of `benchmarks.truth` beside the population: pairs of runs, robots without masses, virtual machines of papers, time."""
+"""Rows of `benchmarks.truth` other than the population: pairs of runs, robots without masses, machines of papers, time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dynident_papers.robots import cft, mast, prr2
 
 Array = NDArray[np.float64]
 SPEED, SPEEDS = 0.2, (-1.5, -1.0, -0.5, 0.5, 1.0, 1.5)  # m/s, rad/s of joints without a viscous term; in units of the speed
-KNOWN = 0.1  # relative deviation of parameters whose relative error is stated
+KNOWN = 0.1  # largest relative deviation of parameters with a stated relative error
 RUNS = (
     ((1,), 2, "in regime"),
     ((2,), 1, "in regime"),
@@ -65,9 +65,9 @@ def without_masses(data: Path) -> None:
 
 
 def stepping_drives(seeds: int) -> None:
-    """Print by how many deviations masses of two parallel robots are off whose drives step every 5 ms, default settings.
+    """Print the errors of masses of two parallel robots with drives stepping every 5 ms in standard deviations.
 
-    Their descriptions are wrong by some tens of percent: with the truth as prior mean, what the data do not show is right.
+    Default settings. The descriptions are wrong by some tens of percent: a true prior mean would hide undetermined parameters.
     """
     cases = (("prr2", prr2.machine(), prr2.START, (0.03, 0.03)), ("mast", mast.machine(), mast.TRIPOD.home, (0.01, 0.02, 0.02)))
     print("\n10. drives that step: rms z and largest |z| of masses and rotors, largest error of those known to 10 %; cut-off")
@@ -107,8 +107,8 @@ def _harmonics(home: Array, size: Sequence[float], seed: int) -> di.Motion:
 def two_tanh(seeds: int) -> None:
     """Print deviations of bodies and friction of the CFT robot from one log, two tanh terms per joint.
 
-    The published bodies cannot exist, so the fit is one without physical consistency; the default names the contradiction. The
-    machine has no noise but that of its encoders' counts: runs differ in where the periodic motion begins.
+    The published bodies are impossible, so the fit has no physical consistency; the default reports the contradiction. The
+    only noise of the machine is encoder quantisation: runs differ in the start of the periodic motion.
     """
     machine, t = cft.machine(added_inertia=0.2), np.linspace(0.0, 10.0, 2001)
     bodies, frictions = list[Array](), list[Array]()
@@ -141,7 +141,7 @@ def _curve_deviations(fit: di.Fit, joint: str, machine: di.VirtualRobot) -> Arra
         other[i] += step
         slopes.append((Friction(law.law, other)(v) - law(v)) / step)
     at = [k for _, k in own]
-    scale = fit.std[at] / np.sqrt(np.diag(fit.covariance)[at])  # what shapes that are held add
+    scale = fit.std[at] / np.sqrt(np.diag(fit.covariance)[at])  # contribution of held shape parameters
     C = fit.covariance[np.ix_(at, at)] * np.outer(scale, scale)
     return np.asarray((law(v) - true(v)) / np.sqrt(np.einsum("iv,ij,jv->v", slopes, C, slopes)))
 
@@ -176,7 +176,7 @@ def _wls(robot: di.Mechanism, log: di.Log) -> None:
 
 
 def automatic_friction(data: Path) -> None:
-    """Print held-out errors and CPU time of the default and of friction laws that are chosen per joint."""
+    """Print held-out errors and CPU time of the default and of friction laws chosen per joint."""
     print("\n13. held-out error of the default, of automatic friction; CPU time over that of least squares")
     for name in ("EMPS", "LWR4+", "UR10", "TX40", "LBR Med 7", "double pendulum"):
         shared = ROBOTS[name](data)

@@ -1,8 +1,8 @@
-"""Targets of the workbench: page ready in 2 s, live curves of 7 axes for 20 % of a core, a long log zooms at 30 frames/s.
+"""Targets of the workbench: page ready in 2 s, live curves of 7 axes for 20 % of a core, a long log zoomed at 30 frames/s.
 
     python -m benchmarks.workbench
 
-Needs Chromium on PATH. CPU times are those of the server process alone; frames are counted while the wheel turns.
+Needs Chromium on PATH. CPU times are of the server process only; frames are counted during zooming.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 AXES, RATE, SECONDS = 7, 250.0, 10.0  # of the live samples [-, Hz, s]
-LONG, FAST = 60.0, 1000.0  # of the log that is zoomed [s, Hz]
+LONG, FAST = 60.0, 1000.0  # of the zoomed log [s, Hz]
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--use-gl=angle", "--use-angle=swiftshader"]
 FRAMES = """() => new Promise(done => {
   let n = 0; const t = performance.now();
@@ -61,7 +61,7 @@ def long_log(folder: Path, names: list[str]) -> None:
 
 
 class Campaign:
-    """A recording that seems to run: its job is locked by this process, and its file grows at the rate of a controller."""
+    """An imitated recording: its job is locked by this process, and its file grows at the rate of a controller."""
 
     def __init__(self, folder: Path, names: list[str]) -> None:
         from dynident_lab.campaigns.log import campaign_columns
@@ -121,7 +121,7 @@ def measure() -> dict[str, Any]:
             assert address is not None
             made = tool.chromium.launch(executable_path=browser, args=FLAGS)
             page = made.new_page(viewport={"width": 1280, "height": 900})
-            for k in range(2):  # the second one finds the library in the cache of the browser, as on every later day
+            for k in range(2):  # the second load finds the library in the browser cache, as in later use
                 began = time.monotonic()
                 page.goto(address[0])
                 page.wait_for_selector(".wb-step")

@@ -1,4 +1,4 @@
-"""One measurement in a process of its own; prints one line of JSON. Used by `benchmarks.processes`."""
+"""One measurement in a separate process; prints one line of JSON. Used by `benchmarks.processes`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def memory(who: str, samples: int) -> dict[str, float | None]:
             return identify(robot, data)
         return peer.identify(data.motion.q, data.motion.v, data.motion.a, data.effort)
 
-    work(record(robot, 8192))  # kernels, libraries and thread pools are not what is measured
+    work(record(robot, 8192))  # kernels, libraries and thread pools are excluded from the measurement
     data = record(robot, samples)
     return {"extra": peak_extra(lambda: work(data))}
 

@@ -197,9 +197,9 @@ class TaskPID:
     preload: ArrayLike = 0.0  #: (k,), torques whose internal part is added [N m, N]; over-actuated robots only
     #: Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step
     delay: float = 0.0
-    #: (2,), gains kp [1/s^2] and kd [1/s] with which the freedoms that fewer rows than coordinates leave follow the
-    #: reference's posture; when omitted as fast as the slowest row where the run starts, kp = min_i kp_i (J M^-1
-    #: J^T)_ii, and critically damped
+    #: (2,), gains kp [1/s^2] and kd [1/s] of the posture in the null space of a work space with fewer rows than
+    #: coordinates; when omitted as fast as the slowest row at the start of the run, kp = min_i kp_i (J M^-1 J^T)_ii, and
+    #: critically damped
     posture: ArrayLike | None = None
 
     def __post_init__(self) -> None:
@@ -227,8 +227,8 @@ class TaskComputedTorque:
     derivative_filter: ArrayLike = 0.0  #: As of `TaskPID`
     preload: ArrayLike = 0.0  #: As of `TaskPID`
     delay: float = 0.0  #: As of `TaskPID`
-    #: (2,), gains kp [1/s^2] and kd [1/s] with which the freedoms that fewer rows than coordinates leave follow the
-    #: reference's posture; the smallest of the task when omitted
+    #: (2,), gains kp [1/s^2] and kd [1/s] of the posture in the null space of a work space with fewer rows than
+    #: coordinates; the smallest of the task when omitted
     posture: ArrayLike | None = None
 
     def __post_init__(self) -> None:
@@ -247,7 +247,7 @@ class TaskCascade:
     #: space; all others per actuator.
     loops: Cascade
     _: KW_ONLY
-    #: Gain [1/s] with which the freedoms that fewer rows than coordinates leave follow the reference's posture, beside
+    #: Gain [1/s] of the posture in the null space of a work space with fewer rows than coordinates, in addition to
     #: the smallest share of its velocity; the smallest position gain when omitted
     posture: float | None = None
 

@@ -451,7 +451,7 @@ def random_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:
         return Motion(moved.t, moved.q, moved.v * slow, moved.a)
     generator = np.random.default_rng(seed)
     n = mechanism.dof
-    calm = n**-0.5 if n > LARGE else 1.0  # else the far end of a long chain would outweigh all that is near its base
+    calm = n**-0.5 if n > LARGE else 1.0  # otherwise the far end of a long chain would dominate
     q, v, a = (generator.uniform(-size, size, (samples, n)) for size in (np.pi, 3.0 * calm, 10.0 * calm))
     if mechanism.friction:  # friction curves can have structure at any speed, down to very small ones
         v[::2] *= 10.0 ** generator.uniform(-SLOWEST, 0.0, v[::2].shape)

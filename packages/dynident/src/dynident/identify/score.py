@@ -214,7 +214,7 @@ def _no_validation(log: Log, shared: Overlap) -> str:
 
 
 def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
-    """Compare a fit with a log; `Fit.score` is the short way."""
+    """Compare a fit with a log; see `Fit.score`."""
     matched = match(fit.mechanism, log)
     if matched.mechanism.coordinate_names != fit.mechanism.coordinate_names:
         lost = set(fit.mechanism.coordinate_names) ^ set(matched.mechanism.coordinate_names)

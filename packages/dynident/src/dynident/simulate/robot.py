@@ -63,7 +63,7 @@ class VirtualRobot(Frozen):
 
     mechanism: Mechanism  #: The robot: tree, couplings or loops, with its own joint terms
     drives: Sequence[Drive]  #: One drive per actuator of the mechanism, in any order
-    #: Control law; anything else that has `cycle`, `command`, `reset` and `update` is called from Python once per cycle
+    #: Control law; another object with `cycle`, `command`, `reset` and `update` is called from Python once per cycle
     controller: Cascade | PID | ComputedTorque | OpenLoop | TaskPID | TaskComputedTorque | TaskCascade | Controller
     _: KW_ONLY
     #: Laws on tree coordinates, in addition to the joint terms of the mechanism. Load-dependent laws use the joint load
@@ -272,7 +272,7 @@ def standard_controller(
     model : Mechanism
         Model of the robot, drives included.
     q : array_like, (n,) or (N, n)
-        Pose, or poses on the way, at which the inertias are taken that set the gains.
+        Pose, or poses along the path, whose inertias set the gains.
     drives : sequence of Drive
         Drives for the currents of a cascade; ideal ones when empty.
     bandwidth, damping : float
@@ -322,7 +322,7 @@ def standard_machine(
     mechanism : Mechanism
         Robot.
     q : array_like (n,) or (N, n), optional
-        Pose, or poses on the way, at which the inertias are taken that set the gains; home, or zero, when omitted.
+        Pose, or poses along the path, whose inertias set the gains; home, or zero, when omitted.
     drives : sequence of Drive, optional
         Its drives, as of `read_drives`; ideal ones when omitted. Rotor inertia and friction of a joint in the mechanism
         include those of its drive, so they count once.

@@ -321,7 +321,7 @@ class Step:
             branch, before = r.get(r.m.branch), r.get(r.s.branch)
             lost = either(opposite(r.get(r.m.pivot) >= SINGULAR), branch * before < 0.0)
             status = where(lost, LOST_CLOSURE, status)
-            r.put(r.s.branch, branch)  # it tells the ways of assembling the loops apart
+            r.put(r.s.branch, branch)  # it distinguishes the assemblies of the loops
         r.put(r.w.status, status)
         return r
 

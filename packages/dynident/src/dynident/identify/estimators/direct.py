@@ -64,7 +64,7 @@ def check_loop(loop: Loop | None, evidence: Regression, name: str) -> Loop:
 
 
 def model_of(base: BaseParameters, beta: Array, combinations: Array | None = None) -> Mechanism:
-    """Return the robot with some base parameters, else as described."""
+    """Return the robot with some base parameters, otherwise as described."""
     known = np.eye(base.rank) if combinations is None else combinations
     return base.mechanism.with_parameters(recover_standard(base, beta, known))
 

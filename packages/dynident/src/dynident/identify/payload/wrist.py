@@ -144,7 +144,7 @@ def read_wrench(
     path : path-like
         Table with these columns, the columns ``fx fy fz tx ty tz`` [N, N m] and, for a motion, the time ``t`` [s].
     cutoff : float, optional
-        Low-pass frequency for positions and wrench alike [Hz]; from the spectrum of the positions when omitted.
+        Low-pass frequency for both positions and wrench [Hz]; from the spectrum of the positions when omitted.
 
     Returns
     -------
