@@ -186,7 +186,7 @@ class Cascade:
     speed_limit: ArrayLike = float("inf")  #: (k,), largest wanted speed of rho [rad/s, m/s]
     anti_windup: bool = True  #: True stops the integrators while their output is at its limit
     #: Time from the sampling of the innermost loop to its command at the motor [s]: computation, transport, amplifier.
-    #: In a simulation a whole multiple of its step; the motors get no command before the first has arrived.
+    #: In a simulation a whole multiple of its step; no command acts before the first has arrived.
     delay: float = 0.0
     #: Time from the sampling of the position to the use of the wanted speed in the velocity loop [s], such as
     #: when a bus connects the position loop to drives with the other loops; a whole multiple of the velocity cycle.
@@ -269,7 +269,7 @@ class PID:
     #: `feedforward`, whose joint terms should not contain the same friction
     friction: Mapping[str, Friction | DynamicLaw] | None = None
     #: Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step;
-    #: nothing flows before the first command has arrived
+    #: no command acts before the first has arrived
     delay: float = 0.0
 
     def __post_init__(self) -> None:
@@ -310,7 +310,7 @@ class ComputedTorque:
     #: sign of the reference velocity.
     on: Literal["measurement", "reference"] = "measurement"
     #: Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step;
-    #: nothing flows before the first command has arrived
+    #: no command acts before the first has arrived
     delay: float = 0.0
 
     def __post_init__(self) -> None:

@@ -432,12 +432,12 @@ def neighbourhoods(mechanism: Mechanism, ranking: list[int]) -> list[Group]:
                 break
             above = int(tree.arrays.parent[above])
         groups.append((beside, own[node]))
-    more = [c for c in ranking if c >= len(owners)]  # laws and force elements may look at any joint
+    more = [c for c in ranking if c >= len(owners)]  # laws and force elements may depend on any joint
     return [*groups, ([c for _, mine in groups for c in mine], more)] if more else groups
 
 
 LARGE = 64  # coordinates above which a tree moves more calmly, and its columns are compared with their neighbours' only
-SLOWEST = 4.0  # decades of speed below the largest at which friction laws are looked at
+SLOWEST = 4.0  # decades of speed below the largest at which friction laws are evaluated
 
 
 def random_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:

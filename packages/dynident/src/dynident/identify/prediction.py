@@ -157,7 +157,7 @@ def _of_groups(fit: Fit, values: Array) -> Array:
 
 
 def model_errors(fit: Fit, variance: Array) -> Array:
-    """Return the variance (n, b) of each base parameter that stands for the model error of a joint, zero without a prior.
+    """Return the variance (n, b) of each base parameter that represents the model error of a joint, zero without a prior.
 
         eta_k^2 = sigma^2 / (a_k sum_l a_l) <= 1,      a_k: root mean square of w_k beta_k in training
 

@@ -51,7 +51,7 @@ class Score(Tabular, Result):
     #: Share of the measurements within two standard deviations; about 0.95 if model and noise are right. NaN for a fit to
     #: positions alone, which does not estimate the noise of efforts.
     coverage: float
-    training: bool  #: True when the log was (partly) used for the fit, which proves nothing
+    training: bool  #: True when the log was (partly) used for the fit, so it is no validation
     quality: Quality  #: Faults found in the log
     source: dict[str, Any]  #: Identification of the samples
     notes: tuple[str, ...]  #: How the log was prepared
@@ -72,7 +72,7 @@ class Score(Tabular, Result):
     repeats: str = ""  #: Place of the shared motion in the training logs
     raw_t: Array | None = None  #: (K,), times of `raw` [s]
     raw: Array | None = None  #: (K, n), measured efforts without the low-pass, thinned without losing a peak
-    #: (M, n), where joints of a tree stand still: friction holds them with anything up to its level, which the band covers
+    #: (M, n), mask of standstill of joints of a tree: the band covers their undetermined holding friction
     resting: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:

@@ -563,7 +563,7 @@ def feeding_joints(fit: Fit) -> tuple[Finding, ...]:
     """Return the finding about joints whose friction significantly adds energy.
 
     The mean power of friction fv v + fc sign(v) at the speeds of the training data is linear in both; if it is significantly
-    negative, effort or position is inverted, whatever the joint carries.
+    negative, effort or position is inverted, for any load of the joint.
     """
     found = []
     names, covariance = list(fit.base.names), fit.covariance

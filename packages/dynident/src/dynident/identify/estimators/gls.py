@@ -34,7 +34,7 @@ class GLS(LeastSquares):
         beta = argmin sum_g ||a_g(z) (W_g beta - y_g)||^2 / sigma_g^2
 
     Where filtered rows predict most stretches of time that were left out of the fit worse than those of `WLS` do, the coloured
-    residuals are an error of the model. Then a warning says so, rows are not filtered, and the estimate is that of `WLS` with
+    residuals are an error of the model. Then a warning is given, rows are not filtered, and the estimate is that of `WLS` with
     the covariance of coloured residuals.
 
     Parameters

@@ -142,7 +142,7 @@ def noisy_motion(stretch: Stretch, rng: np.random.Generator) -> Motion:
 
 
 def row_noise(regression: Regression) -> list[Array]:
-    """Return C_g (k_g, k_g), the covariance of the noise in the rows of every group; zero where nothing is known of q's."""
+    """Return C_g (k_g, k_g), the covariance of the noise in the rows of every group; zero if the noise of q is unknown."""
     rng = np.random.default_rng(0)
     totals = [np.zeros(2 * (group.columns.size,)) for group in regression.groups]
     for part in regression.stretches:

@@ -256,7 +256,7 @@ def fit_friction(
     """Fit friction laws to an axis, or bodies and friction laws of a robot to logs or a motion.
 
     A law replaces the friction among the terms of its joint (fv, fc, ...); rotor inertia, offset and spring stay. Laws are
-    those of joints, in joint radians and N m, as all joint terms are; a motor's name stands for the joint that it drives.
+    those of joints, in joint radians and N m, like all joint terms; a motor's name denotes the joint that it drives.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def fit_friction(
         Options of `dynident.signals.prepare`.
     projection : str or tuple of str, optional
         Equations of a robot with loops, as in `Regression.from_motion`; by default those of the motors, or "gls" when there are
-        more motors than freedoms.
+        more motors than degrees of freedom.
     estimator : estimator, optional
         Estimator of the final fit; `WLS()` when omitted.
     start : array_like (S,), optional

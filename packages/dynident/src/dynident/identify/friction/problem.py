@@ -205,7 +205,7 @@ ROUGH = 1e-4  # relative gain of a step below which a starting point is good eno
 #: Damping that a search begins with, and the longest step in parts of the interval.
 DAMPING, LONGEST = 1e-3, 0.25
 REWEIGHTINGS = 5
-SETTLED = 1e-3  # relative change of weights that changes nothing
+SETTLED = 1e-3  # relative change of weights that is negligible
 SLOWEST = 0.01  # share of the moving samples
 SMALL = 0.01  # of the efforts: residuals with which weights begin
 
@@ -217,7 +217,7 @@ class Found:
     eta: Array  # (S,) shape parameters
     projection: Projection  # the problem there
     sigma: Array  # (groups,) standard deviation of each joint's rows
-    at_bound: NDArray[np.bool_]  # (S,) shape parameters at the end of their interval: the data do not show them
+    at_bound: NDArray[np.bool_]  # (S,) shape parameters at the end of their interval: undetermined by the data
     passes: int  # over all samples
 
 

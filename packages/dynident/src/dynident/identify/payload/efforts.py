@@ -78,7 +78,7 @@ def payload_of(fit: Fit, name: str = "payload", reach: float | None = None, heav
 
     Its centre of mass is plausible up to `reach` [m] from the link (the size of the robot), its mass up to `heaviest` [kg]
     (twice the described mass of the moving robot). Where rows were kept, as by `payload_regression`, a bias by elastic drives
-    is looked for, noted and added to the covariance.
+    is estimated, noted and added to the covariance.
     """
     index = _own(fit.base, name)
     known = np.isin(index, np.flatnonzero(fit.solved | ~fit.active))

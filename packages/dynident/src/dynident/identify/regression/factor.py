@@ -74,7 +74,7 @@ NEW = 0.2  # share of new pieces above which logs are cut by time or phase
 WINDOWS = 4000  # means of positions that are compared, at most ...
 PER_BAND = 5.0  # ... per period of the band
 PIECES = 500  # of all logs, at most
-DECIMATED = 2.5  # rows per period of the band, that decimation leaves
+DECIMATED = 2.5  # rows per period of the band after decimation
 
 GROUPS = 2  # of periods, which show changes between periods
 Tile = Callable[["Workspace"], Array]
@@ -93,7 +93,7 @@ class RowGroup:
     name: str
     columns: NDArray[np.int64]  # (k,) base parameters that occur in this row
     R: Array  # (m, k + 1), m <= k + 1: triangular factor of [W, tau] over all samples
-    count: int  # rows it stands for
+    count: int  # number of rows
     independence: float = 1.0  # independent rows per row; below 1 when the rows were low-passed together
     products: Array = None  # type: ignore[assignment]  # (K, k + 1, k + 1) of stretches of time, adding up to R^T R
     counts: tuple[int, ...] = ()  # rows of each stretch
@@ -320,7 +320,7 @@ def nearness(v: Array, rms: Array) -> Array:
 
 
 def added(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Return the added sums of two pieces of a log, given as sources."""
+    """Return the sums of two pieces of a log, given as sources."""
     a, b = one.get("resting", {}), other.get("resting", {})
     return {name: np.sum([each[name] for each in (a, b) if name in each], axis=0).tolist() for name in {**a, **b}}
 
@@ -555,7 +555,7 @@ class Tiles:
             flat = work.rows("rows", height, own.stop - own.start)
             work.once(("write", own.stop - own.start), into, flat)(own, self.starts[number])
             if self.speeds.size:
-                first = -(-at // every)  # the first of the samples to look at
+                first = -(-at // every)  # the first of the samples to evaluate
                 seen_here = flat[:, first * every - at :: every]
                 last = first + seen_here.shape[1]
                 self.looked_at[:, first:last] = seen_here
