@@ -372,7 +372,7 @@ def streaming(clients: int = 20, seconds: float = 10.0, real_time: bool = False,
 
 
 def disk() -> dict[str, Any]:
-    """Record onto a disk that is full before the cycle is over; make room; the campaign must go on and end complete."""
+    """Record onto a disk that is full before the cycle is over; free space; the campaign must continue and end complete."""
     with tempfile.TemporaryDirectory() as folder:
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], capture_output=True, check=False)
         if mounted.returncode:
