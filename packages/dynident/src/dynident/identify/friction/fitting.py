@@ -268,7 +268,7 @@ def fit_friction(
     laws : law, sequence of laws, "auto", or a mapping of str to these
         One law for all driven joints, or by joint: a FrictionLaw, its text (``"stribeck + viscous"``), or a law with numbers,
         whose shape parameters are then known (``Friction(law, values, known=("vs",))`` holds only those named). Joints that
-        are not named keep their terms. Of a sequence, or of the
+        are not named keep their terms. From a sequence, or the
         usual laws with "auto", each joint gets the simplest that is not worse on held-out blocks.
     options : mapping, optional
         Options of `dynident.signals.prepare`.
