@@ -166,8 +166,10 @@ class Stretches:
 
     def parts(self, rows: slice) -> list[tuple[int, int, int]]:
         """Return the stretches that rows belong to, each with the first and the last (not included) row from rows.start on."""
-        found = []
-        for segment in range(max(bisect_right(self.edges, rows.start) - 1, 0), len(self.owner)):
+        first, found = max(bisect_right(self.edges, rows.start) - 1, 0), []
+        if self.edges[first] <= rows.start and first < len(self.owner) and rows.stop <= self.edges[first + 1]:  # mostly
+            return [(self.owner[first], 0, rows.stop - rows.start)]
+        for segment in range(first, len(self.owner)):
             begin, end = max(self.edges[segment], rows.start), min(self.edges[segment + 1], rows.stop)
             if begin >= rows.stop:
                 break
