@@ -41,7 +41,7 @@ def reproduce(
     Parameters
     ----------
     names
-        What to compute, such as cft-table-6; see --list.
+        Reproductions to compute, such as cft-table-6; see --list.
     listed
         Show all names, and about how long each takes.
     everything

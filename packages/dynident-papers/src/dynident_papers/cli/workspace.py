@@ -60,7 +60,7 @@ def workspace(
     size
         Cells along each coordinate.
     outputs
-        What of the platform counts.
+        Outputs of the platform: its pose or its position.
     """
     if output is not None:
         check_output(output, folder=True)

@@ -67,7 +67,7 @@ def _overview(results: Sequence[Reproduction], failed: Mapping[str, str]) -> pag
         rows.append((link, found.title, found.source, f"{agreeing} of {judged}" if judged else "", *others))
     rows += [(name, f"could not be made: {why}", "", "", "", "") for name, why in failed.items()]
     headers = ("name", "what", "source", "derived: agree", "round trip", "virtual")
-    parts = [_documents(results), pages.table(headers, rows, "all", numeric=(3, 4, 5), short=(0,))]
+    parts = [_documents(results), pages.table(headers, rows, "all reproductions", numeric=(3, 4, 5), short=(0,))]
     return pages.section("overview", "Overview", *parts, pages.bullets([f"{kind}: {what}" for kind, what in KINDS.items()]))
 
 
@@ -106,8 +106,8 @@ def write_page(path: str | os.PathLike[str], results: Sequence[Reproduction], fa
         require(found, Reproduction, "an entry of results")
     agreeing, judged = (sum(found.agreeing[i] for found in results) for i in (0, 1))
     lead = (
-        f"Of {judged} derived numbers {agreeing} agree to all printed digits. Beside every number of any kind that differs is "
-        "a reason that a test runs, or what was tried where the cause is not known."
+        f"{agreeing} of {judged} derived numbers agree to all printed digits. Every number that differs has a reason that a "
+        "test verifies; if the cause is not known, the page says so and states what was tried."
         if judged
         else "No published number was derived here."
     )

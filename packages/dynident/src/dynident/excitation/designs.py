@@ -135,7 +135,7 @@ def payload_plan(
     is a name; the motion is averaged over `repetitions`, and `validation` is another motion, run with the payload.
     """
     if not text(payload, "payload"):
-        raise DynidentError("payload has no name; name what is mounted")
+        raise DynidentError("payload has no name; give the name of the mounted body")
     bare = [Stage("without", "payload", excitation, repetitions)]
     loaded = [Stage("with", "payload", excitation, repetitions, payload)]
     if validation is not None:
