@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from optional import optional
 
 from dynident.errors import DynidentError, LogError
 from dynident.signals import Log, butterworth, diagnose, fourier, prepare
-from dynident.signals.arrow import _Thrift
 
+ARROW = optional("dynident.signals.arrow")  # it needs pyarrow
 T = np.arange(60) / 100.0
 Q = np.column_stack([np.sin(T), np.cos(T)])
 TAU = np.column_stack([T, -T])
@@ -301,4 +302,4 @@ def test_a_damaged_footer_of_parquet_never_ends_the_process(tmp_path):
 @pytest.mark.parametrize(("data", "number"), [(b"\x00", 0), (b"\x01", -1), (b"\x02", 1), (b"\x03", -2), (b"\xff\x01", -128)])
 def test_whole_numbers_of_thrift_have_their_sign_in_the_last_bit(data, number):
     """Zigzag numbers of the specification of Thrift's compact protocol."""
-    assert _Thrift(data).whole() == number
+    assert ARROW._Thrift(data).whole() == number
