@@ -126,6 +126,7 @@ def test_outliers_are_counted_and_left_out():
     (finding,) = diagnose(replace(log, effort=effort)).of("outliers")
     count = len(effort[500::500])
     assert finding.sentence.startswith(f"{count} of {log.t.size} samples are outliers (0 whole rows), most in effort:joint_2")
+    assert finding.channel == "effort:joint_2"
     spoiled, clean = (
         di.MAP().fit(di.Regression.from_logs(healthy().robot, [each])).result_ for each in (replace(log, effort=effort), log)
     )

@@ -454,7 +454,7 @@ def _warn(quality: Quality) -> None:
     for finding in serious:
         alike.setdefault((finding.kind, finding.channel.partition(":")[0]), []).append(finding)
     told = [
-        f"{own[0].channel}{f' (and {len(own) - 1} more like it)' if len(own) > 1 else ''} {own[0].sentence}"
+        f"{own[0].channel}{f' (and {len(own) - 1} more like it)' if len(own) > 1 else ''} {own[0].sentence}".lstrip()
         for own in alike.values()
     ]
     if told:

@@ -107,7 +107,7 @@ class Quality(Result):
         """Return the findings as text. One line per finding."""
         if not self.findings:
             return f"log '{self.name}': nothing suspicious"
-        lines = [f"  {f.severity:8}{f.kind:16}{f.channel}: {f.sentence}" for f in self.findings]
+        lines = [f"  {f.severity:8}{f.kind:16}{f.channel}{': ' if f.channel else ''}{f.sentence}" for f in self.findings]
         count = "1 finding" if len(lines) == 1 else f"{len(lines)} findings"
         return "\n".join([f"log '{self.name}': {count}", *lines])
 
@@ -279,14 +279,14 @@ def without_outliers(log: Log) -> tuple[Log, list[Finding]]:
             marked[rows] = True
     every = np.hstack(list(bad.values()))
     channels = [f"{name}:{joint}" for name in bad for joint in log.joints]
-    touched = [channel for channel, count in zip(channels, counts, strict=True) if count]
+    worst = channels[int(np.argmax(counts))]
     share = float(np.mean(every.any(axis=1)))
     text = (
         f"{int(every.any(axis=1).sum())} of {log.t.size} samples are outliers ({int(rows.sum())} whole rows), most in "
-        f"{channels[int(np.argmax(counts))]}, and are excluded; check if 0 or -999 marks missing values"
+        f"{worst}, and are excluded; check if 0 or -999 marks missing values"
     )
     position, effort = (np.where(marked, np.nan, getattr(log, name)) for name, marked in bad.items())
-    found = Finding("outliers", ",".join(touched), "warning", text, share)
+    found = Finding("outliers", worst if np.count_nonzero(counts) == 1 else "", "warning", text, share)
     return replace(log, position=position, effort=effort), [found]
 
 
