@@ -207,7 +207,9 @@ def test_rare_options_are_in_the_whole_help_only(capsys) -> None:
         (("identify", "robot.urdf", "tests/", "--cycle=3"), "did you mean 'dynident cycles ROBOT CAMPAIGN'?"),
         (("export", "robot.urdf", "--for", "fmu", "--controller", "pd"), "did you mean '--option controller=LAW'?"),
         (("describe", "robot.xacro", "--trust"), "has no option --trust: xacro files are evaluated without running code"),
-        (("describe",), "requires an argument"),
+        (("describe",), "ROBOT is missing"),
+        (("describe", "robot.urdf", "run.csv"), "unexpected argument 'run.csv'"),
+        (("export", "fit.json", "--for"), "--for needs a value"),
         (("describe", "robot.urdf", "--rank-tolerance", "much"), 'unable to convert "much" into float'),
     ],
 )

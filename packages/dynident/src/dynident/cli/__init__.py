@@ -14,7 +14,15 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from cyclopts import App, ArgumentCollection, CoercionError, CycloptsError, Parameter
+from cyclopts import (
+    App,
+    ArgumentCollection,
+    CoercionError,
+    CycloptsError,
+    MissingArgumentError,
+    Parameter,
+    UnusedCliTokensError,
+)
 
 from dynident.cli import commands, groups
 from dynident.cli.consoles import note, notes, out
@@ -163,7 +171,7 @@ def _execute(words: list[str]) -> int:
         if argument and (choices := argument.get_choices(force=True)):
             given = shortened(error.token.value)  # type: ignore[attr-defined]
             raise DynidentError(f"{argument.name} is '{given}'; it must be one of {', '.join(choices)}") from None
-        problem = visible(_shortened(" ".join(str(error).split()).rstrip(".")))
+        problem = visible(_shortened(_usage_error(error)))
         sys.stderr.write(f"dynident: {problem}; see 'dynident {f'{name} ' if name else ''}--help'\n".replace("?; see", "? See"))
         return USAGE
     if not gc.isenabled():  # by `__main__`
@@ -171,6 +179,17 @@ def _execute(words: list[str]) -> int:
         gc.enable()
     code = int(command(*bound.args, **bound.kwargs) or 0)
     return USAGE if incomplete else code  # a list of commands was shown
+
+
+def _usage_error(error: CycloptsError) -> str:
+    """Return the problem of a wrong usage in one sentence."""
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        return f"unexpected argument '{error.unused_tokens[0]}'"
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        option = error.keyword or error.argument.name
+        given = error.keyword or error.argument.tokens
+        return f"{option} needs a value" if given else f"{option} is missing"
+    return " ".join(str(error).split()).rstrip(".")
 
 
 def _shortened(text: str) -> str:
