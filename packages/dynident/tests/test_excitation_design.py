@@ -14,6 +14,7 @@ from small_robots import five_bar
 from dynident.errors import DynidentError
 from dynident.excitation import Capsule, Collision, Plan, Polygon, design, limits_of, payload_plan, read_limits
 from dynident.excitation.designs import check_motion
+from dynident.excitation.experiment import excite
 from dynident.excitation.limits import Box, State
 from dynident.excitation.objective import Criterion, Objective, RobotEquations
 from dynident.excitation.optimise import Optimum, Problem, at, feasible_start, optimise, peaks, posture, slopes
@@ -126,6 +127,14 @@ def test_parallel_robot_within_its_limits():
     assert found.values()["cond"] < 0.9 * found.values(found.start)["cond"]
     names = {"closure singularity", "actuation singularity", "position of elbow3"}
     assert min(found.margins().values()) >= 0.01 - 1e-6 and names <= set(found.margins())
+
+
+def test_parallel_robot_without_limits_stays_away_from_singularities():
+    """A description of a loop seldom has limits: ranges are centred on home, and postures that do not close are left out."""
+    experiment = excite(five_bar(), iterations=3, starts=1)
+    margins = experiment.design.margins()
+    assert min(margins["closure singularity"], margins["actuation singularity"]) >= 0.0
+    assert np.isfinite(experiment.design.values()["cond"]) and any("singularities" in note for note in experiment.notes)
 
 
 def test_slopes_of_limits(robot):

@@ -339,7 +339,7 @@ def _above(mechanism: Mechanism, limits: MotionLimits, floor: Sequence[Floor]) -
         q = mechanism.closure.home[list(mechanism.closure.independent)][None, :]
     else:
         q = np.random.default_rng(0).uniform(limits.lower, limits.upper, (POSTURES, mechanism.dof))
-    return all(np.mean(np.all(limit.excess(State(q, q, q, q)) < 0.0, axis=1)) > ABOVE for limit in floor)
+    return all(np.mean(np.all(limit.excess(State(q, q, q, q)) <= -limits.margin, axis=1)) > ABOVE for limit in floor)
 
 
 def _without_grippers(mechanism: Mechanism) -> tuple[Mechanism, str]:

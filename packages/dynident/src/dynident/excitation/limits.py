@@ -222,7 +222,7 @@ class Loops(Limit):
     lower: Array  #: (n_tree,), of all tree coordinates, infinite where there is no limit
     upper: Array  #: (n_tree,), likewise
     #: Smallest ratio of pivots of the closure, and of singular values of the actuator Jacobian; 0 for no margin
-    least: float = 0.0
+    least: tuple[float, float] = (0.0, 0.0)
     follows = True
 
     @property
@@ -232,20 +232,29 @@ class Loops(Limit):
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
-        extra = ("closure singularity", "actuation singularity") if self.least > 0.0 else ()
+        extra = ("closure singularity", "actuation singularity") if min(self.least) > 0.0 else ()
         return (*self._box.names, *extra)
 
     def excess(self, state: State) -> Array:
         """Return the excess of every column, (N, k)."""
         tree = close_positions(self.mechanism, state.q)
         out = self._box.excess(State(tree, tree, tree, tree))
-        if self.least <= 0.0:
+        if min(self.least) <= 0.0:
             return out
-        zero = np.zeros_like(state.q)
-        rates = close_rates(self.mechanism, tree, zero, zero)
-        sizes = np.linalg.svd(self.mechanism.actuator_matrix[0] @ rates.G, compute_uv=False)
-        near = np.stack([rates.pivot, sizes[:, -1] / sizes[:, 0]], axis=1)
-        return np.concatenate([out, 1.0 - near / self.least], axis=1)
+        return np.concatenate([out, 1.0 - _distances(self.mechanism, tree) / self.least], axis=1)
+
+    @staticmethod
+    def at_home(mechanism: Mechanism) -> list[float]:
+        """Return the distances from singularities, of closure and actuation, at the home position."""
+        return list(map(float, _distances(mechanism, mechanism.closure.home[None, :])[0]))
+
+
+def _distances(mechanism: Mechanism, tree: Array) -> Array:
+    """Return the ratios of pivots of the closure and of singular values of the actuator Jacobian, (N, 2)."""
+    zero = np.zeros((len(tree), mechanism.dof))
+    rates = close_rates(mechanism, tree, zero, zero)
+    sizes = np.linalg.svd(mechanism.actuator_matrix[0] @ rates.G, compute_uv=False)
+    return np.stack([rates.pivot, sizes[:, -1] / sizes[:, 0]], axis=1)
 
 
 def all_names(limits: Sequence[Limit]) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from dynident.errors import DynidentError, require
 from dynident.excitation.limits import POSTURES, Box, Capsule, Collision, Effort, Floor, Limit, Loops, Polygon, State, ToolBox
 from dynident.excitation.objective import LARGEST, per_coordinate, text
 from dynident.files import read_toml, read_yaml
+from dynident.mechanism.describe import effort_units
 from dynident.mechanism.elements import Limits
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import principal
@@ -35,6 +36,7 @@ from dynident.mechanism.parameters import principal
 #: Assumed limits of joints: turning [rad, rad/s], sliding [m, m/s]. 0.25 m/s is the usual reduced speed near people.
 TURNING, SLIDING = {"reach": np.pi, "velocity": 1.0}, {"reach": 0.1, "velocity": 0.25}
 OFTEN = 0.3  # share of random postures above which a contact is due to the shapes, not to the motion
+AWAY = 0.2  # of home's distance from singularities, which an assumed limit keeps
 STUCK = 0.95  # of the effort limit: least friction of a joint that cannot move
 THINNEST, THICKEST = 0.01, 0.25  # radius of a capsule [m]
 
@@ -77,11 +79,21 @@ def assume_limits(mechanism: Mechanism, settings: Mapping[str, Any] | None = Non
     given = dict(settings or {})
     common, tables = _joint_numbers(given)
     missing: dict[str, list[str]] = {}
+    home: dict[str, float] = {}
+    if mechanism.loops:
+        home = dict(zip(mechanism.tree.coordinates, mechanism.closure.home.tolist(), strict=True))
+        if "singularity" not in given:
+            given["singularity"] = [AWAY * x for x in Loops.at_home(mechanism)]
+            notes.append(
+                f"at least {100 * AWAY:.0f} % of home's distance from singularities is kept; singularity in a limits file says "
+                "otherwise"
+            )
+    units = effort_units(mechanism)
     for joint in mechanism.joints:
-        usual = SLIDING if joint.kind == "prismatic" else TURNING
         for name in joint.coordinates:
             if name not in mechanism.coordinate_names:
                 continue
+            usual = SLIDING if units[name] == "N" else TURNING
             own = {**common, **tables.get(name, {})}
             added: dict[str, float] = {}
             low, high = own.get("lower", joint.limits.lower), own.get("upper", joint.limits.upper)
@@ -89,7 +101,8 @@ def assume_limits(mechanism: Mechanism, settings: Mapping[str, Any] | None = Non
             if not low < high and not {"lower", "upper"} & set(own):
                 low, high = -np.inf, np.inf  # 0 ... 0 in a description means that the limits are missing
             if not (np.isfinite(low) and np.isfinite(high)):
-                centre = low + usual["reach"] if np.isfinite(low) else high - usual["reach"] if np.isfinite(high) else 0.0
+                at = home.get(name, 0.0)
+                centre = low + usual["reach"] if np.isfinite(low) else high - usual["reach"] if np.isfinite(high) else at
                 added |= {"lower": centre - usual["reach"], "upper": centre + usual["reach"]}
                 missing.setdefault(f"positions within {usual['reach']:.3g} {unit}", []).append(name)
             velocity = own.get("velocity", joint.limits.velocity)
@@ -472,8 +485,11 @@ def _loops(mechanism: Mechanism, given: Mapping[str, Any]) -> list[Limit]:
         choice("limits: passive joint", name, tree)
         bounds = _numbers(table, f"passive.{name}", ("lower", "upper"))
         low[tree.index(name)], high[tree.index(name)] = bounds.get("lower", -np.inf), bounds.get("upper", np.inf)
-    least = number("limits: singularity", given.get("singularity", 0.0))
-    return [Loops(mechanism, low, high, least)] if least > 0.0 or np.isfinite([*low, *high]).any() else []
+    least = given.get("singularity", 0.0)
+    closure, actuation = least if isinstance(least, list) and len(least) == 2 else (least, least)
+    pair = (number("limits: singularity", closure, least=0.0), number("limits: singularity", actuation, least=0.0))
+    limited = "singularity" in given or np.isfinite([*low, *high]).any()
+    return [Loops(mechanism, low, high, pair)] if limited else []
 
 
 def read_limits(path: str | os.PathLike[str], mechanism: Mechanism) -> MotionLimits:
