@@ -7,6 +7,7 @@ import pytest
 
 from dynident.errors import DynidentError
 from dynident_papers.flexures import FlexureHinge, flexure_requirements
+from dynident_papers.flexures.solid import solid_stiffness
 from dynident_papers.robots import five_bar, prs3
 
 E, NU = 70e9, 0.3
@@ -26,6 +27,12 @@ def test_a_long_neck_is_a_prismatic_beam() -> None:
     assert round_.stress(0.1) == pytest.approx(32.0 * 0.1 / (np.pi * t**3))
     flat = FlexureHinge(t, 1e-6, t + 1e-6, 8e-3, l_, E, NU)
     assert flat.lateral / flat.bending == pytest.approx(16.0, rel=2e-3)  # (w / t)^2
+
+
+def test_a_solid_prismatic_bar_has_the_stiffness_of_a_beam() -> None:
+    bar = FlexureHinge(9.9999e-3, 4e-3, 10e-3, 10e-3, 30e-3, E, NU)
+    for turning, expected in (("bending", bar.bending), ("torsion", bar.torsion)):
+        assert solid_stiffness(bar, turning)[0] == pytest.approx(expected, rel=2e-3)
 
 
 def test_a_thin_circular_notch_has_the_stiffness_of_the_textbooks() -> None:

@@ -48,7 +48,8 @@ def test_flexures_come_near_the_finite_elements() -> None:
     assert np.abs(differences(reproduce("flexures-hinges"), 0)).max() < 0.08
     table = reproduce("flexures-table-2")
     assert np.abs(differences(table, 2)).max() < 0.02  # linear, as the paper's analysis
-    assert np.abs(differences(table, 0, "force")).max() < 0.01  # ideal joints with springs
+    forces = [float(row.ours) for row in table.tables[0].rows if row.name.startswith("force")]
+    np.testing.assert_allclose(forces, (20.0, 40.0, 60.0), rtol=0.01)  # ideal joints with springs
     assert table.plot().axes
 
 

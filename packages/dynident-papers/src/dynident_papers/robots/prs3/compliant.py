@@ -58,21 +58,23 @@ _SPHERICAL = np.array(
 )
 
 
-def _leg() -> Array:
-    """Return the compliance (6, 6) of a leg at the centre of its spherical flexure: a beam clamped at its revolute flexure."""
-    near, far = 0.5 * SPHERICAL_HINGE.length, LEG - 0.5 * REVOLUTE_HINGE.length
-    second, area = SECTION**4 / 12.0, SECTION**2
-    shear = YOUNG / (2.0 * (1.0 + POISSON))
-    turn, mixed, shift = ((far**k - near**k) / (k * YOUNG * second) for k in (1, 2, 3))
-    shift += (far - near) / (5.0 / 6.0 * shear * area)
-    C = np.diag([shift, shift, (far - near) / (YOUNG * area), turn, turn, (far - near) / (shear * 0.1406 * SECTION**4)])
-    C[0, 4] = C[4, 0] = mixed
-    C[1, 3] = C[3, 1] = -mixed
+def _beam(near: float, far: float, wide: float, deep: float) -> Array:
+    """Return the compliance (6, 6) of a beam along the third axis, at the distance `near` from one end, clamped at the other.
+
+    Its section is `wide` along the first axis and `deep` along the second.
+    """
+    shear, thin, thick = YOUNG / (2.0 * (1.0 + POISSON)), min(wide, deep), max(wide, deep)
+    torsion = thick * thin**3 * (1.0 / 3.0 - 0.21 * thin / thick * (1.0 - (thin / thick) ** 4 / 12.0))
+    C = np.diag([0.0, 0.0, (far - near) / (YOUNG * wide * deep), 0.0, 0.0, (far - near) / (shear * torsion)])
+    for shift, turn, second, sign in ((0, 4, deep * wide**3 / 12.0, 1.0), (1, 3, wide * deep**3 / 12.0, -1.0)):
+        C[turn, turn], C[shift, turn], C[shift, shift] = ((far**k - near**k) / (k * YOUNG * second) for k in (1, 2, 3))
+        C[shift, shift] += (far - near) / (5.0 / 6.0 * shear * wide * deep)
+        C[shift, turn] = C[turn, shift] = sign * C[shift, turn]
     return C
 
 
-_TOP = np.linalg.inv(np.diag(1.0 / _SPHERICAL) + _leg())
-_ACROSS = np.array([1.0, 0.0, 0.0, 0.0, 1.0, 1.0])  # directions of the revolute flexure that lie across its leg
+_LEG = _beam(0.5 * SPHERICAL_HINGE.length, LEG - 0.5 * REVOLUTE_HINGE.length, SECTION, SECTION)
+_TOP = np.linalg.inv(np.diag(1.0 / _SPHERICAL) + _LEG)
 _HOME = _leg_frames(np.full((1, 3), ALPHA_0))[0]  # [m n l] of the legs
 _STEP = 1e-6
 
@@ -85,14 +87,21 @@ class CompliantPose(NamedTuple):
     moments: Array  # Largest bending moments of the revolute and the spherical flexure of each leg [N m]
 
 
-def compliant_pose(s: ArrayLike, linear: bool = False, across: float = 1.0) -> CompliantPose:
+def compliant_pose(s: ArrayLike, linear: bool = False, base: tuple[float, float, float] | None = None) -> CompliantPose:
     """Return the equilibrium pose of the platform with flexures compliant in all directions.
 
-    `across` is a factor of the stiffness of the revolute flexures across their legs, which is not printed in the paper.
+    `base` is an upright bar under every revolute flexure: its thickness along the slider, its width and its height [m]; rigid
+    when omitted. The paper prints no bases.
     """
     (sliders,) = samples_of(3, s=s)
-    # E = |W d|^2 / 2 of one leg: revolute flexure, then spherical flexure with the leg.
-    weights = np.stack([np.diag(np.sqrt(_REVOLUTE * across**_ACROSS)), np.linalg.cholesky(_TOP).T])
+    foot = np.diag(1.0 / _REVOLUTE)
+    if base is not None:
+        wide, deep, height = base
+        e, up = TRIPOD.outward[0], np.array([0.0, 0.0, 1.0])
+        turn = np.kron(np.eye(2), _HOME[0].T @ np.stack([e, np.cross(up, e), up], axis=1))
+        foot += turn @ _beam(0.0, height, wide, deep) @ turn.T
+    # E = |W d|^2 / 2 of one leg: revolute flexure on its base, then spherical flexure with the leg.
+    weights = np.stack([np.linalg.cholesky(K).T for K in (np.linalg.inv(foot), _TOP)])
     rows = [_solve(one, linear, weights) for one in sliders]
     return CompliantPose(*(np.array(column) for column in zip(*rows, strict=True)))
 
