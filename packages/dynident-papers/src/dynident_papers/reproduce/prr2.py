@@ -18,9 +18,10 @@ from dynident_papers.workspace.workspace import workspace_map
 
 LIMITS: dict[str, Any] = {"default": {"acceleration": prr2.ACCELERATION_LIMIT}, "margin": 0.0}
 UNITS = {"m": "kg", "I": "kg m^2", "F": "N", "c": "N s/m"}  # by the first letter of a parameter
-STROKE = f"{UNEXPLAINED}: the printed rectangle needs strokes of 0.46 m; the printed limits of the identification allow 0.35 m"
-HEIGHT = f"{UNEXPLAINED}: the limits of the sliders make a rhombus, 0.3 m high in the middle and below 0.12 m 0.1 m beside it"
-TOOL = f"{UNEXPLAINED}: -0.68 m is beyond the bars of 0.654 m"
+CORNERS = (
+    "the document contradicts itself: at any height of the tool over its joints, the printed rectangle needs over 0.5 m of "
+    "travel of a slider, and the printed limits allow 0.35 m"
+)
 LOWER = "the thesis' searches ended above the optimum: our motion keeps the same limits, and (6.13) confirms its number"
 GAINS = f"{UNEXPLAINED}: the ratio of both forces is 0.96 here with every gain of the loops, and 1.22 in print"
 RIGID = f"{UNEXPLAINED}: with the printed (6.23) to (6.30) in the model, errors are 15 to 30 N"
@@ -36,10 +37,10 @@ def prr2_figure_6_1() -> Reproduction:
     found = workspace_map(prr2.mechanism(), "platform", size=61)
     at = found.position[found.reached]
     rows = (
-        Row("x, smallest", float(at[:, 0].min()), prr2.WORKSPACE["x"][0], "m", STROKE),
-        Row("x, largest", float(at[:, 0].max()), prr2.WORKSPACE["x"][1], "m", STROKE),
-        Row("height of the region", float(np.ptp(at[:, 1])), 0.27, "m", HEIGHT),
-        Row("y, lowest", float(at[:, 1].min()), prr2.WORKSPACE["y"][0], "m", TOOL),
+        Row("x, smallest", float(at[:, 0].min()), prr2.WORKSPACE["x"][0], "m", CORNERS),
+        Row("x, largest", float(at[:, 0].max()), prr2.WORKSPACE["x"][1], "m", CORNERS),
+        Row("height of the region", float(np.ptp(at[:, 1])), 0.27, "m", CORNERS),
+        Row("y, lowest", float(at[:, 1].min()), prr2.WORKSPACE["y"][0], "m", CORNERS),
         Row("least index of type 1", float(np.nanmin(found.type1)), None, "", "the thesis has none within the work space"),
         Row("least index of type 2", float(np.nanmin(found.type2)), None, "", "the thesis has none within the work space"),
     )
@@ -49,27 +50,22 @@ def prr2_figure_6_1() -> Reproduction:
             "work space of the platform (figure 6.1b)": lambda: found.plot("frame"),
             "the same over the sliders": found.plot,
         },
-        experiments={
-            STROKE: lambda: bool(
-                np.ptp(_sliders(prr2.WORKSPACE["x"], -0.5)[:, 0]) > 0.45 and np.ptp(prr2.POSITION_LIMITS) < 0.35
-            ),
-            HEIGHT: lambda: max(tall(0.54), tall(0.74)) < 0.12 and tall(0.63) > 0.25,
-            TOOL: lambda: -prr2.WORKSPACE["y"][0] > prr2.BAR,
-        },
+        experiments={CORNERS: lambda: min(travel(height) for height in np.linspace(-0.5, 0.5, 101)) > 0.5},
     )
+
+
+def travel(height: float) -> float:
+    """Return the travel [m] of slider 1 over the printed rectangle with the tool `height` above the joints, inf if unreached."""
+    x, y = prr2.WORKSPACE["x"], np.linspace(*prr2.WORKSPACE["y"], 28) - height
+    if np.abs(y).max() > prr2.BAR or y.max() > 0.0:  # beyond the bars, or above the rail
+        return float("inf")
+    return float(np.ptp([_sliders(x, level)[:, 0] for level in y]))
 
 
 def _sliders(x: Any, y: float) -> np.ndarray:
     """Return the sliders (N, 2) with the platform at x and one height."""
     at = np.column_stack([np.atleast_1d(x), np.full(np.size(x), y)])
     return np.asarray(prr2.inverse_kinematics(at)[:, prr2.WORKING_MODES.index("inward")])
-
-
-def tall(x: float) -> float:
-    """Return the height [m] over which the platform reaches a place along the rail."""
-    y, (low, high) = np.arange(-0.65, -0.2, 0.002), np.array(prr2.POSITION_LIMITS).T
-    reached = [bool(np.all((q := _sliders(x, height)) >= low) and np.all(q <= high)) for height in y]
-    return 0.002 * sum(reached)
 
 
 @reproduction("prr2-table-6-1", "excitation: condition numbers", "[Roldan2017, Table 6.1, section 6.1.4, figure 6.4]", 10)
@@ -132,7 +128,10 @@ def prr2_table_6_2() -> Reproduction:
     ]
     base = _base()
     inertia = prr2.mechanism().parameters.index("Iz_alpha3")
-    derivatives = f"{UNEXPLAINED}: it is 2 / L^2, and no length that rounds to the printed 0.654 m gives the printed number"
+    derivatives = (
+        "the document contradicts itself: the coefficient is 2 / L^2 along any motion, in (6.29) too, and each needs "
+        "another length than the printed 0.654 m"
+    )
     more = (
         Row("subsets", float(found.considered), 21),
         Row("solvable", float(found.solvable), 15),
@@ -141,9 +140,17 @@ def prr2_table_6_2() -> Reproduction:
     )
     experiments = {
         rounding: lambda: within_rounding(C, V, prr2.PARAMETER_NAMES, trusted, prr2.TABLE_6_2),
-        derivatives: lambda: not 2.0 / (prr2.BAR + 5e-4) ** 2 < 4.6625 < 2.0 / (prr2.BAR - 5e-4) ** 2,
+        derivatives: lambda: one_length(base, inertia),
     }
     return Reproduction((*tables, Table("counts and structure", more)), experiments=experiments)
+
+
+def one_length(base: di.BaseParameters, inertia: int) -> bool:
+    """Return whether three lengths differ: the printed one, and those of the coefficients of I_3 in (6.27) and (6.29)."""
+    first, last = (base.regrouping[prr2.BASE_LEADERS.index(name), inertia] * prr2.BAR**2 for name in ("m1", "m6"))
+    lengths = [np.sqrt(2.0 / (c + np.array([5e-5, -5e-5]))) for c in (4.6625, 4.6417)] + [prr2.BAR + np.array([-5e-4, 5e-4])]
+    order = np.array(sorted(lengths, key=min))
+    return bool(np.allclose((first, last), 2.0) and np.all(order[:-1, 1] < order[1:, 0]))
 
 
 def _sine() -> di.Motion:
