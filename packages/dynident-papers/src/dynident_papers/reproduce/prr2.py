@@ -55,7 +55,7 @@ def prr2_figure_6_1() -> Reproduction:
 
 
 def travel(height: float) -> float:
-    """Return the travel [m] of slider 1 over the printed rectangle with the tool `height` above the joints, inf if unreached."""
+    """Return the travel [m] of slider 1 over the printed rectangle with the tool `height` above the joints."""
     x, y = prr2.WORKSPACE["x"], np.linspace(*prr2.WORKSPACE["y"], 28) - height
     if np.abs(y).max() > prr2.BAR or y.max() > 0.0:  # beyond the bars, or above the rail
         return float("inf")
