@@ -178,13 +178,15 @@ def machine(
     return VirtualRobot(without_terms(whole, ("alpha1", "alpha4")), tuple(drives), loops, step=step, name="RePlaLink")
 
 
-def four_bar_motion(speed: float = ASSUMPTIONS["four_bar_speed"].value, turns: float = 3.0, rate: float = 500.0) -> Motion:
+def four_bar_motion(
+    speed: float = ASSUMPTIONS["four_bar_speed"].value, turns: float = 3.0, rate: float = 500.0, ground_angle: float = 0.0
+) -> Motion:
     """Return the validation of 6.2.7: the tool moves as a point on the coupler of a four-bar linkage, from rest to rest."""
     crank, coupler, rocker, ground = ASSUMPTIONS["four_bar"].value
     tool = forward_kinematics([START]).D[0]
-    at_zero = FourBar(crank, coupler, rocker, [[0.0, 0.0], [ground, 0.0]], (0.5 * coupler, 0.1))(0.0)[0][0, :2]
-    origin = tool - at_zero
-    ground_ends = np.array([origin, [origin[0] + ground, origin[1]]])
+    far = ground * np.array([np.cos(ground_angle), np.sin(ground_angle)])
+    at_zero = FourBar(crank, coupler, rocker, [[0.0, 0.0], far], (0.5 * coupler, 0.1))(0.0)[0][0, :2]
+    ground_ends = tool - at_zero + [[0.0, 0.0], far]
     path = FourBar(crank, coupler, rocker, ground_ends, (0.5 * coupler, 0.1), turn=2.0 * np.pi * turns)
     tip = along([path], speed, 8.0 * speed, lambda way, top, push: Quintic(way, 1.875 * way / top)).sample(rate)
     angles = inverse_kinematics(tip.x[:, :2])[:, WORKING_MODES.index("-+")]
