@@ -1,4 +1,4 @@
-"""Flexure hinges as short beams: stiffness and stress of a notch from its profile (finite elements stay outside dynident).
+"""Flexure hinges as short beams: stiffness and stress of a notch from its profile; `solid` takes them as elastic solids.
 
     1 / K_bend = int dx / (E I(x)),  1 / K_twist = int dx / (G J(x)),  1 / K_axial = int dx / (E A(x))
     1 / K_shear = int dx / (k G A(x)) + int x^2 dx / (E I(x)),        x from the middle of the hinge

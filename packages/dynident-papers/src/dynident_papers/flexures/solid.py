@@ -33,11 +33,11 @@ def solid_stiffness(hinge: FlexureHinge, turning: str, links: float = 0.02) -> t
     turned = np.zeros((len(nodes), 3))  # displacements for a unit rotation of the end
     if turning == "bending":
         turned[:, 0] = -nodes[:, 1]
-        held = [3 * middle, 3 * last, [3 * middle[len(middle) // 2] + 1], 3 * middle[[len(middle) // 2, -1]] + 2]
+        held = [3 * middle, 3 * last, 3 * middle[[len(middle) // 2]] + 1, 3 * middle[[len(middle) // 2, -1]] + 2]
     else:
         turned[:, 1], turned[:, 2] = -nodes[:, 2], nodes[:, 1]
-        held = [3 * middle + 1, 3 * middle + 2, 3 * last + 1, 3 * last + 2, [3 * middle[len(middle) // 2]]]
-    fixed, u = np.concatenate(held).astype(int), np.zeros(nodes.size)
+        held = [3 * middle + 1, 3 * middle + 2, 3 * last + 1, 3 * last + 2, 3 * middle[[len(middle) // 2]]]
+    fixed, u = np.concatenate(held), np.zeros(nodes.size)
     u[fixed] = np.where(np.isin(fixed // 3, last), turned.ravel()[fixed], 0.0)
     free = np.setdiff1d(np.arange(nodes.size), fixed)
     u[free] = splu(K[free][:, free]).solve(-(K @ u)[free])
@@ -88,6 +88,6 @@ def _stiffness(hinge: FlexureHinge, corners: Array) -> Array:
         for k in range(3):
             B[:, k, :, k] = gradient[:, k]
             B[:, 3 + k, :, k], B[:, 3 + k, :, (k + 1) % 3] = gradient[:, (k + 1) % 3], gradient[:, k]
-        B = B.reshape(len(J), 6, 81)
-        K += (np.prod(weights[list(at)]) * np.linalg.det(J))[:, None, None] * (B.swapaxes(1, 2) @ (D @ B))
+        strain = B.reshape(len(J), 6, 81)
+        K += (np.prod(weights[list(at)]) * np.linalg.det(J))[:, None, None] * (strain.swapaxes(1, 2) @ (D @ strain))
     return K

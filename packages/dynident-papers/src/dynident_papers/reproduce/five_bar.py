@@ -130,11 +130,11 @@ def _feedforward() -> tuple[float, list[float]]:
     return share, [motor_error(fast.simulate(five_bar.circle(speed))) for speed in five_bar.PUBLISHED]
 
 
-def _runs() -> dict[str, tuple[Run, str]]:
+def _runs() -> dict[str, Run]:
     slow, fast = five_bar.POSITION_GAINS
-    runs = {"X move": (five_bar.machine(slow).simulate(five_bar.x_move()), "")}
+    runs = {"X move": five_bar.machine(slow).simulate(five_bar.x_move())}
     for speed in five_bar.PUBLISHED:
-        runs[f"circle at {speed:g} m/s"] = (five_bar.machine(fast).simulate(five_bar.circle(speed)), f"{speed:g}")
+        runs[f"circle at {speed:g} m/s"] = five_bar.machine(fast).simulate(five_bar.circle(speed))
     return runs
 
 
@@ -148,6 +148,22 @@ def _joints(run: Run) -> Callable[[], Any]:
         curves[f"motor {1 + 3 * i}: speed [rev/s]"] = {"command": turn * wanted.v[:, i], "model": turn * run.truth.rho_v[:, i]}
     for i in (0, 1):
         curves[f"motor {1 + 3 * i}: torque [N m]"] = {"": run.truth.motor_torque[:, i]}
+    return lambda: panels(run.truth.t, curves, "time [s]")
+
+
+def _both_spaces(run: Run) -> Callable[[], Any]:
+    """Return the drawing of position, velocity and acceleration of motor 1 and of the tool along x."""
+    wanted, turn = actuator_motion(run.robot.mechanism, run.reference), five_bar.GEAR / (2.0 * np.pi)
+    drive = (run.truth.rho, run.truth.rho_v, np.gradient(run.truth.rho_v, run.truth.t, axis=0))
+    commanded, tool = run.reference, run.truth.motion
+    curves = {}
+    for k, (what, per) in enumerate((("position", ""), ("velocity", "/s"), ("acceleration", "/s^2"))):
+        own = ((wanted.q, wanted.v, wanted.a)[k], drive[k])
+        curves[f"motor 1: {what} [rev{per}]"] = {
+            name: turn * x[:, 0] for name, x in zip(("command", "model"), own, strict=True)
+        }
+        path = ((commanded.q, commanded.v, commanded.a)[k], (tool.q, tool.v, tool.a)[k])
+        curves[f"tool, x: {what} [m{per}]"] = {name: x[:, 0] for name, x in zip(("command", "model"), path, strict=True)}
     return lambda: panels(run.truth.t, curves, "time [s]")
 
 
@@ -185,10 +201,11 @@ def five_bar_moves() -> Reproduction:
 
     experiments = {FEED: lambda: 0.3 < share < 0.5, LATE: late, RADIAL: radial}
     figures: dict[str, Callable[[], Any]] = {}
-    for name, (run, speed) in _runs().items():
+    for name, run in _runs().items():
         path = {"programmed": run.reference.q.T, "virtual robot": run.truth.motion.q.T}
         figures[f"{name}: path of the tool"] = lambda path=path: paths(path, ("x [m]", "y [m]"))  # type: ignore[misc]
-        figures[f"{name}: motors{'' if speed else ' (figure 4.11)'}"] = _joints(run)
+        figures[f"{name}: motors"] = _joints(run)
+    figures["circle at 1.256 m/s: motor 1 and the tool (figure 4.11)"] = _both_spaces(run)
     return Reproduction(
         (Table("against the thesis' model", tuple(rows_model)), Table("against its experiment", tuple(rows_test))),
         figures,

@@ -13,8 +13,8 @@ from dynident_papers.reproduce.registry import Reproduction, Row, Table, nearer,
 from dynident_papers.robots import prs3
 
 SOLID = (
-    "the paper's flexures are solids: as solids ours are softer than as beams, and the printed number lies between them "
-    "without and with the 20 mm of link to the loads; where it measures the angle is not printed"
+    "depends on where its finite elements measure the angle, which is not printed: as solids, softer than beams, the flexures "
+    "have the printed stiffness between the ends of the notch and the loads 20 mm away"
 )
 BASE = (
     "the paper prints no bases under the revolute flexures: one bar under each, three fitted numbers, gives every z within the "
@@ -110,7 +110,7 @@ def flexures_table_2() -> Reproduction:
         force, move, z = np.array(prs3.TABLE_2).T
         columns = ((force, 0.0), (z, 5e-7), (np.array(stress), 5e-3))
         low, high = (np.array([(x + sign * half) / (move - sign * 5e-7) for x, half in columns]) for sign in (-1.0, 1.0))
-        return (low.max(axis=1) <= high.min(axis=1)).tolist() == [False, True, True]
+        return bool(np.array_equal(low.max(axis=1) <= high.min(axis=1), [False, True, True]))
 
     linear_rows = [row for row in tables[2].rows if row.reason == BASE]
     on_bars = prs3.compliant_pose(s, linear=True, base=BARS)

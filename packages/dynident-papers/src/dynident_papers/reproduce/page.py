@@ -14,7 +14,7 @@ from dynident import pages
 from dynident.errors import require
 from dynident.files import write_atomic
 from dynident_lab.figures import data_address, figure
-from dynident_papers.reproduce.registry import KINDS, Reproduction, Table, cells_of
+from dynident_papers.reproduce.registry import KINDS, REASONS, Reproduction, Table, cells_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,11 +78,11 @@ def _documents(results: Sequence[Reproduction]) -> pages.Html:
         mine = [found for found in results if found.source.strip("[").startswith(document)]
         agreeing, judged = (sum(found.agreeing[i] for found in mine) for i in (0, 1))
         others = [sum(len(found.of_kind(kind)) for found in mine) for kind in ("round trip", "virtual")]
-        differ, unknown = sum(len(found.differing) for found in mine), sum(len(found.unexplained) for found in mine)
-        rows.append((document, sum((judged, *others)), judged, agreeing, *others, differ, differ - unknown, unknown))
+        reasons = [sum(found.reasons[heading] for found in mine) for heading in reversed(REASONS.values())]
+        rows.append((document, sum((judged, *others)), judged, agreeing, *others, sum(reasons), *reasons))
     kinds = ("derived", "derived and agree", "round trip", "virtual")
-    headers = ("document", "numbers", *kinds, "differ", "explained by an experiment", "not explained")
-    return pages.table(headers, rows, "published numbers by document", numeric=range(1, 9))
+    headers = ("document", "numbers", *kinds, "differ", *reversed(REASONS.values()))
+    return pages.table(headers, rows, "published numbers by document", numeric=range(1, 11))
 
 
 def write_page(path: str | os.PathLike[str], results: Sequence[Reproduction], failed: Mapping[str, str] | None = None) -> Path:

@@ -4,7 +4,8 @@ difference = ours - published;   a row agrees when |difference| is at most half 
 
 Every published number has a kind. Only derived numbers count as agreement. A number of any kind that differs has a reason with
 an experiment, a function that returns whether it holds, which the tests run: with the cause removed, the number moves to the
-printed one. Where no cause can be removed, the reason begins with "not explained" and states the findings.
+printed one; or two printed numbers cannot both hold; or the printed number is within what a quantity that is not printed
+allows (`REASONS`). Otherwise the reason begins with "not explained" and states the findings.
 """
 
 from __future__ import annotations
@@ -36,6 +37,12 @@ KINDS = {
     "virtual": "our simulated machine or model replaces theirs",
 }
 UNEXPLAINED = "not explained"
+REASONS = {  # words in a reason: its heading in tables
+    UNEXPLAINED: "not explained",
+    "contradicts itself": "print contradicts itself",
+    "depends on": "depends on unprinted data",
+    "": "cause tested",
+}
 COARSE = 0.05  # relative difference above which a number that rounds to a printed one shows the difference
 
 
@@ -250,6 +257,14 @@ class Reproduction(Result):
     def unexplained(self) -> list[Row]:
         """Differing rows with unknown cause."""
         return [row for row in self.differing if row.reason.startswith(UNEXPLAINED)]
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Number of differing rows by heading of `REASONS`."""
+        found = dict.fromkeys(REASONS.values(), 0)
+        for row in self.differing:
+            found[next(heading for words, heading in REASONS.items() if words in row.reason)] += 1
+        return found
 
     @property
     def untested(self) -> list[Row]:
