@@ -14,25 +14,17 @@ from dynident_papers.reproduce import Reproduction, Row, Table, entries, entry_o
 from dynident_papers.reproduce import names as all_names
 from dynident_papers.reproduce.cft import fixed_offsets
 from dynident_papers.reproduce.er3a_campaign import at_full_duty, at_the_next_plateaus
-from dynident_papers.reproduce.mast import QUICK, _sine, best_loop, torque_error
 from dynident_papers.reproduce.registry import KINDS, nearer
-from dynident_papers.robots import cft, mast
+from dynident_papers.robots import cft
 
 NAMES = all_names()
 
 DEAR = {  # those that take long, beside what of their reasons is tried without them
     "cft-excitation": lambda: fixed_offsets()[0] < 190.0 and fixed_offsets()[1] >= 0.0,
-    "mast-bode": lambda: round(best_loop()[1], 1) == 4.7 and 0.03 < best_loop()[0] < 0.05,
-    "mast-torques": lambda: round(100.0 * torque_error(*slow_sine()), -1) == 70.0,
     "thermal-fig-22": at_full_duty,
     "thermal-fig-43": at_the_next_plateaus,
     **dict.fromkeys(("thermal-fig-37", "thermal-fig-38", "thermal-fig-40", "thermal-fig-42"), None),
 }
-
-
-def slow_sine() -> list[di.simulate.Run]:
-    """The z motion of 0.4 Hz of the machine with fitted and with catalogue data."""
-    return [mast.machine(parameters=name, **QUICK).simulate(_sine(0.4, 5e-3, 1.5)) for name in ("adjusted", "catalogue")]
 
 
 @cache

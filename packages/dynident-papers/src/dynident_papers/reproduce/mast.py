@@ -119,7 +119,7 @@ def smallest_and_larger() -> bool:
     "mast-bode",
     "bandwidth and Bode points of the closed loop",
     "[Roldan2017, section 4.2.4.1, figures 4.21 to 4.23]",
-    12,
+    4,
     kind="virtual",
 )
 def mast_bode() -> Reproduction:
@@ -168,7 +168,7 @@ def _sine(f: float, amplitude: float, cycles: float, axis: int = 0) -> di.Motion
     "mast-torques",
     "torques with catalogue data, and their fit",
     "[Roldan2017, section 4.2.4.2, figures 4.24 to 4.26]",
-    25,
+    2,
     kind="virtual",
 )
 def mast_torques() -> Reproduction:
