@@ -24,7 +24,7 @@ SOFTER = (
     "the document contradicts itself: a linear analysis has forces in proportion to moves, as z and stress are; the three "
     "printed forces are not, whatever the rounding"
 )
-BARS = (15.4e-3, 6.4e-3, 14.2e-3)  # m: bases fitted to the 20 printed numbers of Tables 2 and 6 that depend on them
+BARS = (15.4e-3, 6.4e-3, 14.2e-3)  # m: bases fitted to the 21 numbers of the finite elements in Tables 2 and 4
 OUTSIDE = "finite elements of the whole stage stay outside dynident: the paper's columns are printed numbers"
 ARC = 3600.0 * np.rad2deg(1.0)
 
