@@ -256,7 +256,7 @@ def test_at_rest_friction_may_be_anything():
 def test_model_errors_grow_with_the_terms_that_make_them():
     robot = arm(PLANAR, gravity=DOWN_Y)
     fit = MAP().fit(told(robot, noise=0.5)).result_.altered(speeds={})  # without what friction at rest adds
-    fit = fit.altered(covariance=0.0 * fit.covariance, calibration=None)
+    fit = fit.altered(covariance=0.0 * fit.covariance, calibration=None, growing=None)
     motion = smooth(robot.dof, 1500, seed=0)  # that of the training: the variances of the terms add up to sigma^2 in the mean
     a = fit.posterior.training_columns * np.abs(fit.values)
     share = fit.sigma[:, None] ** 2 / (a * a.sum(axis=1, keepdims=True) + 1e-300)

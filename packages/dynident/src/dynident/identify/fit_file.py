@@ -33,7 +33,8 @@ NUMBERS = ("start", "end", "cutoff", "bandwidth")
 KIND = "dynident.identify.Fit"
 SCHEMA = 3  # version of the file; 1, without a number, lacks the factors of the regression data; up to 2 notes are sentences
 BELIEF: tuple[str, ...] = ("free", "unconstrained", "free_relative", "description_relative", "standard_std", "determined")
-BELIEF += ("scales", "inflation", "training_std", "marginal_std", "calibration", "training_columns", "speeds", "before")
+BELIEF += ("scales", "inflation", "training_std", "marginal_std", "calibration", "growing", "training_columns", "speeds")
+BELIEF += ("before",)
 #: Required fields, optional fields and optional fields of "belief"; arrays are checked where their sizes are known.
 FIELDS: dict[str, Any] = {
     **dict.fromkeys(("covariance", "combinations", "projection", "standard_provenance"), Any),
@@ -160,7 +161,7 @@ def stored_parts(data: Mapping[str, Any], mechanism: Mechanism | None) -> tuple[
 
     shapes: dict[str, tuple[int, ...]] = {
         **dict.fromkeys(("free", "unconstrained", "marginal_std", "before"), (b,)),
-        **dict.fromkeys(("inflation", "training_std", "calibration"), (len(groups),)),
+        **dict.fromkeys(("inflation", "training_std", "calibration", "growing"), (len(groups),)),
         "standard_std": (p,),
         "training_columns": (len(groups), b),
     }

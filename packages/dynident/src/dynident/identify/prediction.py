@@ -1,13 +1,12 @@
 """Efforts predicted by a fit, with their standard deviations.
 
-    std^2 = q^2 (h + s^2 + max(e^2 - s^2, 0) / 4) + r^2
+    std^2 = q^2 (h + s^2 + f max(e^2 - s^2, 0)) + r^2
 
 h = w cov w^T is the leverage, s^2 the variance of left-out stretches that the parameters do not explain, e^2 this variance
-if the error grows with the terms of the model (`model_errors`), r^2 the friction near standstill. With q, two deviations
-contain 95 % of the stretches left out of the fit (`calibration`, split conformal prediction), as of another motion in the
-same regime. Beyond the regime leverage and model error widen the band, without a guarantee. The stretches
-of one run do not show changes between runs. e^2 is a bound; a quarter of its excess covers 97 % on virtual robots
-at four times the speed.
+if the error grows with the terms of the model (`model_errors`), f the share of s^2 that does so (`growing`), r^2 the friction
+near standstill. With q, two deviations contain 95 % of the stretches left out of the fit (`calibration`, split conformal
+prediction), as of another motion in the same regime. Beyond the regime leverage and model error widen the band, without a
+guarantee. The stretches of one run do not show changes between runs.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.figures import BLUE, SKY, finish, label, new_figure
 from dynident.friction.law import State
-from dynident.identify.posterior.posterior import ENOUGH_ROWS, MapEstimate, squares
+from dynident.identify.posterior.posterior import ENOUGH_ROWS, MapEstimate, scores, squares
 from dynident.identify.regression.factor import FEWEST_BLOCKS, SLOW, nearness, shares
 from dynident.identify.regression.rows import law_signals
 from dynident.mechanics.closure import closure_starts
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 ROWS = 1024  # samples at a time
 WITHIN_TWO = 0.9545  # of a normal distribution within two deviations
 BISECTIONS = 20
-BOUND = 0.25  # part of the bound for errors in proportion to the terms; virtual robots at four times the speed need less
 TINY = np.finfo(float).tiny
 
 
@@ -80,6 +78,7 @@ def predicted(fit: Fit, motion: Motion, betas: Array, temperature: Array | None)
     moving, resting = _variances(fit)
     errors = model_errors(fit, moving)
     factor = np.ones(shape[1]) if fit.posterior.calibration is None else _of_groups(fit, fit.posterior.calibration)
+    growth = np.ones(shape[1]) if fit.posterior.growing is None else _of_groups(fit, fit.posterior.growing)
     L = _root(fit.covariance)
     load = joint_loads(fit.mechanism, motion, fit.standard) if "load" in law_signals(fit.mechanism) else None
     signals = fit.equations.signals(temperature, load, motion) or {}
@@ -94,7 +93,7 @@ def predicted(fit: Fit, motion: Motion, betas: Array, temperature: Array | None)
         spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
         share[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread))
         beyond = np.einsum("nbt,nb->tn", W**2, errors)
-        residual = factor**2 * (share[piece] ** 2 + moving + np.maximum(BOUND * (beyond - moving), 0.0))
+        residual = factor**2 * (share[piece] ** 2 + moving + growth * np.maximum(beyond - moving, 0.0))
         std[piece] = np.sqrt(residual + _resting(fit, motion.v[piece], limits, resting))
     return effort, std, share
 
@@ -114,7 +113,8 @@ def calibration(fit: Fit, found: MapEstimate, misfit: Array) -> Array:
     before = np.einsum("bi,ij,bj->b", K, found.covariance(), K)
     scale = np.sqrt(np.diag(fit.covariance) / np.where(before > 0.0, before, np.inf))
     stretches: list[Array | None] = []
-    for group, sigma, more in zip(fit.data.groups, fit.sigma, misfit, strict=True):
+    growth = np.ones(len(misfit)) if fit.posterior.growing is None else fit.posterior.growing
+    for group, sigma, more, share in zip(fit.data.groups, fit.sigma, misfit, growth, strict=True):
         counts = np.array(group.counts)
         used, own, j = np.flatnonzero(counts), group.columns, names.index(group.name)
         if counts.size < FEWEST_BLOCKS or group.count < ENOUGH_ROWS:
@@ -125,11 +125,32 @@ def calibration(fit: Fit, found: MapEstimate, misfit: Array) -> Array:
         G = group.products[used, :-1, :-1] / rows[:, None, None]
         spread = found.left_out_covariance[used][:, own][:, :, own] * np.outer(scale[own], scale[own])
         beyond = np.einsum("bii,i->b", G, errors[j, own])
-        stated = np.einsum("bij,bij->b", G, spread) + sigma**2 + np.maximum(BOUND * (beyond - moving[j]), 0.0)
+        stated = np.einsum("bij,bij->b", G, spread) + sigma**2 + share * np.maximum(beyond - moving[j], 0.0)
         stretches.append(np.array([rows, np.sqrt(square / np.maximum(stated, TINY))]))
     known = [each for each in stretches if each is not None]
     least = max(_held(np.hstack(known)), 1.0) if known else 1.0
     return np.array([1.0 if each is None else max(_held(each), least) for each in stretches])
+
+
+def growing(fit: Fit) -> Array:
+    """Return for each joint the share f of the residual variance that grows with the terms of the model, (groups,).
+
+        f = (a - s^2 n) / (m - s^2 n),     0 <= f <= 1
+
+    a = sum_b g_b^T G^-1 g_b of the stretches' scores g_b is s^2 n for noise, and m for parameters that differ from stretch
+    to stretch as in `model_errors` (a random effect, estimated by moments). Without enough stretches f is 1, the bound.
+    """
+    moving, _ = _variances(fit)
+    errors, names = model_errors(fit, moving), fit.equations.names
+    result = np.ones(len(fit.data.groups))
+    for k, group in enumerate(fit.data.groups):
+        if len(group.counts) >= FEWEST_BLOCKS and group.count >= ENOUGH_ROWS:
+            j, own = names.index(group.name), group.columns
+            found, white, grown = scores(group.products, fit.values[own], errors[j, own])
+            noise = moving[j] * white
+            if grown > noise:
+                result[k] = np.clip((found - noise) / (grown - noise), 0.0, 1.0)
+    return result
 
 
 def _held(stretches: Array) -> float:

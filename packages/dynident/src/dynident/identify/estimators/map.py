@@ -27,7 +27,7 @@ from dynident.identify.posterior.posterior import (
     parameter_covariance,
     prior_of,
 )
-from dynident.identify.prediction import calibration
+from dynident.identify.prediction import calibration, growing
 from dynident.identify.regression.factor import relative_error, training_columns, training_std, typical_speeds
 from dynident.identify.regression.regression import Regression
 from dynident.parallel import one_blas_thread
@@ -115,6 +115,7 @@ class MAP(Estimator):
             speeds=typical_speeds(regression),
         )
         fit = Fit(regression, found, notes)
+        fit = fit.altered(growing=growing(fit))
         self.result_ = fit.altered(calibration=calibration(fit, posterior, misfit))
         return self
 

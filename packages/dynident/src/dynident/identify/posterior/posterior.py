@@ -341,6 +341,7 @@ class Posterior:
     marginal_std: Array | None = None  # deviations of the base parameters that count held friction shapes or pruning (b,)
     calibration: Array | None = None  # factor with which bands hold 95 % of the left-out stretches, per joint
     training_columns: Array | None = None  # RMS of the columns w_k over the training data, per joint (groups, b)
+    growing: Array | None = None  # share of the residual variance that grows with the terms of the model, per joint
     speeds: Mapping[str, float] = field(default_factory=dict)  # RMS speed of joints in the training data
     before: Array | None = None  # base parameters of the description, where it lacks the numbers of friction laws (b,)
 
@@ -517,13 +518,17 @@ def inflation(groups: Sequence[RowGroup], beta: Array, sigma: Array, correction:
     found, expected = 0.0, 0.0
     for group, deviation in zip(groups, sigma, strict=True):
         if len(group.counts) >= FEWEST_BLOCKS and group.count >= ENOUGH_ROWS and group.columns.size:
-            own, wanted = _scores(group.products, beta[group.columns])
+            own, wanted, _ = scores(group.products, beta[group.columns])
             found, expected = found + own / deviation**2, expected + wanted
     return np.full(len(sigma), max(1.0, correction * found / expected) if expected >= 1.0 else 1.0)
 
 
-def _scores(products: Array, beta: Array) -> tuple[float, float]:
-    """Return sum_b g_b^T G^-1 g_b of one joint, and its expectation for independent residuals of variance 1."""
+def scores(products: Array, beta: Array, errors: Array | float = 0.0) -> tuple[float, float, float]:
+    """Return sum_b g_b^T G^-1 g_b of one joint, and its expectations for two kinds of residuals.
+
+    The first is that of independent residuals of variance 1, the second, sum_b tr(G^-1 G_b E G_b), that of parameters which
+    differ from stretch to stretch with the variances E = `errors`.
+    """
     G = products[:, :-1, :-1]
     score = G @ beta - products[:, :-1, -1]
     size = np.sqrt(np.diagonal(G.sum(axis=0)))
@@ -532,8 +537,10 @@ def _scores(products: Array, beta: Array) -> tuple[float, float]:
     kept = values > RANK * values[-1]
     root = vectors[:, kept] / np.sqrt(values[kept]) / size[:, None]  # root root^T = G^-1
     z = score @ root
-    shares = root.T @ G @ root
-    return float(np.sum(z**2)), float(kept.sum() - np.sum(shares * shares.transpose(0, 2, 1)))
+    each = G @ root
+    shares = root.T @ each
+    white = float(kept.sum() - np.sum(shares * shares.transpose(0, 2, 1)))
+    return float(np.sum(z**2)), white, float(np.sum(np.sum(each**2, axis=(0, 2)) * errors))
 
 
 def stretch_products(groups: Sequence[RowGroup], b: int, weights: Array) -> Array:
