@@ -10,7 +10,8 @@ Measurements, one default configuration, no option anywhere; 1, 2, 7, 8, 9 and 1
 6. one motion repeated for 150 s to train, another one to judge: periods show noise, not model error;
 7. mass of a load behind a wrist sensor whose bias drifts;
 8. to 12. (`benchmarks.truth_machines`): pairs of runs, robots without masses, machines of papers, time of the default fit;
-13. automatic friction (`--friction auto`) compared with the default: held-out errors and time.
+13. automatic friction (`--friction auto`) compared with the default: held-out errors and time;
+14. virtual robots whose friction changes from run to run: what one run and four runs show of the next one.
 """
 
 from __future__ import annotations
@@ -31,7 +32,15 @@ from scipy.spatial.transform import Rotation
 import dynident as di
 from benchmarks.population import Case, motion, move, population, record
 from benchmarks.shared_logs import ROBOTS
-from benchmarks.truth_machines import automatic_friction, cost, lwr4_pairs, stepping_drives, two_tanh, without_masses
+from benchmarks.truth_machines import (
+    automatic_friction,
+    between_runs,
+    cost,
+    lwr4_pairs,
+    stepping_drives,
+    two_tanh,
+    without_masses,
+)
 from dynident.errors import DynidentError
 from dynident.identify import payload_from_wrench
 from dynident.validate import judge
@@ -277,7 +286,9 @@ def main() -> None:
     parser.add_argument("data", nargs="?", type=Path, help="folder with the public recordings")
     parser.add_argument("--robots", type=int, default=200, help="number of virtual robots")
     parser.add_argument("--seeds", type=int, default=10, help="runs of each machine of the papers")
-    parser.add_argument("--only", type=str, default="", help="numbers of the measurements, as 1,8; all but 13 when omitted")
+    parser.add_argument(
+        "--only", type=str, default="", help="numbers of the measurements, as 1,8; all but 13 and 14 when omitted"
+    )
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     fifth, twelfth = max(options.robots // 5, 8), max(options.robots // 12, 8)
@@ -289,6 +300,7 @@ def main() -> None:
         10: lambda: stepping_drives(options.seeds),
         11: lambda: two_tanh(options.seeds),
         12: cost,
+        14: lambda: between_runs(fifth),
     }
     if options.data is not None:
         recorded = {1: shared_logs, 2: extrapolation, 7: wrist_sensor, 8: lwr4_pairs, 9: without_masses, 13: automatic_friction}

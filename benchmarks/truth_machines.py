@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dynident as di
-from benchmarks.population import description
+from benchmarks.population import description, motion, population, record
 from benchmarks.shared_logs import ROBOTS
 from dynident.examples import arm6
 from dynident.friction import Friction
@@ -20,6 +20,9 @@ from dynident_papers.robots import cft, mast, prr2
 
 Array = NDArray[np.float64]
 SPEED, SPEEDS = 0.2, (-1.5, -1.0, -0.5, 0.5, 1.0, 1.5)  # m/s, rad/s of joints without a viscous term; in units of the speed
+CHANGES = (0.0, 0.05, 0.15)  # of the friction of a joint, from run to run
+WITHIN = 0.9545  # of a normal distribution within two deviations
+SECONDS, SIZE, BASE = 20.0, 0.5, 0.15  # of a run, amplitude [rad], lowest frequency [Hz]
 KNOWN = 0.1  # largest relative deviation of parameters with a stated relative error
 RUNS = (
     ((1,), 2, "in regime"),
@@ -56,12 +59,56 @@ def show(name: str, score: di.Score) -> None:
 def without_masses(data: Path) -> None:
     """Print the same for robots whose description has a geometry and no masses, as a DH table."""
     print("\n9. geometry alone, no masses: error; coverage, of the worst joint; half width of the band over the rms error")
-    for name in ("LWR4+", "UR10", "TX40", "double pendulum"):
+    for name in ("LWR4+", "UR10", "TX40", "LBR Med 7", "double pendulum"):
         shared = ROBOTS[name](data)
         bare = shared.robot.with_parameters(shared.robot.parameters.replace(np.zeros(len(shared.robot.parameters))))
         fit = di.MAP().fit(di.Regression.from_logs(bare, shared.train)).result_
         for log in shared.test:
             show(name, fit.score(log))
+
+
+def between_runs(count: int) -> None:
+    """Print coverage of another run of the same kind if the friction of every joint changes from run to run.
+
+    "Known" bands are multiplied, joint by joint, by the factor that one more run needs for 95 %: calibration with the training
+    runs alone cannot know more.
+    """
+    heads = "friction changes, runs fitted: coverage, robots between 92 and 98 %, below 90 %; with known factors"
+    print(f"\n14. what the runs of a fit show; {heads}")
+    for change in CHANGES:
+        for runs in (1, 4):
+            stated, known = list[float](), list[float]()
+            for k, case in enumerate(population(count, seed=17)):
+                rng = np.random.default_rng([17, k])
+                logs = [
+                    record(
+                        _rubbing(case.true, change, rng),
+                        motion(case.true.dof, SECONDS, rng, SIZE, BASE),
+                        case.world,
+                        rng,
+                        str(i),
+                    )
+                    for i in range(runs + 2)
+                ]
+                fit = di.MAP().fit(di.Regression.from_logs(case.described, logs[:runs])).result_
+                more, test = (np.abs(s.measured - s.predicted) / (2.0 * s.std) for s in map(fit.score, logs[runs:]))
+                stated.append(float(np.mean(test <= 1.0)))
+                known.append(float(np.mean(test <= np.quantile(more, WITHIN, axis=0))))
+            print(f"  {100 * change:2.0f} %, {runs}: {_shares(stated)}; {_shares(known)}", flush=True)
+
+
+def _rubbing(robot: di.Mechanism, change: float, rng: np.random.Generator) -> di.Mechanism:
+    """Return a robot whose friction is that of another day."""
+    values = robot.parameters.values.copy()
+    for joint in robot.coordinate_names:
+        values[[robot.parameters.names.index(f"{term}_{joint}") for term in ("fv", "fc")]] *= rng.lognormal(0.0, change)
+    return robot.with_parameters(robot.parameters.replace(values))
+
+
+def _shares(coverage: Sequence[float]) -> str:
+    """Return the mean, and the shares of robots between 92 and 98 % and below 90 %."""
+    c = np.array(coverage)
+    return f"{100 * c.mean():.1f} %, {100 * np.mean((c >= 0.92) & (c <= 0.98)):.0f} %, {100 * np.mean(c < 0.9):.0f} %"
 
 
 def stepping_drives(seeds: int) -> None:

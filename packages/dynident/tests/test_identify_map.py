@@ -240,6 +240,9 @@ def test_a_term_that_the_data_contradict_is_named_and_everything_stays_possible(
     assert all(row.ok for row in fit.consistency())
     assert fit.values[at] > -1e-9
     assert unconstrained.values[at] < 0.0
+    far = fitted({**start, name: -300.0 * free.std[at]})  # the error that this term causes is not that of bodies
+    assert far.training_relative > 2.0 * free.training_relative
+    assert {note.kind for note in far.notes if note.severity == "warning"} == {"negative_terms"}
     assert fit.sigma[1] > unconstrained.sigma[1]
 
 
@@ -273,6 +276,18 @@ def test_model_errors_grow_with_the_terms_that_make_them():
     columns = np.abs(fit.equations.equations(faster, None, fit.base.columns)[0])
     terms = np.einsum("nbt,b->tn", columns, np.abs(fit.values))
     assert np.all(fit.predict(faster).std <= np.hypot(terms, fit.sigma) + 1e-9)  # no term is wrong by more than itself
+
+
+def test_residuals_that_scale_the_terms_are_told_from_noise():
+    """Efforts whose scale changes from stretch to stretch, and noise of the same size."""
+    robot = arm(PLANAR, gravity=DOWN_Y)
+    motion, rng = smooth(robot.dof, 3000, seed=0), np.random.default_rng(0)
+    effort = inverse_dynamics(robot, motion)
+    scaled = 0.1 * effort * np.repeat(rng.normal(size=(12, robot.dof)), 250, axis=0)
+    noise = np.std(scaled) * rng.normal(size=effort.shape)
+    shares = [MAP().fit(Regression.from_motion(robot, motion, effort + e)).result_.posterior.growing for e in (noise, scaled)]
+    assert np.max(shares[0]) < 0.2
+    assert np.min(shares[1]) > 0.5
 
 
 def test_joint_terms_that_do_not_act_are_not_believed_in():

@@ -144,11 +144,14 @@ def _possible(regression: Regression, posterior: MapEstimate, std: Array) -> tup
     phi, said = posterior.standard(), list[Finding]()
     sizes = np.array([np.sqrt(group.effort_square / max(group.count, 1)) for group in regression.groups])
     exact = bool(np.all(posterior.held_out < NEGLIGIBLE * sizes))
-    below = cone.signed[(phi[cone.signed] < -DOUBTED * std[cone.signed]) & (not exact)]
+    negative_ones = (phi[cone.signed] < -DOUBTED * std[cone.signed]) & (not exact)
+    below, others = cone.signed[negative_ones], x
     if negative := [f"{robot.parameters.names[k]} = {phi[k]:.3g} +- {std[k]:.2g}" for k in below]:
         text = f"the data contradict non-negative friction and rotor inertia: {', '.join(negative)} without that condition"
         said.append(note("negative_terms", f"{text}; a delay, a wrong sign or a missing term is possible", "warning"))
-    rms = np.sqrt(posterior.held_out**2 + _misfit(regression, posterior, x))
+        left = replace(cone, signed=cone.signed[~negative_ones], lowest=cone.lowest[~negative_ones])
+        others = consistent(posterior.root, posterior.target, left, posterior.x)  # their error is not that of bodies
+    rms = np.sqrt(posterior.held_out**2 + _misfit(regression, posterior, others))
     if apart := [
         f"{group.name} ({out:.3g} -> {now:.3g})"
         for group, out, now, size in zip(regression.groups, posterior.held_out, rms, sizes, strict=True)
