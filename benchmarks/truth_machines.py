@@ -71,30 +71,26 @@ def between_runs(count: int) -> None:
     """Print coverage of another run of the same kind if the friction of every joint changes from run to run.
 
     "Known" bands are multiplied, joint by joint, by the factor that one more run needs for 95 %: calibration with the training
-    runs alone cannot know more.
+    runs alone cannot know more. A run that repeats the training motion repeats the errors of the model that the fit absorbed.
     """
-    heads = "friction changes, runs fitted: coverage, robots between 92 and 98 %, below 90 %; with known factors"
-    print(f"\n14. what the runs of a fit show; {heads}")
+    heads = "friction changes, runs fitted: coverage, robots between 92 and 98 %, above 98 %"
+    print(f"\n14. what the runs of a fit show; {heads}; with known factors; the training motion again")
     for change in CHANGES:
         for runs in (1, 4):
-            stated, known = list[float](), list[float]()
+            found = list[list[float]]()
             for k, case in enumerate(population(count, seed=17)):
                 rng = np.random.default_rng([17, k])
+                motions = [motion(case.true.dof, SECONDS, rng, SIZE, BASE) for _ in range(runs + 2)]
                 logs = [
-                    record(
-                        _rubbing(case.true, change, rng),
-                        motion(case.true.dof, SECONDS, rng, SIZE, BASE),
-                        case.world,
-                        rng,
-                        str(i),
-                    )
-                    for i in range(runs + 2)
+                    record(_rubbing(case.true, change, rng), each, case.world, rng, str(i))
+                    for i, each in enumerate([*motions, motions[0]])
                 ]
                 fit = di.MAP().fit(di.Regression.from_logs(case.described, logs[:runs])).result_
-                more, test = (np.abs(s.measured - s.predicted) / (2.0 * s.std) for s in map(fit.score, logs[runs:]))
-                stated.append(float(np.mean(test <= 1.0)))
-                known.append(float(np.mean(test <= np.quantile(more, WITHIN, axis=0))))
-            print(f"  {100 * change:2.0f} %, {runs}: {_shares(stated)}; {_shares(known)}", flush=True)
+                scores = [fit.score(log, allow_training=True) for log in logs[runs:]]  # ideal tracking looks like a copy
+                more, test, again = (np.abs(s.measured - s.predicted) / (2.0 * s.std) for s in scores)
+                limits = (1.0, np.quantile(more, WITHIN, axis=0), 1.0)
+                found.append([float(np.mean(e <= most)) for e, most in zip((test, test, again), limits, strict=True)])
+            print(f"  {100 * change:2.0f} %, {runs}: {'; '.join(map(_shares, zip(*found, strict=True)))}", flush=True)
 
 
 def _rubbing(robot: di.Mechanism, change: float, rng: np.random.Generator) -> di.Mechanism:
@@ -106,9 +102,9 @@ def _rubbing(robot: di.Mechanism, change: float, rng: np.random.Generator) -> di
 
 
 def _shares(coverage: Sequence[float]) -> str:
-    """Return the mean, and the shares of robots between 92 and 98 % and below 90 %."""
+    """Return the mean, and the shares of robots between 92 and 98 % and above."""
     c = np.array(coverage)
-    return f"{100 * c.mean():.1f} %, {100 * np.mean((c >= 0.92) & (c <= 0.98)):.0f} %, {100 * np.mean(c < 0.9):.0f} %"
+    return f"{100 * c.mean():.1f} %, {100 * np.mean((c >= 0.92) & (c <= 0.98)):.0f} %, {100 * np.mean(c > 0.98):.0f} %"
 
 
 def stepping_drives(seeds: int) -> None:
