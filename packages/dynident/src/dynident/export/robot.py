@@ -136,7 +136,8 @@ def _listed(names: Sequence[str], mechanism: Mechanism) -> str:
     kinds: dict[str, list[str]] = {}
     for name in names:
         if name not in forces:
-            kinds.setdefault(name.split("_", 1)[0], []).append(name.split("_", 1)[-1])
+            owner = max((c for c in mechanism.tree.coordinates if name.endswith(f"_{c}")), key=len, default="")
+            kinds.setdefault(name.removesuffix(f"_{owner}"), []).append(owner)
     said = [f"{kind} of {', '.join(owners[:8])}{' ...' * (len(owners) > 8)}" for kind, owners in kinds.items()]
     own = [f"'{name}'" for name in names if name in forces]
     if own:
