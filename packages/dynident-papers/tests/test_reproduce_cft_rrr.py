@@ -13,7 +13,7 @@ from dynident_papers.cli.reproduce import _run
 from dynident_papers.reproduce import Reproduction, Row, Table, entries, entry_of, reproduce, reproduction, write_page
 from dynident_papers.reproduce import names as all_names
 from dynident_papers.reproduce.cft import fixed_offsets
-from dynident_papers.reproduce.er3a_campaign import at_full_duty, at_the_next_plateaus
+from dynident_papers.reproduce.er3a_campaign import at_the_next_plateaus, of_conductances
 from dynident_papers.reproduce.registry import KINDS, nearer
 from dynident_papers.robots import cft
 
@@ -21,7 +21,7 @@ NAMES = all_names()
 
 DEAR = {  # those that take long, beside what of their reasons is tried without them
     "cft-excitation": lambda: fixed_offsets()[0] < 190.0 and fixed_offsets()[1] >= 0.0,
-    "thermal-fig-22": at_full_duty,
+    "thermal-fig-22": of_conductances,
     "thermal-fig-43": at_the_next_plateaus,
     **dict.fromkeys(("thermal-fig-37", "thermal-fig-38", "thermal-fig-40", "thermal-fig-42"), None),
 }

@@ -31,13 +31,16 @@ from dynident_lab.testbench import (
 )
 from dynident_lab.thermal import complete_plan, cooling_test
 from dynident_papers.reproduce.drawing import paths
-from dynident_papers.reproduce.registry import UNEXPLAINED, Reproduction, Row, Table, reproduction
+from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident_papers.robots import er3a_c60
 
 CYCLES, ONSET = er3a_c60.CYCLES, 3600.0
 VIRTUAL = "virtual robot; the thesis' records are not published"
 SEEN_AT = "plateaus come once per cycle of 5 min: with plateaus every 20 s the fault is found at 60 min"
-FULL_DUTY = f"{UNEXPLAINED}: (130), of which the virtual joints are made, cannot give more than 62 %, at full duty"
+WARMTH = (
+    "70 % is of joint 3, whose conductances are not printed: half and twice those of our joint 3, which follow (130), give more and "
+    "less"
+)
 
 
 @cache
@@ -159,8 +162,7 @@ def fig_22() -> Reproduction:
         for name, (value, _), true in zip(("slow", "fast"), entry.best.constants.values(), truth, strict=True):
             times.append(Row(f"{entry.joint}: {name}", value / 60.0, None, "min", f"{true:.2f} is true of the virtual robot"))
         rows.append(Row(f"{entry.joint}: cold over hot", 100.0 * entry.cold_over_hot, None, "%"))
-    most = 100.0 * max(entry.cold_over_hot for entry in whole.heating)
-    rows.append(Row("largest", most, 70.0, "%", FULL_DUTY))
+    rows[2] = replace(rows[2], published=70.0, reason=WARMTH)
     hottest = max(float(part.temperature.max()) for part in read_cycles(campaign()) if part.temperature is not None)
     rows.append(Row("hottest joint", hottest, None, "degC", "50 to 60 in the thesis"))
     figures: dict[str, Any] = {}
@@ -174,13 +176,17 @@ def fig_22() -> Reproduction:
         "That one ratio holds for all speeds (Fig. 22) is tested in thermal-eq-100.",
     )
     tables = (Table("warm-up", tuple(rows)), Table("time constants", tuple(times)))
-    return Reproduction(tables, figures, notes, {FULL_DUTY: at_full_duty})
+    return Reproduction(tables, figures, notes, {WARMTH: of_conductances})
 
 
-def at_full_duty() -> bool:
-    """Return whether the cold joint of (130) has 62 % more friction than the hot one at full duty."""
-    hot = er3a_c60.thermal_models()[3].simulate([0.0, 1e6], er3a_c60.POWER_4).ratio[-1]
-    return round(100.0 * (1.0 / float(hot) - 1.0)) == 62
+def of_conductances() -> bool:
+    """Return whether half and twice the conductances of joint 3 have more and less than 70 % of cold over hot at full duty."""
+    model, power = er3a_c60.thermal_models()[2], float(er3a_c60.friction_powers()[2])
+    found = []
+    for scale in (0.5, 2.0):
+        other = replace(model, K1=scale * model.K1, K2=scale * model.K2)
+        found.append(1.0 / float(other.simulate([0.0, 1e6], power).ratio[-1]) - 1.0)
+    return found[1] < 0.7 < found[0]
 
 
 @reproduction(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from dynident.figures import BLUE, GREEN, INK, ORANGE, one_axes
 from dynident_lab.testbench import ThermalFit, ThermalTest, fit_thermal
 from dynident_lab.thermal import AdvancedSecondOrder, FirstOrder, SecondOrder
-from dynident_papers.reproduce.registry import UNEXPLAINED, Reproduction, Row, Table, nearer, reproduction
+from dynident_papers.reproduce.registry import Reproduction, Row, Table, nearer, reproduction
 from dynident_papers.robots import er3a_c60
 from dynident_papers.thermal.fractional import Fractional
 from dynident_papers.thermal.power import duty_cycle
@@ -21,7 +22,16 @@ NOISE = 0.003  # of a measured friction ratio
 DUTIES = (0.2, 0.4, 0.6, 1.0)
 LENGTHS = (40.0, 60.0, 80.0, 100.0, 140.0, 180.0, 240.0)  # min
 TWIN = "records are not published: made with (130) and noise of 0.3 %, without which the numbers of (130) come back"
-ONLY_NOISE = f"{UNEXPLAINED}: ours is the noise of 0.3 % that was assumed, without which no error is left"
+ONLY_NOISE = (
+    "noise of the records, assumed 0.3 %: with 0.4 % while heating and 0.25 % while cooling all printed numbers of this model "
+    "are among those of 40 records"
+)
+LENGTH = "the length of the test is not printed: between 40 and 240 min ours are below and above the printed mean error"
+EXCLUDES = (
+    "Table 6 contradicts itself: no record within the second model's errors of (130), of any length, leaves a single "
+    "exponential by least squares both 2.75 N m at the start and 0.61 N m at the end; 0.19 N m are missing at least"
+)
+ROUNDED = "Table 8 contradicts (130): no numbers that round to (130) have the time constants of its row for axis 4"
 FIRST_TEST = "the first test, 5 min after the stop, sees a fast part: run after 10 min, errors are nearer by half"
 NOTE = "The measurements are not published: friction is made with (130) and 0.3 % noise, and fitted again."
 TABLE_6 = {
@@ -67,15 +77,16 @@ def cooling(first: float = 5.0, minutes: float = 120.0, seed: int = 9, noise_lev
 
 
 def _errors(
-    test: ThermalTest, published: dict[str, Any], reasons: tuple[str, str]
+    test: ThermalTest, published: dict[str, Any], reasons: tuple[str, str], mean: str = ""
 ) -> tuple[tuple[Table, ...], list[ThermalFit]]:
     fits = [fit_thermal(test, kind) for kind in (FirstOrder, SecondOrder)]
     tables = []
     for i, (fit, name) in enumerate(zip(fits, ("first model", "second model"), strict=True)):
         rows = []
         for label, (torque, share) in fit.errors(COLD).items():
-            rows.append(Row(label, torque, published[label][i][0], "N m", reasons[i]))
-            rows.append(Row(label, 100.0 * share, published[label][i][1], "%", reasons[i]))
+            why = mean if mean and i == 0 and label == "abs mean" else reasons[i]
+            rows.append(Row(label, torque, published[label][i][0], "N m", why))
+            rows.append(Row(label, 100.0 * share, published[label][i][1], "%", why))
         tables.append(Table(name, tuple(rows)))
     return tuple(tables), fits
 
@@ -99,22 +110,12 @@ def _compared(test: ThermalTest, fits: list[ThermalFit], title: str) -> Any:
 def table_6() -> Reproduction:
     """First and second order, heating at the largest duty cycle."""
     test = heating()
-    lengths = f"{UNEXPLAINED}: each error of the first model comes out at some length of the test, all three at none"
-    tables, fits = _errors(test, TABLE_6, (lengths, ONLY_NOISE))
+    tables, fits = _errors(test, TABLE_6, (EXCLUDES, ONLY_NOISE), LENGTH)
     rows, first = [], {}
     for minutes in LENGTHS:
         found = fit_thermal(heating(minutes=minutes), FirstOrder).errors(COLD)
         first[minutes] = {label: torque for label, (torque, _) in found.items()}
         rows += [Row(f"{minutes:.0f} min, {label}", torque, None, "N m") for label, torque in first[minutes].items()]
-
-    def one_length() -> bool:
-        """Return whether each error agrees within 15 % at some length, but all three at none."""
-        near = {
-            minutes: {label: abs(x / TABLE_6[label][0][0] - 1.0) < 0.15 for label, x in errors.items()}
-            for minutes, errors in first.items()
-        }
-        each = all(any(found[label] for found in near.values()) for label in TABLE_6)
-        return each and not any(all(found.values()) for found in near.values())
 
     def over_length() -> Any:
         figure, axes = one_axes(7.2, 3.2, "length of the test [min]", "error [N m]", "First model: errors and length")
@@ -129,8 +130,54 @@ def table_6() -> Reproduction:
         "errors against the length of the test, the thesis' as dotted lines": over_length,
     }
     more = Table("first model against the length of the test", tuple(rows))
-    experiments = {lengths: one_length, ONLY_NOISE: lambda: exact(heating(noise_level=0.0))}
-    return Reproduction((*tables, more), figures, (NOTE, "A test of 240 min every 2.5 min.", lengths), experiments)
+    means = [errors["abs mean"] for errors in first.values()]
+    experiments = {
+        LENGTH: lambda: min(means) < TABLE_6["abs mean"][0][0] < max(means),
+        EXCLUDES: lambda: min(map(shortfall, (*LENGTHS, 120.0, 300.0, 400.0))) > 0.18,
+        ONLY_NOISE: lambda: scattered([heating(every=2.0, seed=seed, noise_level=0.004) for seed in range(40)], TABLE_6),
+    }
+    return Reproduction((*tables, more), figures, (NOTE, "A test of 240 min every 2.5 min."), experiments)
+
+
+def shortfall(minutes: float) -> float:
+    """Return what the first model's errors at start and end of a test miss of the printed ones at least [N m].
+
+    A linear programme: friction every 2 min is that of (130) and a deviation within the second model's printed errors, each and
+    half a unit of its last digit; e = (1 - J J^+) deviation + e of (130), with J the columns of the fitted A + B exp(-t/T).
+    """
+    from scipy.optimize import curve_fit, linprog  # noqa: PLC0415 - slow to import
+
+    t = MINUTE * np.arange(0.0, minutes, 2.0)
+    friction, n = COLD * AXIS4.simulate(t, POWER).ratio, t.size
+    (A, B, T), _ = curve_fit(lambda t, A, B, T: A + B * np.exp(-t / T), t, friction, (17.0, 10.0, 1500.0))
+    shape = np.exp(-t / T)
+    J = np.column_stack([np.ones(n), shape, t * shape])
+    left, e = np.eye(n) - J @ np.linalg.pinv(J), friction - A - B * shape
+    end = np.where(np.arange(n) >= n - max(1, n // 10), 1.0 / max(1, n // 10), 0.0)  # mean of the last tenth
+    one, none = np.eye(n), np.zeros((n, 1))
+    rows = [  # deviation, its size, shortfall
+        np.concatenate([-left[0], np.zeros(n), [-1.0]]),  # start: e >= 2.75
+        np.concatenate([end @ left, np.zeros(n), [-1.0]]),  # end: e <= -0.61
+        np.concatenate([np.zeros(n), np.ones(n) / n, [0.0]]),  # mean size <= 0.06
+        np.concatenate([np.zeros(n), end, [0.0]]),  # size at the end <= 0.03
+        np.hstack([one, -one, none]),
+        np.hstack([-one, -one, none]),
+    ]
+    bounds = np.concatenate([[e[0] - 2.745, -end @ e - 0.605, 0.065, 0.035], np.zeros(2 * n)])
+    cost = np.append(np.zeros(2 * n), 1.0)
+    limits = [(-0.255, 0.255)] * n + [(0.0, 0.255)] * n + [(None, None)]
+    return float(linprog(cost, np.vstack(rows), bounds, bounds=limits).fun)
+
+
+def scattered(records: list[ThermalTest], printed: dict[str, Any]) -> bool:
+    """Return whether the second model's errors of all records enclose the printed ones, rounded as they are."""
+    fits = [fit_thermal(record, SecondOrder).errors(COLD) for record in records]
+    for name, (_, known) in printed.items():
+        for k, (unit, digit) in enumerate(((1.0, 0.005), (100.0, 0.05))):
+            found = [unit * fit[name][k] for fit in fits]
+            if not min(found) - digit <= known[k] <= max(found) + digit:
+                return False
+    return True
 
 
 def exact(*tests: ThermalTest) -> bool:
@@ -158,8 +205,8 @@ def table_7() -> Reproduction:
         return nearer(tables[0].rows, [float(row.ours) for row in first.rows])
 
     def noise() -> bool:
-        """Return whether the error of the second model is noise alone."""
-        return bool(fit_thermal(cooling(noise_level=0.0), SecondOrder).errors(COLD)["abs max"][0] < 1e-4)
+        """Return whether records with more or less noise enclose the printed errors of the second model."""
+        return scattered([cooling(seed=seed, noise_level=0.0025) for seed in range(40)], TABLE_7)
 
     return Reproduction(tables, figures, (NOTE,), {FIRST_TEST: later, ONLY_NOISE: noise})
 
@@ -177,7 +224,6 @@ def table_8() -> Reproduction:
         "noise of 0.1 %; without it the printed number comes back",
         np.round(er3a_c60.TIME_CONSTANTS / MINUTE, 1).tolist(),
     )
-    own = f"{UNEXPLAINED}: (130) itself, printed for the same axis, has 28.55 and 2.02 min at full duty"
     models = list(zip(er3a_c60.thermal_models(), er3a_c60.friction_powers(), strict=True))
 
     def found(i: int, level: float) -> list[float]:
@@ -188,7 +234,7 @@ def table_8() -> Reproduction:
         return [value / MINUTE for value, _ in constants.values()]
 
     rows = [
-        Row(f"axis {i + 1}: {label}", value, known, "min", own if i == 3 else noise)
+        Row(f"axis {i + 1}: {label}", value, known, "min", ROUNDED if i == 3 else noise)
         for i in range(6)
         for label, value, known in zip(("slow", "fast"), found(i, 0.001), printed[i], strict=True)
     ]
@@ -197,15 +243,22 @@ def table_8() -> Reproduction:
         """Return whether the axes with models from the table recover it without noise."""
         return all(np.allclose(found(i, 0.0), printed[i], atol=1e-3) for i in (0, 1, 2, 4, 5))
 
-    def not_130() -> bool:
-        """Return whether the time constants of (130) differ from the printed ones of its axis."""
-        return bool(np.allclose(AXIS4.time_constants(POWER) / MINUTE, (28.55, 2.02), atol=5e-3))
+    def excluded() -> bool:
+        """Return whether numbers that round to (130) and to 97.65 W have other time constants than the printed ones."""
+        halves = {"alpha": 5e-5, "K1": 0.005, "K2": 0.005, "C1": 0.005, "C2": 0.005}
+        ends = []
+        for signs in product((-1.0, 1.0), repeat=6):
+            moved = {name: er3a_c60.AXIS_4[name] + x * half for x, (name, half) in zip(signs, halves.items(), strict=False)}
+            model = SecondOrder(**{**er3a_c60.AXIS_4, **moved})
+            ends.append(model.time_constants(POWER + 0.005 * signs[5]) / MINUTE)
+        (slow, fast), (_, fastest) = np.min(ends, axis=0), np.max(ends, axis=0)
+        return bool(slow > 27.65 and fast < fastest < 2.25)
 
     note = (
         "Heating curves of the bundled models with 0.1 % noise, identified again; C1 and C2 of all axes but the fourth were "
         "chosen so that this table holds."
     )
-    return Reproduction((Table("time constants", tuple(rows)),), notes=(note,), experiments={noise: clean, own: not_130})
+    return Reproduction((Table("time constants", tuple(rows)),), notes=(note,), experiments={noise: clean, ROUNDED: excluded})
 
 
 @reproduction(
