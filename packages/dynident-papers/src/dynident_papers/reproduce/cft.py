@@ -9,7 +9,7 @@ import numpy as np
 import dynident as di
 from dynident_papers.properties import check
 from dynident_papers.reproduce.drawing import field, panels
-from dynident_papers.reproduce.registry import UNEXPLAINED, Reproduction, Row, Table, reproduction
+from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident_papers.robots import cft
 
 TABLE_1 = {"L2": 0.25, "L4": 0.05, "L5": 0.35, "L6": 0.30, "L7": 0.08, "L8": 0.48, "d6": 0.04, "ds": 0.185, "d20": 0.0916}
@@ -146,7 +146,7 @@ def cft_table_5() -> Reproduction:
     lead = np.array([0.005 / 2, 0.005 / 2, 6.16 / 182, 0.06 / 6])  # per turn of the motor, behind its gear (Table 6)
     enlarged = np.array([7.0, 6.0, 1.0, 1.0])  # by the pantograph (47)
     measured = "screw, gear and 2000 pulses with the enlargement L5 / L4 or L6 / L4, whose lengths have two digits"
-    turns = f"{UNEXPLAINED}: 6.16 rad in 182 turns (Table 6); the printed factor means 182.4 turns"
+    turns = "Table 6 rounds the turns to 182: numbers of turns that round to it give the printed factor"
     factors = Table.of(
         "encoder factors per pulse, from the geometry",
         cft.CARTESIAN,
@@ -176,7 +176,7 @@ def cft_table_5() -> Reproduction:
 
     experiments = {
         measured: lambda: enlargement(0, 0.35) and enlargement(1, 0.30),
-        turns: lambda: round(6.16 / (printed[2] * 2000), 1) == 182.4,
+        turns: lambda: round(6.16 / (float(printed[2]) * 2000)) == 182,
         lengths: lambda: bool((0.245 - ends[0, 0]) / cft.UP < found[1] < (0.255 - ends[0, 0]) / cft.UP),
     }
     return Reproduction((factors, spans, shifts), experiments=experiments)
