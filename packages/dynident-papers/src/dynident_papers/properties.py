@@ -18,6 +18,7 @@ from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError, require
 from dynident.figures import BLUE, ORANGE, label, one_axes
+from dynident.friction.terms import term_of
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.dynamics import (
     coriolis_matrix,
@@ -131,7 +132,7 @@ def check(
     Returns
     -------
     RobotCheck
-        Checks with numbers and sentences, and the bounds of M, C and g.
+        Checks with numbers and sentences, and the bounds of M, C, g and friction.
 
     Examples
     --------
@@ -171,8 +172,34 @@ def check(
         "M_M": float(np.abs(values).max()),
         "C_M": C_M,
         "g_b": float(np.linalg.norm(g, axis=1).max()),
+        **friction_bound(mechanism),
     }
     return RobotCheck(mechanism.name, mechanism.coordinate_names, tuple(checks), bounds, x, values[:, 0], tuple(notes))
+
+
+def friction_bound(mechanism: Mechanism) -> dict[str, float]:
+    """Return b_v and b_f of ||F(v)|| <= b_v ||v|| + b_f for all v of the joints [Rodriguez2002, eq. 25].
+
+    b_v is the largest slope at high speed, b_f the norm of the largest friction beyond it at speeds from 1e-5 to 1e5. Empty
+    without friction, and where it grows faster than the speed.
+    """
+    speeds = np.geomspace(1e-5, 1e5, 20001)
+    v, rest, known = np.concatenate([-speeds[::-1], speeds]), np.zeros(40002), mechanism.parameters
+    torque: dict[str, Array] = {}
+    for name, owner, value in zip(known.names, known.owners, known.values, strict=True):
+        term = term_of(name)
+        if term is not None and term.friction and value:
+            torque[owner] = torque.get(owner, rest) + value * term.column(rest, v, rest)
+    for joint, law in mechanism.friction.items():
+        torque[joint] = torque.get(joint, rest) + law(v)
+    if not torque:
+        return {}
+    F = np.array(list(torque.values()))
+    slopes = np.maximum((F[:, -1] - F[:, -2]) / (v[-1] - v[-2]), (F[:, 1] - F[:, 0]) / (v[1] - v[0]))
+    if np.any(slopes * speeds[-1] > 1.1 * np.abs(F[:, -1]) + 1.0):
+        return {}
+    beyond = np.max(np.abs(F) - np.maximum(slopes, 0.0)[:, None] * np.abs(v), axis=1)
+    return {"b_v": float(max(slopes.max(), 0.0)), "b_f": float(np.linalg.norm(np.maximum(beyond, 0.0)))}
 
 
 def _largest_coriolis(robot: Mechanism, x: Array) -> float:

@@ -18,6 +18,7 @@ from dynident.files import to_json, write_atomic
 from dynident.outputs import output_set
 from dynident_lab.campaigns.log import CampaignLog, is_campaign
 from dynident_lab.cli.campaigns import friction_campaign
+from dynident_lab.testbench.friction_filter import filter_joint
 from dynident_lab.testbench.report import write_friction_report
 from dynident_lab.testbench.study import friction_study
 from dynident_lab.testbench.tracking_case import own_case
@@ -35,6 +36,7 @@ def friction(
     level: float = 0.6,
     tolerance: float = 0.02,
     shortest: float = 0.25,
+    alone: str | None = None,
     described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -59,7 +61,11 @@ def friction(
         Drift that the recommended warm-up may leave.
     shortest
         Shortest plateau that counts [s].
+    alone
+        Joint that moves alone in one log: print its friction by a Kalman filter with m(q) and g(q) of the robot.
     """
+    if alone is not None:
+        return _alone(described.robot(robot), logs, logged, alone, as_json)
     check_output(output, folder=True)
     options = {"by": by, "level": level, "tolerance": tolerance, "shortest": shortest}
     if len(logs) == 1 and is_campaign(logs[0]):
@@ -93,6 +99,19 @@ def friction(
     elif not quiet:
         out.print(study.summary())
         out.print(f"\nwritten: {output / 'friction.html'}, {output / 'friction.json'}")
+    return 0
+
+
+def _alone(mechanism: di.Mechanism, logs: list[Path], logged: LogOptions, joint: str, as_json: bool) -> int:
+    """Print the friction of a joint that moves alone."""
+    log = logged.reader()(logs[0])
+    if len(logs) > 1 or isinstance(log, CampaignLog):
+        raise DynidentError(f"--alone {joint} needs one log in which this joint moves alone")
+    found = filter_joint(mechanism, log, joint)
+    if as_json:
+        print_json({"joint": joint, **found.parameters, "consistency": found.consistency, "notes": list(found.notes)})
+    else:
+        out.print(f"friction of {joint}, B_v v + B_f1 tanh(w_1 v) + B_f2 tanh(w_2 v)\n{found.summary()}")
     return 0
 
 

@@ -25,6 +25,11 @@ from dynident.friction import Friction, Offset, Sigmoid
 from dynident.identify import Axis, fit_friction
 from dynident.identify.friction.fitting import SIGMOID_NOTE
 from dynident.identify.friction.problem import direction_note
+from dynident.mechanics import gravity as gravity_torque
+from dynident.mechanics import mass_matrix
+from dynident.mechanism import Mechanism
+from dynident.signals import Log
+from dynident.signals.matching import match
 from dynident_lab.testbench.friction_filter_steps import steps_of
 
 if TYPE_CHECKING:
@@ -77,6 +82,29 @@ class KalmanResult:
         """Return parameters, consistency and notes as text."""
         lines = [f"{n:<6} {v:>12.5g} +- {s:.3g}" for n, v, s in zip(self.names, self.values, self.std, strict=True)]
         return "\n".join([*lines, f"innovations over prediction: {self.consistency:.3g} (about 1 is right)", *self.notes])
+
+
+def filter_joint(mechanism: Mechanism, log: Log, joint: str, terms: int = 2) -> KalmanResult:
+    """Return the friction of a joint that moves while the others rest, m(q) a + f(v) + g(q) = tau [Rodriguez2002, eq. 29].
+
+    m and g are those of the robot at the logged positions. The noise of the position is that of its third differences, which a
+    smooth motion leaves nearly zero: variance 20 s^2.
+    """
+    matched = match(mechanism, log)
+    robot, names = matched.mechanism, matched.mechanism.coordinate_names
+    if joint not in names:
+        raise IdentificationError(f"joint '{joint}' is not in the log; it has {', '.join(names)}")
+    i, (t, q, tau) = names.index(joint), (matched.log.t, matched.log.position, matched.log.effort)
+    moved = np.ptp(q, axis=0)
+    others = [name for k, name in enumerate(names) if k != i and moved[k] > 0.01 * moved[i]]
+    if others:
+        raise IdentificationError(f"'{others[0]}' moves, too; record '{joint}' alone, the other joints at rest")
+    q = np.where(np.arange(len(names)) == i, q, q.mean(axis=0))
+    m, g = mass_matrix(robot, q)[:, i, i], gravity_torque(robot, q)[:, i]
+    noise = max(float(np.std(np.diff(q[:, i], 3))) / np.sqrt(20.0), 1e-7 * float(moved[i]))
+    speed = float(np.abs(np.gradient(q[:, i], t)).max())
+    ekf = FrictionFilter(speed, float(np.abs(tau[:, i]).max()), float(m.mean()), terms, noise)
+    return ekf.run(t, tau[:, i], q[:, i], inertia=m, gravity=g)
 
 
 class FrictionFilter:

@@ -11,7 +11,7 @@ tests.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 DRAWS = 40000
 #: Probability of detecting a fault of the stated detectable size.
 POWER = 0.9
+#: Number of redrawn tests for the standard deviation of a change.
+REDRAWN = 400
+#: Day-to-day spread assumed where only one healthy test is known; it affects the size of a change only.
+DAY = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,11 +156,9 @@ class FaultDetector:
         the threshold instead of increasing the false alarms.
         """
         rng = np.random.default_rng(20)
-        within = self.within_**2 * self.within_free_ / rng.chisquare(self.within_free_, DRAWS)
-        between = np.zeros(DRAWS)
-        if self.tests_ > 1:
-            square = self.mean_square_ * (self.tests_ - 1) / rng.chisquare(self.tests_ - 1, DRAWS)
-            between = np.maximum(square - within, 0.0) / self.size_
+        within, between = self._spreads(rng, DRAWS)
+        if self.tests_ == 1:
+            between = np.zeros(DRAWS)
         # The mean of the baseline is uncertain, too, and common to all points of the new test.
         shared = np.sqrt(between * (1.0 + 1.0 / self.tests_) + within / self.points_) * rng.standard_normal(DRAWS)
         largest, first = np.zeros(DRAWS), np.zeros(DRAWS)
@@ -189,10 +191,12 @@ class FaultDetector:
         threshold = float(np.quantile(largest, 1.0 - self.false_alarm))
         peak = float(np.abs(means).max())
         probability = float((1 + np.count_nonzero(largest >= peak)) / (DRAWS + 1))
-        size, std, onset = self._step(r)
+        size, onset = self._step(r)
+        std = self._deviation(history, r, size, onset)
         notes = []
         if self.tests_ == 1:
             notes.append("only one healthy test: day-to-day variation is unknown, so false alarms are more frequent")
+            notes.append(f"the size of a change takes {100.0 * DAY:g} % of day-to-day variation")
         outside = getattr(self.compensation, "outside", None)
         if outside is not None and (sentence := outside(history)):
             notes.append(sentence)
@@ -211,16 +215,41 @@ class FaultDetector:
             tuple(notes),
         )
 
-    def _step(self, r: Array) -> tuple[float, float, int]:
-        """Return size, its standard deviation, and first point of the most likely step in the residuals."""
-        w, b, n = max(self.within_**2, 1e-12), self.between_**2, r.size
+    def _step(self, r: Array) -> tuple[float, int]:
+        """Return size and first point of the most likely step in the residuals."""
+        w, b, n = max(self.within_**2, 1e-12), (self.between_ if self.tests_ > 1 else DAY) ** 2, r.size
         shrink = b / (w + n * b)  # inverse of w 1 + b 11^T is (1 - shrink 11^T) / w
-        best = (-np.inf, 0.0, 0.0, 0)
+        best = (-np.inf, 0.0, 0)
         for k in range(n):
             m = n - k
             information = (m - shrink * m * m) / w
             score = (r[k:].sum() - shrink * m * r.sum()) / w
             gain = score**2 / information
             if gain > best[0]:
-                best = (gain, score / information, 1.0 / np.sqrt(information), k)
-        return float(best[1]), float(best[2]), best[3]
+                best = (gain, score / information, k)
+        return float(best[1]), best[2]
+
+    def _deviation(self, history: FrictionHistory, r: Array, size: float, onset: int) -> float:
+        """Return half the 68 % range of a step's size over redrawn tests, each compared with redrawn healthy ones.
+
+        Redrawn are the spreads themselves, as for the threshold, and with them the noise and the levels of test and healthy
+        tests. A fault multiplies them as it does the friction, and `gain` is above 1 where more friction also heats more.
+        """
+        rng, n = np.random.default_rng(21), r.size
+        gain = (self._residual(replace(history, friction=1.01 * history.friction))[1] - r) / (0.01 * (1.0 + r))
+        step = 1.0 + size * (np.arange(n) >= onset)
+        sizes = []
+        for within, between in zip(*self._spreads(rng, REDRAWN), strict=True):
+            level = np.sqrt(between * (1.0 + 1.0 / self.tests_) + within / self.points_) * rng.standard_normal()
+            drawn = step * (1.0 + gain * level) * (1.0 + np.sqrt(within) * rng.standard_normal(n)) - 1.0
+            sizes.append(self._step(drawn)[0])
+        low, high = np.quantile(sizes, (0.16, 0.84))
+        return float(0.5 * (high - low))
+
+    def _spreads(self, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
+        """Return draws of the variances within and between tests from their fiducial distribution given the healthy tests."""
+        within = self.within_**2 * self.within_free_ / rng.chisquare(self.within_free_, count)
+        if self.tests_ == 1:
+            return within, np.full(count, DAY**2)
+        square = self.mean_square_ * (self.tests_ - 1) / rng.chisquare(self.tests_ - 1, count)
+        return within, np.maximum(square - within, 0.0) / self.size_

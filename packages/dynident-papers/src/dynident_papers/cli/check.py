@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from dynident.arrays import Array
@@ -24,7 +26,7 @@ def check(
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> int:
-    """Check properties that every robot's dynamics have: M > 0, skew-symmetry, energy, Jacobians; bounds of M, C and g.
+    """Check properties that every robot's dynamics have: M > 0, skew-symmetry, energy, Jacobians; bounds of M, C, g and F.
 
     Example: dynident check out/fit.json --strict
 
@@ -39,7 +41,10 @@ def check(
     within = None
     if is_known(robot) and described.sidecar is None:
         if not mechanism.parameters.values.any():  # its source prints no masses: those of the ready machine
-            mechanism = ready_machine(str(robot)).model
+            machine = ready_machine(str(robot))
+            mechanism = machine.model
+            if machine.friction:  # the laws, of which the model has the terms
+                mechanism = replace(mechanism.without_friction(), friction=machine.friction)
         within = _published_range(str(robot), mechanism)
     found = properties.check(mechanism, within=within, samples=samples, seed=seed)
     if as_json:

@@ -79,7 +79,7 @@ OTHERS: dict[str, tuple[Group, str]] = {
     ),
     "check": (
         MODEL,
-        "Check properties that every robot's dynamics have: M > 0, skew-symmetry, energy, Jacobians; bounds of M, C and g.",
+        "Check properties that every robot's dynamics have: M > 0, skew-symmetry, energy, Jacobians; bounds of M, C, g and F.",
     ),
     "compare-fits": (
         EXPERIMENTS,
