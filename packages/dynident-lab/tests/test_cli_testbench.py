@@ -29,6 +29,28 @@ def run(monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
     return int(end.value.code or 0)
 
 
+def test_friction_of_a_joint_that_moves_alone_knows_inertia_and_gravity(monkeypatch, capsys, tmp_path):
+    arm = tmp_path / "arm.urdf"
+    arm.write_text(URDF.replace('mass value="1"', 'mass value="2"').replace("<inertial>", '<inertial><origin xyz="0.3 0 0"/>'))
+    arm.write_text(arm.read_text().replace('xyz="0 0 1"', 'xyz="0 1 0"'))  # it lifts its weight
+    t = np.arange(0.0, 20.0, 1e-3)
+    w = 2.0 * np.pi * np.array([0.1, 0.37, 0.83])
+    phase = np.outer(t, w) + np.array([0.0, 1.0, 2.0])
+    q, v, a = np.sin(phase) @ (0.5 / w), 0.5 * np.cos(phase).sum(axis=1), -np.sin(phase) @ (0.5 * w)
+    rubbing = 0.5 * v + 1.5 * np.tanh(20.0 * v)
+    robot = di.Mechanism.load(arm)
+    tau = di.inverse_dynamics(robot, di.Motion(t, q[:, None], v[:, None], a[:, None]))[:, 0] + rubbing
+    measured = q + 1e-6 * np.random.default_rng(0).normal(size=t.size)
+    Log(t, ["axis"], measured[:, None], tau[:, None], "joint_torque").save(tmp_path / "alone.csv")
+    assert run(monkeypatch, "friction", str(arm), str(tmp_path / "alone.csv"), "--alone", "axis", "--json") == 0
+    p = json.loads(capsys.readouterr().out)
+    speed = np.linspace(0.1, 1.2, 12)
+    found = p["Bv"] * speed + p["Bf1"] * np.tanh(p["w1"] * speed) + p["Bf2"] * np.tanh(p["w2"] * speed)
+    assert found == pytest.approx(0.5 * speed + 1.5 * np.tanh(20.0 * speed), rel=0.02)
+    assert run(monkeypatch, "friction", str(arm), str(tmp_path / "alone.csv"), "--alone", "wrist") == 1
+    assert "joint 'wrist' is not in the log; it has axis" in capsys.readouterr().err
+
+
 def test_friction_of_logs_is_studied_and_reported(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     Path("robot.urdf").write_text(URDF, encoding="utf-8")

@@ -77,6 +77,18 @@ def test_without_compensation_the_same_fault_is_missed():
     assert blind.check(faults[0]).detectable > 0.30
 
 
+@pytest.mark.parametrize(("tests", "day"), [(1, 0.02), (3, 0.02), (5, 0.0)])
+def test_the_deviation_of_a_change_is_about_its_error(tests, day, few_draws):
+    """The deviation of the step alone is 2 to 120 times too small: it leaves out the level of the healthy tests."""
+    ratios = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        healthy = [simulated(rng, day=day, cycle=0.002) for _ in range(tests)]
+        found = FaultDetector(MeasuredTemperature()).fit(healthy).check(simulated(rng, fault=0.32, day=day, cycle=0.002))
+        ratios.append((found.size - 0.32) / found.size_std)
+    assert 0.4 < np.sqrt(np.mean(np.square(ratios))) < 1.8
+
+
 @pytest.mark.parametrize("tests", [3, 8])
 def test_false_alarms_are_as_frequent_as_stated(tests, few_draws):
     rng = np.random.default_rng(tests)

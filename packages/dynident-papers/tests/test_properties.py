@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 from small_robots import ARM3, arm3_machine, five_bar, impossible_arm, platform
 
 import dynident as di
-from dynident_papers.properties import RobotCheck, check
+from dynident.friction import Friction, Tanh, Viscous
+from dynident_papers.properties import RobotCheck, check, friction_bound
+from dynident_papers.robots import rrr
 
 
 def test_every_property_of_a_possible_robot_holds() -> None:
@@ -116,3 +119,12 @@ def test_no_velocity_exceeds_the_bound_of_the_coriolis_matrix():
         v = rng.normal(size=found.q.shape)
         norms = np.linalg.norm(di.coriolis_matrix(robot, found.q, v), 2, axis=(1, 2)) / np.linalg.norm(v, axis=1)
         assert norms.max() <= found.bounds["C_M"] * (1.0 + 1e-9)
+
+
+def test_friction_is_bounded_by_b_v_and_b_f() -> None:
+    robot = replace(rrr.mechanism(), friction={"shoulder": Friction(Viscous() + Tanh(), np.array([0.3, 2.0, 15.0]))})
+    bound = friction_bound(robot)
+    v = np.random.default_rng(0).normal(size=1000) * np.geomspace(1e-2, 1e3, 1000)
+    assert bound["b_v"] == pytest.approx(0.3) and bound["b_f"] == pytest.approx(2.0)
+    assert np.all(np.abs(0.3 * v + 2.0 * np.tanh(15.0 * v)) <= bound["b_v"] * np.abs(v) + bound["b_f"] + 1e-9)
+    assert friction_bound(rrr.mechanism()) == {}

@@ -40,11 +40,11 @@ def check(
     mechanism = described.robot(robot)
     within = None
     if is_known(robot) and described.sidecar is None:
+        machine = ready_machine(str(robot))
         if not mechanism.parameters.values.any():  # its source prints no masses: those of the ready machine
-            machine = ready_machine(str(robot))
             mechanism = machine.model
-            if machine.friction:  # the laws, of which the model has the terms
-                mechanism = replace(mechanism.without_friction(), friction=machine.friction)
+        if machine.friction:  # the laws, which the terms of a model only approach
+            mechanism = replace(mechanism.without_friction(), friction=machine.friction)
         within = _published_range(str(robot), mechanism)
     found = properties.check(mechanism, within=within, samples=samples, seed=seed)
     if as_json:
