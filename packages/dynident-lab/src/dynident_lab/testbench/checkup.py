@@ -113,7 +113,8 @@ def _compensation(how: str, joint: str, test: Study, baseline: Sequence[Study]) 
 
     def power(history: FrictionHistory) -> tuple[Array, Array]:
         """Return the power in a test with the cold friction of the healthy joint."""
-        own = heating[next(k for k, known in enumerate(histories) if known is history)]
+        healthy_one = (k for k, known in enumerate(histories[:-1]) if known is history)
+        own = heating[next(healthy_one, -1)]  # the last is the test, whose friction may have been changed
         return own.power_t, own.power * (healthy.cold / own.cold)
 
     model = healthy.best.model

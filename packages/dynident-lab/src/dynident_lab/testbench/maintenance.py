@@ -196,7 +196,8 @@ class FaultDetector:
         notes = []
         if self.tests_ == 1:
             notes.append("only one healthy test: day-to-day variation is unknown, so false alarms are more frequent")
-            notes.append(f"the size of a change takes {100.0 * DAY:g} % of day-to-day variation")
+            if peak > threshold:
+                notes.append(f"the deviation of the change assumes a day-to-day variation of {100.0 * DAY:g} %")
         outside = getattr(self.compensation, "outside", None)
         if outside is not None and (sentence := outside(history)):
             notes.append(sentence)

@@ -319,9 +319,7 @@ def voltages() -> bool:
     known = dict(zip(machine.model.parameters.names, machine.model.parameters.values, strict=True))
     phi = np.array([known[name] for name in rrr.mechanism().parameters.names])
     tau = di.inverse_dynamics(rrr.mechanism(rrr.EXAMPLE, phi), motion)
-    rubbing = np.column_stack(
-        [drive.friction(v) for drive, v in zip(machine.drives, motion.v.T, strict=True) if drive.friction]
-    )
+    rubbing = np.column_stack([law(v) for law, v in zip(rrr.friction(), motion.v.T, strict=True)])
     found = [
         np.sqrt(np.mean((mass * tau + rubbing) ** 2, axis=0)) / (gain * np.array(rrr.ASSUMPTIONS["gains"].value))
         for mass in (0.5, 2.0)
