@@ -180,7 +180,7 @@ def fig_22() -> Reproduction:
 
 
 def of_conductances() -> bool:
-    """Return whether half and twice the conductances of joint 3 have more and less than 70 % of cold over hot in the campaign."""
+    """Return whether half and twice the conductances of joint 3 enclose 70 % of cold over hot at the power of the campaign."""
     model, share = er3a_c60.thermal_models()[2], er3a_c60.WARMING_TIME / er3a_c60.CYCLE_TIME
     power = share * float(er3a_c60.friction_powers()[2])
     found = []
