@@ -23,15 +23,15 @@ DUTIES = (0.2, 0.4, 0.6, 1.0)
 LENGTHS = (40.0, 60.0, 80.0, 100.0, 140.0, 180.0, 240.0)  # min
 TWIN = "records are not published: made with (130) and noise of 0.3 %, without which the numbers of (130) come back"
 ONLY_NOISE = (
-    "noise of the records, assumed 0.3 %: with 0.4 % while heating and 0.25 % while cooling all printed numbers of this model "
-    "are among those of 40 records"
+    "depends on the noise of the records, which are not printed: with 0.4 % while heating and 0.25 % while cooling, not the assumed "
+    "0.3 %, all numbers of this model are among those of 40 records"
 )
-LENGTH = "the length of the test is not printed: between 40 and 240 min ours are below and above the printed mean error"
+LENGTH = "depends on the length of the test, which is not printed: from 40 to 240 min ours are below and above the printed mean error"
 EXCLUDES = (
     "Table 6 contradicts itself: no record within the second model's errors of (130), of any length, leaves a single "
     "exponential by least squares both 2.75 N m at the start and 0.61 N m at the end; 0.19 N m are missing at least"
 )
-ROUNDED = "Table 8 contradicts (130): no numbers that round to (130) have the time constants of its row for axis 4"
+ROUNDED = "the thesis contradicts itself: no numbers that round to (130) have the time constants of axis 4 in Table 8"
 FIRST_TEST = "the first test, 5 min after the stop, sees a fast part: run after 10 min, errors are nearer by half"
 NOTE = "The measurements are not published: friction is made with (130) and 0.3 % noise, and fitted again."
 TABLE_6 = {
