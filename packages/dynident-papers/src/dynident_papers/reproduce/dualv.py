@@ -38,18 +38,18 @@ NOISE, PRELOAD = 0.1, (5.0, -3.0, 2.0, 4.0)  # of the RMS torque; N m
 PUT_IN = "noise and a structure that bends: a rigid machine without noise gives the numbers of case 1 that were put in"
 CASE_1 = "the machine has the numbers of case 1: without noise and bending case 2 finds those within 0.1 %"
 LEFT_OUT = (
-    "depends on the motions of the identification, which are not printed: the paper's nine parameters have no friction, and alone "
-    "along 8 and 16 motions of 0.5 to 0.8 s they give less and more than the printed number"
+    "depends on the motions of the identification, which are not printed: the paper's nine parameters have no friction, and "
+    "alone along 8 and 16 motions of 0.5 to 0.8 s they give less and more than the printed number"
 )
 RULE = "on this machine the paper's rule alone drops inertias that are there; here an F-test stops it"
 HEAVIER = f"{UNEXPLAINED}: nine parameters without friction make ours heavier too, but by 2.2 % at most"
 RUBS = (
-    "depends on the trajectories, which are drawn only: the paper's nine parameters have no friction, which alone, without noise, "
-    "leaves less and more than the printed error along trajectories of 0.35 to 0.45 s"
+    "depends on the trajectories, which are drawn only: the paper's nine parameters have no friction, which alone, without "
+    "noise, leaves less and more than the printed error along trajectories of 0.35 to 0.45 s"
 )
 ZEROS = (
-    "depends on the zeros of the encoders, which are not printed: the projection (50) removes the torque that would correct their "
-    "internal part; with 3.5 mrad of it the mean error is the printed one, and all 40 numbers are among those of 16 trajectories"
+    "depends on the zeros of the encoders, which are not printed: the projection (50) removes the torque that would correct "
+    "their internal part; with 3.5 mrad the mean error is the printed one, and all 40 are among those of 16 trajectories"
 )
 LOADED = "depends on the load, which is not printed: our machine reaches more without the payload and less with it"
 ABOUT_LOGS = "the paper's logs are not published: ours are of the virtual machine, with the values of case 1"

@@ -38,8 +38,8 @@ CYCLES, ONSET = er3a_c60.CYCLES, 3600.0
 VIRTUAL = "virtual robot; the thesis' records are not published"
 SEEN_AT = "plateaus come once per cycle of 5 min: with plateaus every 20 s the fault is found at 60 min"
 WARMTH = (
-    "depends on the conductances of joint 3, which are not printed: half and twice those of our joint 3, from (130), give more and "
-    "less than 70 %"
+    "depends on the conductances of joint 3, which are not printed: half and twice those of our joint 3, from (130), give more "
+    "and less than 70 %"
 )
 
 

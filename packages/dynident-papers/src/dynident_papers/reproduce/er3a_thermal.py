@@ -23,10 +23,10 @@ DUTIES = (0.2, 0.4, 0.6, 1.0)
 LENGTHS = (40.0, 60.0, 80.0, 100.0, 140.0, 180.0, 240.0)  # min
 TWIN = "records are not published: made with (130) and noise of 0.3 %, without which the numbers of (130) come back"
 ONLY_NOISE = (
-    "depends on the noise of the records, which are not printed: with 0.4 % while heating and 0.25 % while cooling, not the assumed "
-    "0.3 %, all numbers of this model are among those of 40 records"
+    "depends on the noise of the records, which are not printed: with 0.4 % while heating and 0.25 % while cooling, not the "
+    "assumed 0.3 %, all numbers of this model are among those of 40 records"
 )
-LENGTH = "depends on the length of the test, which is not printed: from 40 to 240 min ours are below and above the printed mean error"
+LENGTH = "depends on the length of the test, which is not printed: from 40 to 240 min ours are below and above the printed mean"
 EXCLUDES = (
     "Table 6 contradicts itself: no record within the second model's errors of (130), of any length, leaves a single "
     "exponential by least squares both 2.75 N m at the start and 0.61 N m at the end; 0.19 N m are missing at least"

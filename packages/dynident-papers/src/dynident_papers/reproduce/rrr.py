@@ -259,7 +259,7 @@ def rrr_writing() -> Reproduction:
     trial = proof.trial("identified model", proof.motions[0])
     model, feedback = trial.shares
     exact = proof.trial("identified, sigmoid friction", proof.motions[0]).shares
-    volts = "depends on masses and gains, which are not printed: half and twice the assumed ones give less and more than these voltages"
+    volts = "depends on masses and gains, which are not printed: half and twice the assumed ones enclose these voltages"
     knows = "the feedback does what the model misses: ratios are 0.7 to 6 without friction in the model, 12 to 250 with law (9)"
     tables = [
         Table.of(title, JOINTS, ours, printed, unit, why)
