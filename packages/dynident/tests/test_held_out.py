@@ -189,15 +189,14 @@ def reordered(log: di.Log) -> di.Log:
     )
 
 
-def mixed(log: di.Log, other: di.Log) -> di.Log:
-    half, n = len(log) // 2, len(other)
-    position, effort = (np.vstack([x[:half], y]) for x, y in ((log.position, other.position), (log.effort, other.effort)))
-    return replace(samples(other, slice(0, n)), t=np.arange(half + n) / log.rate, position=position, effort=effort)
+def mixed(log: di.Log, other: di.Log, parts: int = 2) -> di.Log:
+    some, n = len(log) // parts, len(other)
+    position, effort = (np.vstack([x[:some], y]) for x, y in ((log.position, other.position), (log.effort, other.effort)))
+    return replace(samples(other, slice(0, n)), t=np.arange(some + n) / log.rate, position=position, effort=effort)
 
 
-def exchanged(log: di.Log) -> di.Log:
-    n = len(log)
-    return samples(log, np.r_[2 * n // 3 : n, n // 3 : 2 * n // 3, 0 : n // 3], log.t)
+def exchanged(log: di.Log, parts: int = 3) -> di.Log:
+    return samples(log, np.concatenate(np.array_split(np.arange(len(log)), parts)[::-1]), log.t)
 
 
 DISGUISES: dict[str, Callable[[Case, Path], di.Log]] = {
@@ -212,7 +211,9 @@ DISGUISES: dict[str, Callable[[Case, Path], di.Log]] = {
     "units changed": lambda case, folder: other_units(case.log, folder),
     "columns reordered": lambda case, _: reordered(case.log),
     "mixed with new data": lambda case, _: mixed(case.log, case.other),
+    "a quarter mixed in": lambda case, _: mixed(case.log, case.other, 4),
     "periods exchanged": lambda case, _: exchanged(case.log),
+    "seven pieces exchanged": lambda case, _: exchanged(case.log, 7),
 }
 
 

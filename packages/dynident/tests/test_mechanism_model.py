@@ -224,6 +224,7 @@ def test_wrong_elements_are_refused_in_one_sentence(subtests):
         (lambda: Loop("x", "glue", "a", "b"), "known kinds"),
         (lambda: Loop("x", "revolute", "a", "b", axis=[0.0, 0.0, 0.0]), "not zero"),
         (lambda: Placement(2.0 * np.eye(3)), "rotation matrix"),
+        (lambda: Placement(1e200 * np.eye(3)), "rotation matrix"),  # R R^T overflows
         (lambda: Placement(np.eye(3), [0.0, 10**400, 0.0]), "numbers"),
         (lambda: Body("b", np.zeros(9)), "shape"),
         (lambda: Actuator("m", {"a": 1.0}, 0.0), "gear ratio"),

@@ -100,7 +100,8 @@ class Placement:
     def __post_init__(self) -> None:
         object.__setattr__(self, "rotation", frozen(self.rotation, (3, 3), "rotation"))
         object.__setattr__(self, "translation", frozen(self.translation, (3,), "translation"))
-        if np.max(np.abs(self.rotation @ self.rotation.T - np.eye(3))) > 1e-6 or np.linalg.det(self.rotation) < 0.0:
+        R = np.clip(self.rotation, -2.0, 2.0)  # products of larger entries may overflow, and no rotation has such entries
+        if np.max(np.abs(R @ R.T - np.eye(3))) > 1e-6 or np.linalg.det(R) < 0.0:
             raise DescriptionError(f"rotation {self.rotation.tolist()} is not a rotation matrix (R R^T = 1, det R = 1)")
 
     def __matmul__(self, other: Placement) -> Placement:

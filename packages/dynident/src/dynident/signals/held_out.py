@@ -21,7 +21,8 @@ same model error s. A copy contains the same noise as well, even if processed; a
 with beta = <x1, x2> / |x1|^2 and phi = |x2 - x1|^2 / |x1|^2 for every joint and group of frequencies. For a copy, 1 - beta has
 mean 0 and variance phi / N + 0.1^2, with N independent values and 0.1 for the imperfections of interpolation. The logarithm of
 the likelihood ratio of both hypotheses, summed over joints and frequencies, is expected to be I for another run and -I for a
-copy with noise; the log is a copy below -I / 2 and if it hardly differs (mean phi below 0.1). A low-pass acts equally on
+copy with noise; the log is a copy below -I / 2 and if it hardly differs (mean phi below 0.1). A path too short to tell motions
+apart counts only if its samples are certainly copied (below -10, or mean phi below 0.1). A low-pass acts equally on
 all joints: its gain is divided out; frequencies removed by it or below the rounding of the fingerprint are not used.
 Snippets show the noise above the motion band, rows the noise inside it. Noise added to a copy is in the residual
 of the model as well, so a difference larger than this residual is not added noise.
@@ -54,9 +55,10 @@ FAINT = 0.7  # amplitude ratio to the training log, below which a filter has rem
 SLACK = 0.1  # tolerance of beta for interpolation, filters and rounding of a copy
 ALIKE = 0.1  # phi of logs that differ by less than another run would
 ADDED, EXPLAINED = 1.3, 4.0  # limits of `explained`: upper for a copy (expected 1), lower for another motion (expected 2)
+CERTAIN = 10.0  # ln of the likelihood ratio of a copy by which a short stretch counts
 DROWNED = 10.0  # phi of noise in which a copy cannot be recognised
 ROUNDED = 100.0  # smallest ratio of power to rounding power of the fingerprint for a comparison
-LARGEST = 1e100  # squares and products of such numbers stay finite
+LARGEST = 1e100  # stored numbers, so that products of the unpacked ones stay finite
 NOTHING = (0.0, 0.0, np.inf)  # result of `another_run` if no frequency can be compared
 Triple = tuple[Array, Array, Array]  # efforts (rows, n): training log, validation log, model
 
@@ -86,16 +88,18 @@ def explained(triples: list[Triple]) -> float:
     return float(np.mean(apart / np.maximum(own + SAME**2 * size, 1e-300)))
 
 
-def is_copy(rows: list[Triple], snippets: list[Triple], rounding: Array) -> bool:
-    """Return whether efforts in the band of the motion and raw samples have the same noise."""
+def is_copy(rows: list[Triple], snippets: list[Triple], rounding: Array, short: bool = False) -> bool:
+    """Return whether efforts in the band of the motion and raw samples have the same noise; certain if `short`."""
     if max(explained(rows), explained(snippets)) > ADDED:
         return False
     slow = another_run([(there - p, here - p, p) for there, here, p in rows], 0.3, np.zeros(1))
     # Second differences keep the slow motion from leaking into the frequencies of the noise.
     rough = [(np.diff(there, 2, axis=0), np.diff(here, 2, axis=0), p) for there, here, p in snippets]
     fast = another_run(rough, 0.75, rounding) if snippets else NOTHING
+    if short and fast is NOTHING:
+        return False
     phi = slow[2] if fast is NOTHING else fast[2]
-    return slow[0] + fast[0] < -0.5 * (slow[1] + fast[1]) or phi < ALIKE
+    return slow[0] + fast[0] < (-CERTAIN if short else -0.5 * (slow[1] + fast[1])) or phi < ALIKE
 
 
 def another_run(triples: list[Triple], independent: float, rounding: Array) -> tuple[float, float, float]:
@@ -247,15 +251,15 @@ class Chain:
                 found.append((y - smooth @ (smooth.T @ y), here, p))
         return min(tried, key=distance)
 
-    def verdict(self, snippets: list[Triple]) -> str:
-        """Return "copy", "repeat" or "new" (see the top of this module)."""
+    def verdict(self, snippets: list[Triple], short: bool) -> str:
+        """Return "copy", "repeat" or "new" (see the top of this module); a short path is never "repeat"."""
         rows = [w.efforts for w in self.windows]
-        again = "repeat" if self.same_speed else "new"
+        again = "repeat" if self.same_speed and not short else "new"
         if not any(np.any(there) for there, _, _ in rows):  # a fit to positions alone
             return again
         if max(explained(rows), explained(snippets)) > EXPLAINED:
             return "new"
-        return "copy" if not self.piece.own and is_copy(rows, snippets, self.piece.rounding) else again
+        return "copy" if not self.piece.own and is_copy(rows, snippets, self.piece.rounding, short) else again
 
 
 class Overlap(NamedTuple):
@@ -381,9 +385,8 @@ def _shares(chains: Sequence[Chain], ends: Array, prepared: Prepared, predicted:
     copied, repeated = np.zeros(len(ends), dtype=bool), np.zeros(len(ends), dtype=bool)
     spans: dict[str, list[tuple[str, float, float]]] = {"copy": [], "repeat": []}
     for chain in chains:
-        if len(chain.windows) + 1 < min(2.0 * max(SHORT, OSCILLATION / n) / WINDOW, 0.5 * len(ends)):
-            continue
-        kind = chain.verdict(chain.snippets(prepared.motion.t, prepared.effort, predicted))
+        short = len(chain.windows) + 1 < min(2.0 * max(SHORT, OSCILLATION / n) / WINDOW, 0.5 * len(ends))
+        kind = chain.verdict(chain.snippets(prepared.motion.t, prepared.effort, predicted), short)
         if kind == "new":
             continue
         covered = np.isin(ends[:, 0], [w.t[0] for w in chain.windows])
@@ -422,18 +425,18 @@ def is_whole(found: Any) -> bool:
             return False
     except DynidentError:  # a file that was edited
         return False
-    pieces = [[unpacked(each) for each in part] for part in parts]
-    finite = all(np.all(np.abs(x) < LARGEST) for part in pieces for pair in part for x in pair)
-    return finite and all(len({x.shape[1] for _, x in part}) <= 1 for part in pieces)
+    return all(len({len(each["low"]) for each in part}) <= 1 for part in parts)
 
 
 def _is_piece(each: dict[str, Any]) -> bool:
     """Return whether a stored piece can be unpacked."""
     low, size = (stored(each, name, Array, "piece") for name in ("low", "size"))
-    step, _ = (stored(each, name, float, "piece") for name in ("step", "start"))
+    step, start = (stored(each, name, float, "piece") for name in ("step", "start"))
     text = stored(each, "levels", str, "piece").encode("utf-8", "replace")
     try:
         levels = base64.b64decode(text, validate=True)
     except binascii.Error:
         return False
-    return bool(low.ndim == 1 and low.shape == size.shape and step > 0.0 and low.size) and len(levels) % (2 * low.size) == 0
+    if low.ndim != 1 or low.shape != size.shape or not low.size or not step > 0.0:
+        return False
+    return bool(np.abs([*low, *size, step, start]).max() < LARGEST) and len(levels) % (2 * low.size) == 0
