@@ -107,6 +107,7 @@ def test_schema_pattern_list_toml_and_units(tmp_path):
     discovered = Log.read(file, schema={"time": "clk", "position": "ang.{joint}", "effort": "i.{joint}", "unit": {"time": "ms"},
                                         "effort_kind": "motor_current"})  # fmt: skip
     assert discovered.joints == ("a", "b")
+    assert not any(note.startswith("not used") and "clk" in note for note in discovered.provenance["conversions"])
 
 
 def test_counts_and_factors(tmp_path):

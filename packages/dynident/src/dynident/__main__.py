@@ -31,7 +31,7 @@ def main() -> None:
             raise KeyboardInterrupt
     except DynidentError as error:
         code = _tell(BAD_INPUT, str(error))
-    except (OSError, MemoryError, UnicodeError) as error:
+    except (OSError, MemoryError) as error:
         code = _tell(BAD_INPUT, f"{type(error).__name__} {error}; check the file, the free space and the memory")
     except KeyboardInterrupt:
         code = _tell(INTERRUPTED, "interrupted; no file was left incomplete")

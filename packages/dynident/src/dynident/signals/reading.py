@@ -406,7 +406,7 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
     columns = _orient(columns, clock.size)
     source = {role: _orient(part, clock.size) for role, part in source.items()}
     found = find_channels(columns, source, rules, kind, row_units, tables)
-    notes += said + converted + found.notes + _understood(found, columns)
+    notes += said + converted + found.notes + _understood(found, [c for c in columns if c != name])
     arrays = _in_si(found, kind, rules, notes)
     if np.any(clock[1:] == clock[:-1]) or not all(np.isfinite(values).all() for values in arrays.values()):
         clock, arrays = on_one_clock(clock, arrays, notes)
@@ -443,7 +443,7 @@ def _effort_kind(tables: list[Table], kind: object) -> str:
         raise
 
 
-def _understood(found: Found, columns: Mapping[str, Array]) -> list[str]:
+def _understood(found: Found, columns: list[str]) -> list[str]:
     """Return notes on the names of numbered channels and on unused numeric columns."""
     notes = []
     if all(re.fullmatch(r"joint_\d+", name) for name in found.joints):

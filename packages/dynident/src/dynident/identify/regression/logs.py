@@ -445,9 +445,11 @@ def _agreeing(
 ) -> tuple[float, Regression, list[Finding]]:
     """Return this cut-off, or a lower one if its parameters contradict those of a much lower one, with its data and a note."""
     below = [cutoff / STEP**k for k in range(1, 5) if cutoff / STEP**k >= lowest]
+    if not below:
+        return cutoff, data, []
     try:
         reference = of_band(below[-1])
-    except (LogError, IndexError):  # the logs are too short, or no lower cut-off contains the motion
+    except LogError:  # the logs are too short
         return cutoff, data, []
     known = _parameters(reference)
     apart, name = _difference(_parameters(data), known, data)
