@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 import dynident as di
 from benchmarks.fault_kinds import HEALTHY, KINDS, Apply, Subject, recorded
+from benchmarks.fault_recipes import RECIPES
 from dynident.identify.base import base_parameters
 from dynident.identify.regression.logs import dead_efforts, prepared_for
 from dynident.identify.regression.rows import Rows
@@ -119,9 +120,11 @@ def main() -> None:
     parser.add_argument("--robot", action="append", help="robot, or the beginning of its name; several times")
     parser.add_argument("--healthy", action="store_true", help="the healthy logs alone")
     parser.add_argument("--show", action="store_true", help="print every case when it is done")
+    parser.add_argument("--recipes", action="store_true", help="the faults of an external tester instead")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    chosen = [name for name in KINDS if not options.only or any(name.startswith(own) for own in options.only)]
+    kinds = RECIPES if options.recipes else KINDS
+    chosen = [name for name in kinds if not options.only or any(name.startswith(own) for own in options.only)]
     table: dict[str, dict[str, str]] = {name: {} for name in chosen}
     total, accused, refuted, start = Counter[str](), list[str](), list[str](), time.process_time()
     subjects = [
@@ -142,7 +145,7 @@ def main() -> None:
             if options.show:
                 print(f"{word:12s} {name} | {subject.name} | {outcome.codes}", flush=True)
     for name in () if options.healthy else chosen:
-        fault = KINDS[name]
+        fault = kinds[name]
         for subject in (subject for subject in subjects if fault.suits(subject)):
             joint = zlib.crc32(f"{subject.name} {name}".encode()) % len(subject.train[0].joints)
             outcome = run(subject, fault.apply, joint, subject.test)

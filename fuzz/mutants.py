@@ -49,7 +49,7 @@ FAILED, COPY = (
 LOOKED_AT = ("figure", "plot", "draw")  # in names of functions whose result is judged by eye
 LOOKS = ("figures.py", "pages.py", "report/", "identify/figures.py", "mechanism/describe.py", "examples/")  # judged by eye
 QUICK, SLOW, PER_FILE = 8.0, 12.0, 15  # [s] of the tests that are tried first, and then of others; tests of one file
-SECONDS, ELSEWHERE = 120, 99  # [s] of processor time of one run; exit code
+SECONDS, ELSEWHERE = 40, 99  # [s] of processor time of one run; exit code
 SURVIVORS = 0.05  # largest share
 # Numbers of the nearest test files, and of batches of their tests, that are tried in turn; [s] of the first batch.
 NEAR = ((1, 1, 2.0), (4, 1, QUICK), (10_000, 3, QUICK))
