@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-SECONDS = 20  # of this process's own time: neighbours do not make a hang
-WAITING = 30  # as much longer may pass on the clock, for what waits and computes nothing: a busy machine is no hang
+SECONDS = 5  # of processor time: neighbours do not make a hang
+WAITING = 120  # as much longer may pass on the clock, for what waits and computes nothing: a busy machine is no hang
 BYTES = 1 << 30
 GOOD = ("success", "sentence")
 OUTCOMES = (*GOOD, "internal", "hang", "memory", "mixed")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from identify_cases import PLANAR, simulated_log
+from identify_cases import arm as arm_of
 
 import dynident as di
+from dynident.identify.regression.factor import repeated_stretches
 from dynident.signals.preparation import period_of
 
 RATE = 100.0
@@ -120,3 +125,13 @@ def test_periods_of_signals_that_are_held_are_within_the_samples(hold):
         held = np.repeat(x[::hold], hold)[:N, None]
         found = period_of(held, np.gradient(held, axis=0))
         assert found == np.inf or 0.0 < found <= N / 2 + 2
+
+
+def test_pieces_of_several_logs_in_the_same_states_belong_to_one_stretch():
+    log = simulated_log(arm_of(PLANAR), 20.0)
+    band = SimpleNamespace(moving=np.array([True, True]), band=2.0, motion_band=0.75)
+    first, *others = repeated_stretches([log] * 8, band, 80)
+    assert sorted(set(first.labels.tolist())) == list(range(first.count))
+    for cut in others:
+        np.testing.assert_array_equal(cut.labels, first.labels)
+        np.testing.assert_allclose(cut.edges, first.edges, atol=1e-12)
