@@ -7,7 +7,7 @@ import pytest
 from test_signals_motions import clean_log, multisine
 
 from dynident.signals import Log, diagnose
-from dynident.signals.quality import KINDS, Segment, delay_between, fill_holes, split_at_gaps
+from dynident.signals.quality import KINDS, Segment, delay_between, fill_holes, split_at_gaps, without_outliers
 
 
 def changed(name: str, column: int, change, **options: float) -> Log:
@@ -203,3 +203,35 @@ def test_a_log_without_one_whole_sample_has_no_segment():
     effort = log.effort.copy()
     effort[:50] = np.nan
     assert len(Segment(clean_log(rate=100.0, effort=effort))) == len(log) - 50
+
+
+def crawl(effort: np.ndarray, speed: float = 1.0) -> Log:
+    """Return a log of one joint that moves steadily."""
+    t = np.arange(effort.size) / 200.0
+    return Log(t=t, joints=["a"], position=speed * t[:, None], effort=effort[:, None], effort_kind="joint_torque")
+
+
+def test_dropouts_of_an_effort_are_missing_where_they_jump_and_where_they_do_not():
+    """Twelve runs of 0; in one of them the true effort is near 0, so that only the number shows it."""
+    effort = 10.0 * np.cos(0.0013 * np.arange(4000.0))
+    lost = np.zeros(4000, dtype=bool)
+    for start in (*range(150, 3750, 300), 1205):
+        lost[start : start + 8] = True
+    log, (finding,) = without_outliers(crawl(np.where(lost, 0.0, effort)))
+    np.testing.assert_array_equal(np.isnan(log.effort[:, 0]), lost)
+    assert finding.sentence.startswith(f"{lost.sum()} of 4000 samples are outliers")
+
+
+def test_equal_efforts_of_a_joint_at_rest_or_in_few_runs_are_measurements():
+    """Friction jumps when a joint stops, and the effort of every rest may be the same; four runs may be chance."""
+    moving = np.tile(np.repeat([1.0, 0.0], 200), 10)
+    effort = np.where(moving > 0.0, 3.0 + np.sin(0.01 * np.arange(4000.0)), 0.0)
+    t = np.arange(4000) / 200.0
+    rests = Log(
+        t=t, joints=["a"], position=np.cumsum(moving)[:, None] / 200.0, effort=effort[:, None], effort_kind="joint_torque"
+    )
+    assert without_outliers(rests)[1] == []
+    effort = 10.0 * np.cos(0.0013 * np.arange(4000.0))
+    for start in (100, 1000, 2000, 3000):
+        effort[start : start + 8] = 0.5
+    assert without_outliers(crawl(effort))[1] == []

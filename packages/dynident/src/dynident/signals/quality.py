@@ -256,7 +256,8 @@ def without_outliers(log: Log) -> tuple[Log, list[Finding]]:
     95th percentile of the distance to the mean of both neighbours, by three quanta, by `SMALL` of the range of the
     channel and by four times the difference of these medians; or if it is `BEYOND` ranges away. Efforts near standstill, where
     friction breaks away, must differ by the range. A number that is repeatedly an outlier stands for missing values: all
-    rows in which every joint has it are missing. Channels with more than `MOST` outliers remain unchanged.
+    rows in which every joint has it are missing. Channels with more than `MOST` outliers remain unchanged. Runs of one number
+    to which a channel repeatedly jumps while its joint moves are missing too.
     """
     if log.t.size < FEWEST:
         return log, []
@@ -331,7 +332,25 @@ def _outliers(x: Array, exempt: Mask | None) -> Mask:
             marked[at] = least > np.maximum(limit, 4.0 * np.abs(after - before))
             marked[at] &= True if exempt is None else ~exempt[at] | (least > high - low)
         marked |= far
-    return marked if marked.mean() <= MOST else np.zeros_like(marked)
+    return _dropouts(x, limit, exempt) | (marked if marked.mean() <= MOST else False)
+
+
+def _dropouts(x: Array, limit: float, exempt: Mask | None) -> Mask:
+    """Mark runs of three samples or more of a number to and from which the channel jumps by more than a limit, repeatedly."""
+    equal = np.concatenate([[False], x[1:] == x[:-1], [False]])
+    start, last = np.flatnonzero(equal[1:] != equal[:-1]).reshape(-1, 2).T
+    inner = (last - start >= 2) & (start > 0) & (last < x.size - 1)
+    if exempt is not None:  # a joint at rest may need exactly the same effort again
+        inner &= ~exempt[(start + last) // 2]
+    start, last = start[inner], last[inner]
+    with np.errstate(invalid="ignore"):
+        jumps = np.minimum(np.abs(x[start - 1] - x[start]), np.abs(x[last + 1] - x[start])) > limit
+    values, times = np.unique(x[start[jumps]], return_counts=True)
+    marked = np.zeros(x.size, dtype=bool)
+    known = np.isin(x[start], values[times >= FEWEST_LOST])
+    for a, b in zip(start[known], last[known], strict=True):
+        marked[a : b + 1] = True
+    return marked
 
 
 def _lost_rows(piece: Segment, still: Mask) -> list[Finding]:
