@@ -25,7 +25,7 @@ from dynident.checks import number, numbers
 from dynident.errors import DynidentError
 from dynident.excitation.objective import inputs_of, per_coordinate, text
 from dynident.graph.algebra import Vector, dot, either, maximum, minimum, plus, scale, sqrt, times, vector, where
-from dynident.graph.compiled import Compiled
+from dynident.graph.compiled import Compiled, Evaluated
 from dynident.graph.expression import Node
 from dynident.mechanics.actuation import actuator_jacobian, actuator_torques
 from dynident.mechanics.closure import close_positions, close_rates
@@ -312,7 +312,7 @@ def _axes(capsules: Sequence[Capsule]) -> tuple[tuple[object, ...], ...]:
     return tuple((c.link, *c.start.tolist(), *c.end.tolist()) for c in capsules)
 
 
-def _at(robot: Mechanism, function: Compiled, state: State, count: int) -> Array:
+def _at(robot: Mechanism, function: Compiled | Evaluated, state: State, count: int) -> Array:
     """Return the `count` outputs (N, count) of a function of the positions."""
     x = close_positions(robot, state.q) if robot.loops else state.q
     out, still = np.empty((len(x), count)), np.zeros_like(state.q)
@@ -380,7 +380,7 @@ class Floor(Limit):
         return tuple(f"floor under {capsule.link}" for capsule in self.capsules)
 
     @cached_property
-    def _function(self) -> Compiled:
+    def _function(self) -> Compiled | Evaluated:
         """Height of the lower end of every capsule's axis."""
         g = self.mechanism.gravity
         up = -g / np.linalg.norm(g) if np.any(g) else np.array([0.0, 0.0, 1.0])
@@ -433,7 +433,7 @@ class Collision(Limit):
         return tuple(f"clearance of {self.capsules[i].link} and {self.capsules[j].link}" for i, j in self.pairs)
 
     @cached_property
-    def _function(self) -> Compiled:
+    def _function(self) -> Compiled | Evaluated:
         """Distances of the axes of all pairs."""
 
         def make(robot: Equations) -> Outputs:

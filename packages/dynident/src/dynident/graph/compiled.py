@@ -2,6 +2,7 @@
 
 `Products` are sums over samples, G = A A^T, for several groups of rows of one array in one call: for some tens of rows the
 packing and the calls of BLAS take as long as the products. Blocks of four by three rows keep twelve sums in registers.
+`Evaluated` is called like `Compiled`, for functions that do not repay their compilation.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError
-from dynident.graph.expression import Function, Graph
+from dynident.graph.expression import Function, Graph, evaluate_nodes
 from dynident.graph.machine import MachineCode, vector_width
 from dynident.graph.print_llvm import entry_text, function_text, library
 from dynident.parallel import SMALL, over_samples
@@ -155,6 +156,24 @@ class Compiled:
             mine.table = self.table({n: x.T if n in function.rows else x for n, x in mine.arrays.items()}, self.width)
             mine.place = mine.table.ctypes.data
         return mine.arrays, mine.place
+
+
+class Evaluated:
+    """A `function` by NumPy: machine code of one that is called once, for some hundred samples, takes far longer to compile."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+
+    def __call__(self, samples: int, arrays: Mapping[str, Array]) -> None:
+        """Fill the outputs (N, ...) for all samples; shared arrays are (k,)."""
+        function = self.function
+        sizes = {**function.inputs, **function.shared}
+        values = {f"{name}[{k}]": arrays[name][..., k] for name, size in sizes.items() for k in range(size)}
+        found = iter(evaluate_nodes(function.entries, values))
+        for name, nodes in function.outputs.items():
+            own = arrays[name].reshape(samples, len(nodes))
+            for k in (k for k, node in enumerate(nodes) if node is not None):
+                own[:, k] = next(found)
 
 
 def _without_expressions(function: Function) -> Function:

@@ -47,10 +47,13 @@ def forward_kinematics(mechanism: Mechanism, q: ArrayLike, frame: str) -> tuple[
     return R[:, node] @ placement.rotation, p[:, node] + R[:, node] @ placement.translation
 
 
-def link_poses(mechanism: Mechanism, positions: Array) -> dict[str, tuple[Array, Array]]:
-    """Return R (N, 3, 3) and p (N, 3) [m] of every link at closed positions of the tree (N, n_tree); at q without loops."""
+def link_poses(mechanism: Mechanism, positions: Array, few: bool = False) -> dict[str, tuple[Array, Array]]:
+    """Return R (N, 3, 3) and p (N, 3) [m] of every link at closed positions of the tree (N, n_tree); at q without loops.
+
+    `few`: for some hundred samples, by NumPy.
+    """
     still = at_rest(mechanism, np.zeros((len(positions), mechanism.dof)) if mechanism.loops else positions)
-    R, p = _poses(mechanism, entering(mechanism, still, positions))
+    R, p = _poses(mechanism, entering(mechanism, still, positions), few)
     base = np.tile(np.eye(3), (len(positions), 1, 1)), np.zeros((len(positions), 3))
     found = {}
     for name, (node, placement) in mechanism.tree.frames.items():
@@ -65,7 +68,7 @@ def positions_of_frame(mechanism: Mechanism, positions: Array, frame: str) -> Ar
     return link_poses(mechanism, positions)[frame][1]
 
 
-def _poses(mechanism: Mechanism, arrays: dict[str, Array]) -> tuple[Array, Array]:
+def _poses(mechanism: Mechanism, arrays: dict[str, Array], few: bool = False) -> tuple[Array, Array]:
     """Return orientation (N, k, 3, 3) and origin (N, k, 3) of every tree node."""
     k = int(mechanism.tree.arrays.parent.size)
 
@@ -73,7 +76,7 @@ def _poses(mechanism: Mechanism, arrays: dict[str, Array]) -> tuple[Array, Array
         poses = [x.state.world(i) for i in range(k)]
         return {"R": [entry for R, _ in poses for row in R for entry in row], "p": [entry for _, p in poses for entry in p]}
 
-    out = run(function_of(mechanism, "poses", make), arrays, None, {"R": (k, 3, 3), "p": (k, 3)})
+    out = run(function_of(mechanism, "poses", make, few=few), arrays, None, {"R": (k, 3, 3), "p": (k, 3)})
     return out["R"], out["p"]
 
 
@@ -166,9 +169,9 @@ def inverse_dynamics(
     return tau - _wrench_torques(mechanism, motion, wrenches) if wrenches else tau
 
 
-def _torques(mechanism: Mechanism, arrays: Mapping[str, Array], values: Array) -> Array:
+def _torques(mechanism: Mechanism, arrays: Mapping[str, Array], values: Array, few: bool = False) -> Array:
     """Return the torques of a motion; `values` are parameters in node frames."""
-    return quantity(mechanism, "inverse_dynamics", Equations.torques, (mechanism.dof,), arrays, values)
+    return quantity(mechanism, "inverse_dynamics", Equations.torques, (mechanism.dof,), arrays, values, few=few)
 
 
 def joint_loads(mechanism: Mechanism, motion: Motion, parameters: Parameters | ArrayLike | None = None) -> Array:
@@ -225,14 +228,14 @@ def coriolis_matrix(
     return quantity(mechanism, "coriolis_matrix", Equations.coriolis_matrix, shape, entering(mechanism, motion), phi)
 
 
-def gravity(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | ArrayLike | None = None) -> Array:
+def gravity(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | ArrayLike | None = None, few: bool = False) -> Array:
     """Return g(q) (N, n) [N m, N], the torques that hold a `mechanism` at `q` (N, n) against gravity, without springs.
 
-    `parameters` (p,) are the robot's own when omitted.
+    `parameters` (p,) are the robot's own when omitted. `few`: for some hundred samples, by NumPy without compilation.
     """
     values = values_of(mechanism, parameters).copy()
     values[mechanism.tree.inertias.size :] = 0.0
-    return _torques(mechanism, entering(mechanism, at_rest(mechanism, q)), node_values(mechanism, values))
+    return _torques(mechanism, entering(mechanism, at_rest(mechanism, q)), node_values(mechanism, values), few)
 
 
 def forward_dynamics(

@@ -20,7 +20,7 @@ from dynident.arrays import Array
 from dynident.checks import finite_rows, numbers
 from dynident.errors import DescriptionError, DynidentError, require
 from dynident.figures import over_time
-from dynident.graph.compiled import Compiled
+from dynident.graph.compiled import Compiled, Evaluated
 from dynident.graph.expression import Function, Node, reachable, reverse
 from dynident.mechanics.equations import Equations, opaque_columns
 from dynident.mechanics.newton_euler import positions_of
@@ -215,19 +215,21 @@ def function_of(
     key: Hashable = (),
     parameters: bool = False,
     links: bool = False,
-) -> Compiled:
+    few: bool = False,
+) -> Compiled | Evaluated:
     """Return a compiled function of a robot; `make` returns its outputs and is called if the function is not cached.
 
-    The `key` identifies constants built into the function, such as the name of a frame.
+    The `key` identifies constants built into the function, such as the name of a frame. `few`: it is called for some hundred
+    samples only, and evaluated by NumPy.
     """
 
-    def made() -> Compiled:
+    def made() -> Compiled | Evaluated:
         outputs = make(Equations(mechanism, links=links))
         if not isinstance(outputs, Mapping):
             raise DynidentError(f"function '{name}': make returned {outputs!r:.100}; return lists of expressions by name")
-        return Compiled(declared(mechanism, name, outputs, parameters=parameters))
+        return (Evaluated if few else Compiled)(declared(mechanism, name, outputs, parameters=parameters))
 
-    return cached(mechanism, (name, key), made, frames=key != ())
+    return cached(mechanism, (name, key, few), made, frames=key != ())
 
 
 # ---------------------------------------------------------------------- inputs
@@ -380,7 +382,7 @@ def _alike(kind: int, axis: Array) -> Array:
 
 # ---------------------------------------------------------------------- evaluation
 def run(
-    function: Compiled,
+    function: Compiled | Evaluated,
     arrays: Mapping[str, Array],
     values: Array | None,
     shapes: Mapping[str, tuple[int, ...]],
@@ -405,14 +407,15 @@ def quantity(
     key: Hashable = (),
     links: bool = False,
     out: Array | None = None,
+    few: bool = False,
 ) -> Array:
-    """Return one vector or matrix of a robot over all samples, (N, *shape); `values` are its parameters."""
+    """Return one vector or matrix of a robot over all samples, (N, *shape); `values` are its parameters, `few` as above."""
 
     def outputs(x: Equations) -> Outputs:
         rows = [row if isinstance(row, Sequence) else (row,) for row in make(x)]
         return {"out": [entry for row in rows for entry in row]}
 
-    function = function_of(mechanism, name, outputs, key, parameters=values is not None, links=links)
+    function = function_of(mechanism, name, outputs, key, parameters=values is not None, links=links, few=few)
     return run(function, arrays, values, {"out": shape}, {} if out is None else {"out": out})["out"]
 
 
@@ -489,14 +492,14 @@ def regressor(mechanism: Mechanism, motion: MotionLike, out: Array | None = None
 def weighted_regressor(mechanism: Mechanism, motion: MotionLike, weights: ArrayLike) -> Array:
     """Return sums of the regressor's rows, w^T Y(q, v, a), by one reverse sweep: its cost grows with n, not with n^2.
 
-    With w = v it is the regressor of the actuator power.
+    With w = v it is the regressor of the actuator power. It is for some hundred samples (`Evaluated`).
     """
     motion = as_motion(motion)
 
-    def build() -> Compiled:
+    def build() -> Evaluated:
         x = Equations(mechanism, links=True)
         row = reverse(x.torques(), x.graph.symbols("w", mechanism.dof), x.phi)
-        return Compiled(declared(mechanism, "weighted_regressor", {"Y": row}, more={"w": mechanism.dof}))
+        return Evaluated(declared(mechanism, "weighted_regressor", {"Y": row}, more={"w": mechanism.dof}))
 
     w = numbers(weights, "weights")
     if w.ndim != 3 or w.shape[0] != len(motion) or w.shape[2] != mechanism.dof:

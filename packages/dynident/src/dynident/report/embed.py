@@ -162,7 +162,7 @@ def motion(fit: Fit, score: Score) -> dict[str, Any] | None:
 
 def scene_points(robot: Mechanism, standard: Parameters, q: Array, others: Sequence[tuple[str, Array]] = ()) -> Array:
     """Return the positions of links, centres of mass and `others` (body, place in its frame) at q, (N, points, 3)."""
-    poses = link_poses(robot, close_positions(robot, q) if robot.loops else q)
+    poses = link_poses(robot, close_positions(robot, q) if robot.loops else q, few=True)
     points = [poses[body.name][1] for body in robot.bodies]
     points += [poses[body][1] + poses[body][0] @ place for body, place in (*_centres(robot, standard), *others)]
     return np.stack(points, axis=1)

@@ -188,7 +188,7 @@ def other_gravities(robot: Mechanism, motion: Motion, measured: Array) -> tuple[
     if size == 0.0 or not np.any(robot.tree.inertias):
         return ()
     bodies = bare(robot)
-    unit = np.stack([gravity(bodies.with_gravity(axis), motion.q) for axis in np.eye(3)], axis=2)  # (S, n, 3)
+    unit = np.stack([gravity(bodies.with_gravity(axis), motion.q, few=True) for axis in np.eye(3)], axis=2)  # (S, n, 3)
     rest = measured - inverse_dynamics(bodies, motion) + gravity(bodies, motion.q)
     found, deviation, power = _beside_friction(unit, rest, motion, measured)
     strength = float(np.linalg.norm(found))
