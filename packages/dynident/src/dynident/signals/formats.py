@@ -216,10 +216,9 @@ def _outside(place: str) -> LogError:
 
 
 def _read_parquet(data: bytes, room: int) -> Content:
-    file = open_parquet(data, room)
+    file = open_parquet(data, room, pre_buffer=False)  # the bytes are in memory already
     with decoding("Parquet"):
-        table = file.read()
-    content: Content = arrow().table_columns(table)
+        content: Content = arrow().table_columns(arrow().whole_table(file))
     return content
 
 

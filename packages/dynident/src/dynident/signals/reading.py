@@ -99,7 +99,9 @@ def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) ->
     room = max(ROOM, GROWTH * len(data))
     with naming(file):
         content = READERS[suffix](data, room)
-    return replace(table_of(file.name, content, topics), sha256=hashlib.sha256(data).hexdigest())
+    checksum = hashlib.sha256(data).hexdigest()
+    del data  # columns are gathered into arrays below
+    return replace(table_of(file.name, content, topics), sha256=checksum)
 
 
 def is_bag(path: str | os.PathLike[str]) -> bool:

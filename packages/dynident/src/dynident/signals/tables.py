@@ -264,7 +264,7 @@ def table_of(label: str, content: Content, topics: list[str] | None = None) -> T
             continue
         whole = values.dtype.kind in "iu" and values.ndim == 1 and values.size > 0
         if not whole or max(abs(int(values.min())), abs(int(values.max()))) <= 2**53:  # a float holds them exactly
-            values = values.astype(np.float64)
+            values = values.astype(np.float64, copy=values.ndim > 1 or is_time(name))  # channels are copied into arrays
         if 1 in values.shape and values.ndim > 1 and values.size > 1:
             values = np.squeeze(values)  # (N, 1), or (N, 1, n) of a simulator with one robot
         if values.size == 1:
