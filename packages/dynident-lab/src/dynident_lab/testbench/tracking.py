@@ -73,7 +73,7 @@ def identify_machine(
     """Identify a virtual robot from its own noisy logs."""
     robot = prior or catalogue_model(machine.model)
     base = base_parameters(robot)
-    logs = _logs(machine, training, seed)
+    logs = training_logs(machine, training, seed)
     evidence = Regression.from_logs(robot, logs, base, projection, **options)
     return fit_of(WLS() if estimator is None else estimator, evidence)
 
@@ -87,16 +87,18 @@ def identify_friction(
     """
     from dynident.identify import fit_friction  # noqa: PLC0415 - needed only for proofs with a friction law
 
-    fit = fit_friction(prior or catalogue_model(machine.model), _logs(machine, training, seed), law, starts=starts, seed=seed)
+    fit = fit_friction(
+        prior or catalogue_model(machine.model), training_logs(machine, training, seed), law, starts=starts, seed=seed
+    )
     return Known(fit.model.without_friction(), fit.friction)
 
 
-def _logs(machine: VirtualRobot, training: Any, seed: int) -> list[Log]:
-    """Return the logs of all training motions, each with different noise."""
+def training_logs(machine: VirtualRobot, training: Any, seed: int) -> list[Log]:
+    """Return the logs of all training motions, each with different noise; logs are returned as they are."""
     runs = list(training) if isinstance(training, list | tuple) else [training]
     if not runs:
         raise DynidentError("training is an empty list; give at least one motion to identify from")
-    return [machine.simulate(motion, seed=seed + i).log for i, motion in enumerate(runs)]
+    return [run if isinstance(run, Log) else machine.simulate(run, seed=seed + i).log for i, run in enumerate(runs)]
 
 
 def feedback_alone(law: object, robot: Mechanism, q: ArrayLike) -> Law:
@@ -156,7 +158,7 @@ def tracking_proof(
     ----------
     machine : VirtualRobot
         Robot; its controller is a `PID` (the model enters as feed-forward), a `Cascade` (the same) or a `ComputedTorque`.
-    training : Motion, trajectory, plan, or a list of them
+    training : Motion, trajectory, plan, or a list of them or of their logs
         Training motions of the identification.
     motions : mapping of name to motion, or sequence of motions
         Motions for the comparison of controllers; none may be a training motion.

@@ -17,7 +17,7 @@ from dynident.friction import FrictionLaw
 from dynident.mechanism import Mechanism
 from dynident.simulate import VirtualRobot, standard_machine, with_noise
 from dynident.trajectory import random_motion
-from dynident_lab.testbench.tracking import identify_friction, identify_machine, tracking_proof
+from dynident_lab.testbench.tracking import identify_friction, identify_machine, tracking_proof, training_logs
 from dynident_lab.testbench.tracking_result import TrackingProof
 
 BOX = {"rad": 0.4, "m": 0.05}
@@ -41,7 +41,7 @@ class ProofCase:
 
     def run(self, seed: int = 0, **options: Any) -> TrackingProof:
         """Run the proof."""
-        training, chosen = list(self.training), {**self.options, **options}
+        training, chosen = training_logs(self.machine, list(self.training), seed), {**self.options, **options}
         if self.second is not None:
             name, projection = self.second
             fit = identify_machine(self.machine, training, projection=projection, seed=seed)

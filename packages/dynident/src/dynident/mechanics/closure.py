@@ -145,7 +145,7 @@ def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
     joints = (motors - n0) / np.array(
         [actuator.ratio * actuator.coupling[c] for actuator, c in zip(mechanism.actuators, driven, strict=True)]
     )
-    chosen = _best_motors(mechanism, driven)
+    chosen = cached(mechanism, "best motors", lambda: _best_motors(mechanism, driven), frames=False)
     tree = close_positions(mechanism, joints[:, chosen], given=[driven[i] for i in chosen])
     x = tree[:, mechanism.closure.independent]
     if len(driven) == mechanism.closure.dof:

@@ -10,6 +10,7 @@ by these motors alone is singular.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -98,14 +99,20 @@ def rank_partitions(mechanism: Mechanism, motion: Motion | ArrayLike) -> Partiti
             f"robot '{mechanism.name}' has {comb(k, n)} choices of {n} among {k} motors, more than {MANY}; use "
             "projection='gls', which needs no choice"
         )
+    found = _choices(mechanism, q, t, combinations(range(k), n))
+    return Partitions(mechanism.name, tuple(sorted(found, key=lambda choice: (choice.typical, choice.motors))))
+
+
+def _choices(mechanism: Mechanism, q: Array, t: Array, choices: Iterable[Sequence[int]]) -> list[Partition]:
+    """Return the amplification of noise by some choices of motors along a motion."""
     Q = np.linalg.qr(actuator_jacobian(mechanism, q))[0]
     names = [actuator.name for actuator in mechanism.actuators]
     found = []
-    for kept in combinations(range(k), n):
+    for kept in choices:
         g = amplification(Q[:, list(kept)])
         at = int(np.argmax(g))
         found.append(Partition(tuple(names[i] for i in kept), float(np.sqrt(np.mean(g**2))), float(g[at]), float(t[at])))
-    return Partitions(mechanism.name, tuple(sorted(found, key=lambda choice: (choice.typical, choice.motors))))
+    return found
 
 
 def amplification(rows: Array) -> Array:
@@ -116,10 +123,10 @@ def amplification(rows: Array) -> Array:
 
 def warn_of_projection(mechanism: Mechanism, motion: Motion, motors: tuple[str, ...]) -> None:
     """Warn if the motors of a projection amplify noise strongly, and name better ones."""
-    ranked = rank_partitions(mechanism, motion)
-    own = next(choice for choice in ranked.choices if set(choice.motors) == set(motors))
+    kept = [i for i, actuator in enumerate(mechanism.actuators) if actuator.name in motors]
+    own = _choices(mechanism, motion.q, motion.t, [kept])[0]
     if own.typical > AMPLIFIED:
-        best = ranked.best
+        best = rank_partitions(mechanism, motion).best
         other = f" or {', '.join(best.motors)} (by {best.typical:.2g})" if best.typical < 0.5 * own.typical else ""
         warn(
             f"the projection on {', '.join(motors)} is badly conditioned: it amplifies motor noise by "
