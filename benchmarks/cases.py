@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 
 import numpy as np
@@ -133,7 +135,28 @@ def long_log(samples: int) -> list[Result]:
     log, seconds = recorded(samples), list[float]()
     memory = peak_extra(lambda: seconds.append(work(log)))
     label, detail = f"from_logs + MAP, {samples} samples", f"{log.position.nbytes / 1e6:.0f} MB of positions"
-    return [Result(label, seconds[0], "s", 4.0, detail), Result(f"{label}: memory beyond the log", memory, "MB", 60.0, detail)]
+    results = [
+        Result(label, seconds[0], "s", 4.0, detail),
+        Result(f"{label}: memory beyond the log", memory, "MB", 60.0, detail),
+    ]
+    return [*results, mcap_stream(recorded(samples // 10))]
+
+
+def mcap_stream(log: di.Log) -> Result:
+    """Read an MCAP file piece by piece, against its decoder alone, by processor time."""
+    from mcap.reader import make_reader
+    from mcap_ros2.decoder import DecoderFactory
+
+    def decoder() -> int:
+        with path.open("rb") as stream:
+            return sum(1 for _ in make_reader(stream, decoder_factories=[DecoderFactory()]).iter_decoded_messages())
+
+    with TemporaryDirectory() as folder:
+        path = log.save(Path(folder) / "log.mcap")
+        ours = lambda: sum(map(len, di.Log.stream(path, effort="joint_torque")))  # noqa: E731 - one expression
+        slow, fast = interleaved(decoder, ours, 2, process_time)
+    detail = f"{len(log)} messages; mcap_ros2 {slow:.2f} s, ours {fast:.2f} s"
+    return Result("stream of an MCAP file, over its decoder alone", fast / slow, "of", 1.0, detail)
 
 
 def default_fit(robot: di.Mechanism, data: Data, samples: int, repeats: int) -> Result:
