@@ -187,7 +187,7 @@ def judge(fit: Fit, scores: Sequence[Score] = (), accept: Sequence[str] = ()) ->
     if any(finding.severity == "error" for finding in findings):  # a fault of the data contradicts friction terms, too
         findings = tuple(finding for finding in findings if finding.kind != "negative_terms")
     elif floor is not None:
-        findings = (*_misfit(held_out, floor), *findings)
+        findings = (*findings, *_misfit(held_out, floor))
     doubts = [f"{f.sentence} [{f.kind}]" for f in findings if f.severity == "error" and f.kind not in accept]
     checks = [*_predictions(fit, held_out), *_new_motion(held_out), *_data(fit, bool(held_out), doubts), *_model(fit)]
     scored = tuple(

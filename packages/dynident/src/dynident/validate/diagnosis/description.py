@@ -15,9 +15,9 @@ from dynident.mechanism.elements import Joint
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.delay import band_of
-from dynident.validate.diagnosis.faults import Products, likely_gain, rows_left
+from dynident.validate.diagnosis.faults import Data, judged, likely_gain, rows_left, times
 from dynident.validate.diagnosis.left_out import CHANCE
-from dynident.validate.diagnosis.sample import Equations, bare, fault
+from dynident.validate.diagnosis.sample import bare, fault
 
 SURE = 0.7  # correlation above which a described torque counts as seen
 GAIN = 1.5  # common ratio of measured to described torques that wrong masses do not explain ...
@@ -132,29 +132,21 @@ def odd_gains(
     return found
 
 
-def doubted_gain(
-    names: tuple[str, ...],
-    equations: Equations,
-    motion: Motion,
-    measured: Array,
-    independent: float,
-    ratios: Explained,
-) -> list[Finding]:
+def doubted_gain(data: Data, names: tuple[str, ...], independent: float, ratios: Explained) -> list[Finding]:
     """Return the joint whose gain is doubted by both the other joints and the description, neither being sufficient.
 
     Descriptions are wrong by tens of per cent, and the likelihood assumes a correct model: either alone would give false
-    alarms.
+    alarms. It is an error if the corrected efforts reduce the errors of left-out stretches.
     """
     known = ratios.deviation < ROUGHLY * ratios.gain
     ratio = np.log(np.where(known, ratios.gain, 1.0))
     others = {int(i): known & (np.arange(len(names)) != i) for i in np.flatnonzero(known)}
     beside = {i: float(ratio[i] - np.median(ratio[own])) for i, own in others.items() if own.any()}
     beside = {i: x for i, x in beside.items() if abs(x) > LEAST}
-    W = equations(motion) if beside else np.zeros((0, 0, 0))
-    left = rows_left(W, independent) if beside else 0.0
+    left = rows_left(data.rows(), independent) if beside else 0.0
     if not left:
         return []
-    products, found = Products.of(W, measured), list[tuple[float, Finding]]()
+    products, found = data.products(), list[tuple[float, Finding]]()
     for i, x in beside.items():
         gain = likely_gain(products, i, left)
         if not 1.0 / GAIN < gain < GAIN and abs(x - np.log(gain)) < abs(x):
@@ -162,7 +154,9 @@ def doubted_gain(
                 f"the efforts of {names[i]} look about {gain:.2g} times what the other joints need, and "
                 f"{np.exp(x):.2g} times what the description needs beside them; check gain, unit and gear"
             )
-            found.append((abs(ratio[i] - np.log(gain)), fault("gain", f"effort:{names[i]}", said, gain)))
+            mended = times(np.where(np.arange(len(names)) == i, 1.0 / gain, 1.0))(data)
+            told = judged(fault("gain", f"effort:{names[i]}", said, gain), data, mended, len(beside))
+            found += [(abs(ratio[i] - np.log(gain)), finding) for finding in told]
     # If two joints contradict each other, the described one stays.
     return [min(found, key=lambda pair: pair[0])[1]] if found else []
 

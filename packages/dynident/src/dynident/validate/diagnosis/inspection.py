@@ -34,6 +34,7 @@ from dynident.signals.matching import Matched, match
 from dynident.signals.quality import LONGEST_HOLE, Finding, Quality, diagnose
 from dynident.validate.diagnosis.delay import aligned, delays_of
 from dynident.validate.diagnosis.description import (
+    GAIN,
     KNOWN,
     SURE,
     Explained,
@@ -53,6 +54,7 @@ from dynident.validate.diagnosis.description import (
 from dynident.validate.diagnosis.excitation import motion_findings, parameter_findings, short_finding
 from dynident.validate.diagnosis.faults import (
     POOR,
+    TINY_SHARE,
     Change,
     Data,
     Faults,
@@ -60,14 +62,18 @@ from dynident.validate.diagnosis.faults import (
     best_zero,
     exchanged,
     find_faults,
+    judged,
+    lighter,
     nearest,
     other_gravity,
+    relative_errors,
     shifted,
     wrong_zero,
 )
+from dynident.validate.diagnosis.left_out import falls
 from dynident.validate.diagnosis.noise import noise_floor
 from dynident.validate.diagnosis.residuals import clipped, contact_finding, contacts
-from dynident.validate.diagnosis.sample import Equations, Sample, bare, false_channels, fault
+from dynident.validate.diagnosis.sample import Sample, bare, false_channels, fault
 from dynident.validate.verdict import feeding_joints
 
 EXCHANGED = 0.25  # of the error: largest error ratio of two joints fitted crosswise
@@ -78,6 +84,7 @@ TOLD = 3.0  # fall of the log product of variances not explained by described to
 SPOILED = ("fixed_joint", "held", "lost_rows")  # findings that end the search
 SURE_SHARE = 5.0  # deviations
 HALF = 0.5  # of the description's error, if larger than the efforts: limit for another gravity
+CONSEQUENCES = ("gap", "nan", "negative_terms", "description")  # of contacts and other faults, which come first
 ORDER = {"error": 0, "warning": 1, "info": 2}
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d.]*(?:e[+-]?\d+)?(?!\w)")  # not part of a name
 
@@ -183,7 +190,7 @@ def inspect(
 
             def compared(effort: Array) -> tuple[list[Finding], float]:
                 sample = Sample.of(rows, base.columns, prepared.motion, effort, signals, dead)
-                return _compare(rows, base, prepared.motion, sample, independent, noise[0], units)
+                return _compare(rows, prepared.motion, sample, independent, noise[0], units)
 
             found, left = compared(aligned(prepared, delays).effort)
             if delays:  # another, dominant fault makes efforts look late
@@ -260,7 +267,7 @@ def findings_of(fit: Fit) -> tuple[Finding, ...]:
     """
     notes = with_findings(fit).notes if fit.data.logs else fit.notes
     noted = [note for note in notes if note.severity == "error" or (note.severity == "warning" and note.kind in FAULTS)]
-    every = sorted(noted, key=lambda finding: (ORDER[finding.severity], finding.kind in ("gap", "nan")))  # contacts make gaps
+    every = sorted(noted, key=lambda finding: (ORDER[finding.severity], finding.kind in CONSEQUENCES))
     return tuple(every) if every and every[0].severity == "error" else (*feeding_joints(fit), *every)
 
 
@@ -363,7 +370,7 @@ FAULTS = {
 
 
 def _compare(
-    rows: Rows, base: BaseParameters, motion: Motion, sample: Sample, independent: float, noise: float, units: list[Finding]
+    rows: Rows, motion: Motion, sample: Sample, independent: float, noise: float, units: list[Finding]
 ) -> tuple[list[Finding], float]:
     """Return findings about a log from the equations of the robot and its description, and L of the corrected data.
 
@@ -374,7 +381,7 @@ def _compare(
     if found := long_links(robot) or other_units(robot, motion) or _magnitudes(sample):
         return found, -np.inf
     found = outside(robot, motion)
-    described = _described(robot, sample.equations, base, part)
+    described = sample.described(part)
     for name, values in zip(names, described.T, strict=True):
         check_finite(values, name)
     order, crossed = _exchanged(names, measured, described)
@@ -409,18 +416,18 @@ def _compare(
         told = _turned(names, turned, turned)
     else:
         if moved is not part:
-            described = _described(robot, sample.equations, base, moved)
+            described = inverse_dynamics(bare(robot), moved)
         own, explained = np.diag(_correlations(mended, described)), explain(moved, mended, described)
         least = significant_correlation(part)
         seen = np.abs(own) > max(SURE, least)
         turned ^= (seen & (own < 0.0)) | (~seen & explained.backwards & (least < SURE))
         known = explained.needed & (explained.deviation < KNOWN * explained.gain)
         told = odd_gains(robot, names, explained.gain, seen, known) or too_strong(robot, sample.effort)
-        if not told and not faults.findings:
-            told = doubted_gain(names, sample.equations, moved, mended, independent, explained)
+        if not faults.findings and all(finding.severity == "info" for finding in told):
+            told = doubted_gain(faults.data, names, independent, explained) or _doubted_gravity(robot, faults.data) or told
         told = _turned(names, turned, seen) + told
         if doubtful or told:
-            zero = _wrong_zero(rows.mechanism, base, sample, measured, faults, angles)
+            zero = _wrong_zero(sample, measured, faults, angles)
             if zero and not mounting:
                 return [*found, zero], faults.misfit
             if zero and mounting:
@@ -447,6 +454,17 @@ def _clock_or_gravity(robot: Mechanism, motion: Motion, measured: Array, faults:
     bodies = float(inertia) if inertia > SURE_SHARE * deviation else 1.0
     told = other_gravity(faults.data.gravity, bodies)
     return [told if finding.kind in ("clock", "gravity") else finding for finding in faults.findings]
+
+
+def _doubted_gravity(robot: Mechanism, data: Data) -> list[Finding]:
+    """Return the finding about a share of gravity that both the data and the description doubt, neither being sufficient."""
+    (inertia, weight), (deviation, _) = shares(robot, data.motion, data.effort)
+    if not np.any(robot.gravity) or inertia < SURE_SHARE * deviation or not TINY_SHARE < weight / inertia < 1.0 / GAIN:
+        return []
+    share = nearest(lambda share: lighter(share).mend(data).misfit(), (weight / inertia, np.sqrt(weight / inertia)))[1]
+    mended = lighter(share).mend(data)
+    fall, error, _ = falls(relative_errors(data), relative_errors(mended))
+    return judged(other_gravity(share, inertia), data, mended, 1) if fall > error else []
 
 
 def _with(robot: Mechanism, joint: Joint, **fields: Any) -> Callable[[Data], Data]:
@@ -496,16 +514,7 @@ def _contradicts(faults: Faults, noise: float) -> Finding | None:
     return fault("contradiction", "description", said, error)
 
 
-def _described(robot: Mechanism, equations: Equations, base: BaseParameters, motion: Motion) -> Array:
-    """Return the torques (S, n) of the described bodies, without joint terms."""
-    phi = robot.parameters.values.copy()
-    phi[robot.tree.inertias.size :] = 0.0
-    return np.asarray(np.einsum("nbt,b->tn", equations(motion), base.values(phi)))
-
-
-def _wrong_zero(
-    robot: Mechanism, base: BaseParameters, sample: Sample, measured: Array, faults: Faults, angles: Sequence[int]
-) -> Finding | None:
+def _wrong_zero(sample: Sample, measured: Array, faults: Faults, angles: Sequence[int]) -> Finding | None:
     """Return the finding about a zero with which the described torques explain the efforts much better, otherwise None.
 
     Bodies may absorb the angle of a joint, so joints do not contradict each other and only the description shows it. The data
@@ -514,7 +523,7 @@ def _wrong_zero(
 
     def explained(joint: int, angle: float) -> Explained:
         moved = shifted(sample.motion, joint, angle)
-        return explain(moved, measured, _described(robot, sample.equations, base, moved))
+        return explain(moved, measured, sample.described(moved))
 
     def misfit(joint: int, angle: float) -> float:
         return float(np.sum(np.log(explained(joint, angle).left)))
