@@ -293,10 +293,10 @@ def find_faults(
     products = Products.of(W, data.effort)
     lowest = data.misfit_of(products)
     found = replace(none, misfit=lowest, limit=limit)
-    if data.sample.adjacent and lowest < data.noise_misfit(W) + least_fall(len(names)):
-        return replace(found, contradiction=_contradiction(W, products, independent))
     doubted = len(names) <= FEW or found.poor() or _contradiction(W, products, independent) > DOUBTED
     for _ in range(FAULTS):
+        if data.sample.adjacent and lowest < data.noise_misfit(W) + least_fall(len(names)):
+            break
         other = found.misfit - products.misfit()  # efforts may have been added
         options = [(L + other, change) for L, change in _of_efforts(products, names, left)]
         doubted = doubted or any(lowest - limit > L for L, _ in options)

@@ -83,6 +83,7 @@ LENGTHS = (0.75, 1.33)  # times the described ones, tried first
 TOLD = 3.0  # fall of the log product of variances not explained by described torques, for a wrong zero
 SPOILED = ("fixed_joint", "held", "lost_rows")  # findings that end the search
 SURE_SHARE = 5.0  # deviations
+TOUCHES = 0.2  # of the RMS effort: least magnitude of a window in which the sign changes
 HALF = 0.5  # of the description's error, if larger than the efforts: limit for another gravity
 CONSEQUENCES = ("gap", "nan", "negative_terms", "description")  # of contacts and other faults, which come first
 ORDER = {"error": 0, "warning": 1, "info": 2}
@@ -439,8 +440,9 @@ FINAL = ("zero", "axis", "lengths", "gravity", "clock")
 
 
 def _magnitudes(sample: Sample) -> list[Finding]:
-    """Return the finding about efforts without signs."""
-    if len(sample.names) < 2 or np.min(sample.effort) < 0.0 or Data.of(sample).error < POOR:
+    """Return the finding about efforts without signs; where the sign of an effort changes, its magnitude touches zero."""
+    touches = np.min(sample.effort, axis=0) < TOUCHES * np.sqrt(np.mean(sample.effort**2, axis=0))
+    if len(sample.names) < 2 or np.min(sample.effort) < 0.0 or not touches.any() or Data.of(sample).error < POOR:
         return []
     said = "no effort is ever negative, and the motion does not explain them: are they magnitudes? Log them with their signs"
     return [fault("sign", "effort", said)]
