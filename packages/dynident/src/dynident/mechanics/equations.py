@@ -281,10 +281,10 @@ class Equations(MovingTree):
         extra = self.sandwich(self.tree_mass(), [rates[i * n : (i + 1) * n] for i in range(len(self.tree_q))])
         return [[x + y for x, y in zip(*lines, strict=True)] for lines in zip(C, extra, strict=True)]
 
-    def gravity(self) -> list[Node]:
-        """Return g(q), bodies only."""
+    def gravity(self, down: Sequence[float] = ()) -> list[Node]:
+        """Return g(q), bodies only, with the gravity `down` (3,) in the root frame; with the described one when omitted."""
         zero = [self.graph.zero] * len(self.tree_q)
-        still = self._tree_state(self.tree_q, zero, zero, True)
+        still = self._tree_state(self.tree_q, zero, zero, True, [self.graph.node(x) for x in down])
         return self.project(inverse_dynamics(still, self.bodies(self.phi)))
 
     def energies(self) -> tuple[Node, Node]:

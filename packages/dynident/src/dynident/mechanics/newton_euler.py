@@ -322,9 +322,11 @@ class MovingTree:
             return self.a
         return [dot(row, self.a) + b for row, b in zip(self.G, self.bias, strict=True)]
 
-    def _tree_state(self, q: Sequence[Node], v: Sequence[Node], a: Sequence[Node], gravity: bool) -> TreeState:
-        down = self.geometry.gravity if gravity else None
-        return TreeState(self.graph, self.mechanism.tree.arrays, self.geometry, q, v, a, down)
+    def _tree_state(
+        self, q: Sequence[Node], v: Sequence[Node], a: Sequence[Node], gravity: bool, down: Sequence[Node] = ()
+    ) -> TreeState:
+        acting = (down or self.geometry.gravity) if gravity else None
+        return TreeState(self.graph, self.mechanism.tree.arrays, self.geometry, q, v, a, acting)
 
     @cached_property
     def state(self) -> TreeState:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.mechanics.dynamics import gravity, inverse_dynamics
+from dynident.mechanics.dynamics import gravity, inverse_dynamics, unit_gravity
 from dynident.mechanics.functions import Motion
 from dynident.mechanism.elements import Joint
 from dynident.mechanism.mechanism import Mechanism
@@ -182,8 +182,8 @@ def other_gravities(robot: Mechanism, motion: Motion, measured: Array) -> tuple[
     if size == 0.0 or not np.any(robot.tree.inertias):
         return ()
     bodies = bare(robot)
-    unit = np.stack([gravity(bodies.with_gravity(axis), motion.q) for axis in np.eye(3)], axis=2)  # (S, n, 3)
-    rest = measured - inverse_dynamics(bodies, motion) + gravity(bodies, motion.q)
+    unit = unit_gravity(bodies, motion.q)
+    rest = measured - inverse_dynamics(bodies, motion) + unit @ down
     found, deviation, power = _beside_friction(unit, rest, motion, measured)
     strength = float(np.linalg.norm(found))
     if not WEAKEST * size < strength < STRONGEST * size or GRAVITY_SURE * np.max(deviation) > strength:
