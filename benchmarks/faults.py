@@ -38,7 +38,7 @@ class Outcome:
 
     codes: tuple[str, ...]
     sentences: tuple[str, ...]
-    ok: bool
+    ok: bool  # no check fails
     own: Array = field(default_factory=lambda: NOTHING)  # held-out error of every joint on the faulty log
     noise: Array = field(default_factory=lambda: NOTHING)  # noise of the held-out residuals
     true: Array = field(default_factory=lambda: NOTHING)  # held-out error on the clean log
@@ -74,7 +74,7 @@ def run(subject: Subject, fault: Kind, joint: int, healthy: Outcome | None = Non
         if not check.ok and check.name != "new_motion"  # the logs of a robot may repeat one motion
     ]
     codes, sentences = zip(*(found or failed), strict=True) if found or failed else ((), ())
-    outcome = Outcome(codes, sentences, done.verdict.ok, _errors(done), _noise(done))
+    outcome = Outcome(codes, sentences, not failed, _errors(done), _noise(done))
     if healthy is None or outcome.told(healthy, fault.causes):
         return outcome
     try:
@@ -119,7 +119,9 @@ def judged(outcome: Outcome, healthy: Outcome, causes: tuple[str, ...], named: t
         return "failed" if code.startswith("check") else "warned"
     if outcome.true.shape == healthy.own.shape and np.all(outcome.true <= HARMLESS * healthy.own + ABSOLUTE):
         return "harmless"
-    return "undetectable" if healthy.explains(outcome.own) or healthy.explains(outcome.other) else "SILENT"
+    if healthy.explains(outcome.own) or healthy.explains(outcome.other):
+        return "undetectable"
+    return "SILENT" if outcome.ok or healthy.ok else "invalid"  # the healthy log validates nothing either
 
 
 def names_of(subject: Subject, joint: int) -> tuple[str, ...]:
@@ -181,7 +183,7 @@ def main() -> None:
     _print(table, [subject.name for subject in subjects])
     reported = sum(total[word] for word in ("right", "equal", "warned", "failed", "refused", "SILENT"))
     print(f"\n{sum(total.values()) - total['healthy']} cases of {len(chosen)} faults, {time.process_time() - start:.0f} CPU s")
-    for word in ("right", "equal", "warned", "failed", "refused", "SILENT", "harmless", "undetectable"):
+    for word in ("right", "equal", "warned", "failed", "refused", "SILENT", "harmless", "undetectable", "invalid"):
         print(f"  {word:14s}{total[word]:4d}")
     if reported:
         share = 100 * (total["right"] + total["equal"] + total["refused"]) / reported
