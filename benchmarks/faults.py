@@ -102,7 +102,7 @@ def _noise(done: di.report.Identification) -> Array:
         for s in done.scores
         if not s.training
     ]
-    return np.sqrt(np.min(each, axis=0))
+    return np.asarray(np.sqrt(np.min(each, axis=0)))
 
 
 def judged(outcome: Outcome, healthy: Outcome, causes: tuple[str, ...], named: tuple[str, ...]) -> str:

@@ -323,7 +323,7 @@ class MovingTree:
         return [dot(row, self.a) + b for row, b in zip(self.G, self.bias, strict=True)]
 
     def _tree_state(
-        self, q: Sequence[Node], v: Sequence[Node], a: Sequence[Node], gravity: bool, down: Sequence[Node] = ()
+        self, q: Sequence[Node], v: Sequence[Node], a: Sequence[Node], gravity: bool, down: Vector | None = None
     ) -> TreeState:
         acting = (down or self.geometry.gravity) if gravity else None
         return TreeState(self.graph, self.mechanism.tree.arrays, self.geometry, q, v, a, acting)

@@ -335,8 +335,8 @@ def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data
         # An improvement by the richer rows of one joint alone is no exchange.
         worse |= any(after[:, i].mean() > was[:, i].mean() for i in change.pair)
         single = change.finding is None or ":" in change.finding.channel
-        likely = not worse and believed(was, after, 2 * (JOINT * before.shape[1] if single else ROBOT))
-        if likely and not _refuted(data, mended, order):
+        hypotheses = 2 * (JOINT * before.shape[1] if single else ROBOT)
+        if not worse and believed(was, after, hypotheses) and not _refuted(data, mended, order):
             sure.append((*falls(was, after)[:2], change))
     if not sure:
         return None
