@@ -25,7 +25,7 @@ ALONE = 3.0  # ... and of a single joint, relative to the others if several are 
 SEVERAL = 3  # joints
 KNOWN = 0.1  # largest relative deviation of a known ratio, ...
 ROUGHLY = 0.2  # ... and of a ratio that can support a gain found from the data alone, ...
-LEAST = 0.2  # ... if its logarithm differs this much from that of the others and is nearer to this gain
+LEAST = 0.2  # ... if its logarithm differs this much from that of the others, and it is this gain up to wrong masses
 ALIKE = 1.25  # ratios that are equal up to wrong masses
 TINY = 1e-6  # smallest plausible relative variance
 # Gravity
@@ -106,14 +106,14 @@ def odd_gains(
     ratios = {joint: abs(a.ratio) for a in robot.actuators for joint in a.coupling}
     found: list[Finding] = []
     off = [i for i in np.flatnonzero(seen) if not 1.0 / GAIN < slope[i] < GAIN]
-    gears = [i for i in off if ratios.get(names[i], 1.0) > 2.0 and _same(max(slope[i], 1 / slope[i]), ratios[names[i]])]
+    gears = [i for i in off if ratios.get(names[i], 1.0) > 2.0 and _alike(max(slope[i], 1 / slope[i]), ratios[names[i]])]
     if gears:
         listed = ", ".join(f"{names[i]} ({slope[i]:.3g})" for i in gears)
         said = f"efforts over described torques are the gear ratio: {listed}; a gear is missing or counted twice"
         found.append(fault("gear", "effort", said, slope[gears[0]]))
     rest = [i for i in off if i not in gears]
     typical = float(np.median(slope[seen])) if np.any(seen) else 1.0
-    common = len(rest) > 1 and len(off) == int(seen.sum()) and all(_same(slope[i], typical) for i in rest)
+    common = len(rest) > 1 and len(off) == int(seen.sum()) and all(_alike(slope[i], typical) for i in rest)
     alone = [i for i in rest if not 1.0 / ALONE < slope[i] / (usual if several else 1.0) < ALONE]
     factor = typical if common else usual
     if alone and not common:
@@ -140,7 +140,7 @@ def doubted_gain(data: Data, names: tuple[str, ...], independent: float, ratios:
     """
     known = ratios.deviation < ROUGHLY * ratios.gain
     ratio = np.log(np.where(known, ratios.gain, 1.0))
-    others = {int(i): known & (np.arange(len(names)) != i) for i in np.flatnonzero(known)}
+    others = {int(i): known & ratios.needed & (np.arange(len(names)) != i) for i in np.flatnonzero(known)}
     beside = {i: float(ratio[i] - np.median(ratio[own])) for i, own in others.items() if own.any()}
     beside = {i: x for i, x in beside.items() if abs(x) > LEAST}
     left = rows_left(data.rows(), independent) if beside else 0.0
@@ -149,7 +149,7 @@ def doubted_gain(data: Data, names: tuple[str, ...], independent: float, ratios:
     products, found = data.products(), list[tuple[float, Finding]]()
     for i, x in beside.items():
         gain = likely_gain(products, i, left)
-        if not 1.0 / GAIN < gain < GAIN and abs(x - np.log(gain)) < abs(x):
+        if not 1.0 / GAIN < gain < GAIN and _alike(np.exp(x), gain, GAIN):
             said = (
                 f"the efforts of {names[i]} look about {gain:.2g} times what the other joints need, and "
                 f"{np.exp(x):.2g} times what the description needs beside them; check gain, unit and gear"
@@ -161,8 +161,8 @@ def doubted_gain(data: Data, names: tuple[str, ...], independent: float, ratios:
     return [min(found, key=lambda pair: pair[0])[1]] if found else []
 
 
-def _same(a: float, b: float) -> bool:
-    return b > 0.0 and 1.0 / ALIKE < a / b < ALIKE
+def _alike(a: float, b: float, limit: float = ALIKE) -> bool:
+    return b > 0.0 and 1.0 / limit < a / b < limit
 
 
 # ---- gravity ---------------------------------------------------------------------------------------------------------------

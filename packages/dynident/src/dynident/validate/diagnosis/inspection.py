@@ -70,7 +70,7 @@ from dynident.validate.diagnosis.faults import (
     shifted,
     wrong_zero,
 )
-from dynident.validate.diagnosis.left_out import falls
+from dynident.validate.diagnosis.left_out import fallen
 from dynident.validate.diagnosis.noise import noise_floor
 from dynident.validate.diagnosis.residuals import clipped, contact_finding, contacts
 from dynident.validate.diagnosis.sample import Sample, bare, false_channels, fault
@@ -465,8 +465,8 @@ def _doubted_gravity(robot: Mechanism, data: Data) -> list[Finding]:
         return []
     share = nearest(lambda share: lighter(share).mend(data).misfit(), (weight / inertia, np.sqrt(weight / inertia)))[1]
     mended = lighter(share).mend(data)
-    fall, error, _ = falls(relative_errors(data), relative_errors(mended))
-    return judged(other_gravity(share, inertia), data, mended, 1) if fall > error else []
+    supported = fallen(relative_errors(data), relative_errors(mended), 1, 0.0)
+    return judged(other_gravity(share, inertia), data, mended, 1) if supported else []
 
 
 def _with(robot: Mechanism, joint: Joint, **fields: Any) -> Callable[[Data], Data]:

@@ -131,9 +131,9 @@ def refuted(before: Array, after: Array) -> bool:
     return any(fallen(after[:, own], before[:, own], n + 1) for own in (range(n), *([i] for i in range(n))))
 
 
-def fallen(before: Array, after: Array, hypotheses: int) -> bool:
-    """Return whether errors of left-out stretches have fallen significantly."""
+def fallen(before: Array, after: Array, hypotheses: int, least: float = FALL) -> bool:
+    """Return whether errors of left-out stretches have fallen significantly, their logarithm by at least `least`."""
     mean, error, count = falls(before, after)
     if count < FEWEST:
         return False
-    return mean > max(FALL, float(scipy.special.stdtrit(count - 1, 1.0 - CHANCE / hypotheses)) * error)
+    return mean > max(least, float(scipy.special.stdtrit(count - 1, 1.0 - CHANCE / hypotheses)) * error)
