@@ -31,7 +31,7 @@ TINY = 1e-6  # smallest plausible relative variance
 # Gravity
 TILTED = np.radians(10.0)  # from the described direction: wrong masses cause less
 UPRIGHT = np.radians(15.0)  # from an axis of the root frame, which is then assumed
-GRAVITY_SURE = 20.0  # deviations of the estimate, over its size
+GRAVITY_SURE = 7.0  # deviations of the direction, whose residuals are correlated
 WEAKEST, STRONGEST = 0.4, 2.5  # times the described magnitude: outside, the estimate is not gravity
 ABSENT, SURELY = 0.15, 5.0  # share of the described gravity that counts as none, in deviations
 FRICTION_COLUMN = 2  # of the columns of a joint: fv and, next, fc
@@ -186,9 +186,9 @@ def other_gravities(robot: Mechanism, motion: Motion, measured: Array) -> tuple[
     rest = measured - inverse_dynamics(bodies, motion) + unit @ down
     found, deviation, power = _beside_friction(unit, rest, motion, measured)
     strength = float(np.linalg.norm(found))
-    if not WEAKEST * size < strength < STRONGEST * size or GRAVITY_SURE * np.max(deviation) > strength:
+    if not WEAKEST * size < strength < STRONGEST * size:
         return ()
-    if power <= 0.0 or _angle(found, down) < TILTED:
+    if power <= 0.0 or _angle(found, down) < max(TILTED, GRAVITY_SURE * np.max(deviation) / strength):
         return ()
     axis = np.eye(3)[np.argmax(np.abs(found))] * np.sign(found[np.argmax(np.abs(found))])
     straight = (size * axis,) if _angle(found, axis) < UPRIGHT else ()
