@@ -149,7 +149,7 @@ def doubted_gain(data: Data, names: tuple[str, ...], independent: float, ratios:
     products, found = data.products(), list[tuple[float, Finding]]()
     for i, x in beside.items():
         gain = likely_gain(products, i, left)
-        if not 1.0 / GAIN < gain < GAIN and _alike(np.exp(x), gain, GAIN):
+        if not 1.0 / GAIN < gain < GAIN and _alike(np.exp(x), gain, ALONE):
             said = (
                 f"the efforts of {names[i]} look about {gain:.2g} times what the other joints need, and "
                 f"{np.exp(x):.2g} times what the description needs beside them; check gain, unit and gear"

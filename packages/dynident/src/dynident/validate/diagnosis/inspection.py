@@ -84,6 +84,7 @@ TOLD = 3.0  # fall of the log product of variances not explained by described to
 SPOILED = ("fixed_joint", "held", "lost_rows")  # findings that end the search
 SURE_SHARE = 5.0  # deviations
 TOUCHES = 0.2  # of the RMS effort: least magnitude of a window in which the sign changes
+HALF_RIGHT = 45.0  # degrees
 HALF = 0.5  # of the description's error, if larger than the efforts: limit for another gravity
 CONSEQUENCES = ("gap", "nan", "negative_terms", "description")  # of contacts and other faults, which come first
 ORDER = {"error": 0, "warning": 1, "info": 2}
@@ -397,7 +398,7 @@ def _compare(
     )
     error = float(np.linalg.norm(measured - described))
     contradicted = error > np.linalg.norm(measured)
-    doubtful = bool(faults.findings) or faults.poor() or contradicted
+    doubtful = bool(faults.findings) or faults.poor() or contradicted or bool(np.isnan(faults.misfit))
     enough = HALF * error if contradicted else 0.0
     other = _turned_gravity(rows, part, measured, sample, independent, faults, enough) if doubtful else None
     mounting: Finding | None = None
@@ -551,8 +552,13 @@ def _turned_gravity(
         spared = len(faults.findings) + len(faults.turned) > len(other.findings) + len(other.turned)
         described = inverse_dynamics(bare(robot), part)
         slack = other.limit if spared or np.linalg.norm(measured - described) < enough else -other.limit
-        if other.misfit < faults.misfit + slack and (best is None or other.misfit < best[0].misfit + other.limit):
-            best = (other, robot, described, turned_gravity(rows.mechanism, g))
+        finding = turned_gravity(rows.mechanism, g)
+        # A log too short to contradict itself leaves the description alone; its wrong masses tilt gravity by less.
+        alone = np.isnan(faults.misfit) and (finding.value or 0.0) > HALF_RIGHT
+        if not (alone or other.misfit < faults.misfit + slack):
+            continue
+        if best is None or not other.misfit >= best[0].misfit + other.limit:
+            best = (other, robot, described, finding)
     return best
 
 
