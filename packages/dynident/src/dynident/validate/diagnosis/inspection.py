@@ -553,11 +553,11 @@ def _turned_gravity(
         described = inverse_dynamics(bare(robot), part)
         slack = other.limit if spared or np.linalg.norm(measured - described) < enough else -other.limit
         finding = turned_gravity(rows.mechanism, g)
-        # A log too short to contradict itself leaves the description alone; its wrong masses tilt gravity by less.
-        alone = np.isnan(faults.misfit) and (finding.value or 0.0) > HALF_RIGHT
+        # A log too short to contradict itself leaves the description alone, which must show gravity along another axis.
+        alone = np.isnan(faults.misfit) and (finding.value or 0.0) > HALF_RIGHT and np.count_nonzero(g) == 1
         if not (alone or other.misfit < faults.misfit + slack):
             continue
-        if best is None or not other.misfit >= best[0].misfit + other.limit:
+        if best is None or other.misfit < best[0].misfit + other.limit:
             best = (other, robot, described, finding)
     return best
 
