@@ -147,8 +147,8 @@ def test_a_share_of_gravity_that_description_and_data_doubt_is_named():
     subject = Subject("rrr", case.described, [case.train], [], case.true)
     compensated = KINDS["gravity half compensated"].apply(subject, 0, np.random.default_rng(0))
     first = di.inspect(compensated.train[0], case.described).findings[0]
-    assert first.kind in ("gravity", "clock") and first.severity == "warning"
-    assert first.value == pytest.approx(0.5, abs=0.15)
+    assert (first.kind, first.severity) == ("clock", "warning")  # bodies of this description are too light for either
+    assert "efforts contain only 49% of the gravity torques" in first.sentence
     assert di.inspect(case.train, case.described).usable
 
 
