@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from identify_cases import doubts_of
 
 import dynident as di
 from dynident.errors import DynidentWarning, SignalWarning
 from dynident.friction.terms import ASYMMETRIC
 from dynident.identify import GLS, IRLS, IV, TLS, WLS, Fit, Regression
 from dynident.validate import judge
-from dynident.validate.diagnosis.inspection import doubts_of, with_findings
+from dynident.validate.diagnosis.inspection import with_findings
 
 pytestmark = pytest.mark.real
 

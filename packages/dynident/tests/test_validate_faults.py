@@ -17,9 +17,9 @@ from dynident.identify.regression.logs import prepared_for
 from dynident.identify.regression.rows import Rows
 from dynident.mechanics.dynamics import unit_gravity
 from dynident.signals.quality import Finding, diagnose
-from dynident.validate.diagnosis.faults import Data, judged, times
+from dynident.validate.diagnosis.faults import Data, errors_of, times
 from dynident.validate.diagnosis.inspection import FAULTS
-from dynident.validate.diagnosis.left_out import FALL, believed, falls, least_fall, left_out_errors
+from dynident.validate.diagnosis.left_out import FALL, believed, falls, judged, least_fall, left_out_errors
 from dynident.validate.diagnosis.sample import Sample, fault
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
@@ -157,7 +157,8 @@ def test_a_finding_that_the_description_suggests_is_tested_by_left_out_stretches
     said = fault("gain", "effort", "said")
 
     def tested(*factors):
-        return [each.severity for each in judged(said, data, times(np.array(factors))(data), 1)]
+        mended = times(np.array(factors))(data)
+        return [each.severity for each in judged(said, errors_of(data), errors_of(mended), 1)]
 
     assert tested(1.0, 1.0 / 1.2, 1.0) == ["error"]  # it proves
     assert tested(1.0, 1.0, 1.0) == ["warning"]  # it neither proves nor refutes

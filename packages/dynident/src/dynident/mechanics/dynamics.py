@@ -237,12 +237,9 @@ def gravity(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | ArrayLi
 
 def unit_gravity(mechanism: Mechanism, q: ArrayLike) -> Array:
     """Return the torques (N, n, 3) that hold the bodies at `q` (N, n) in unit gravity along the axes of the root frame."""
-
-    def made(x: Equations) -> list[tuple[Node, ...]]:
-        return list(zip(*(x.gravity(axis) for axis in np.eye(3)), strict=True))
-
-    values = node_values(mechanism, mechanism.parameters.values)
-    return quantity(mechanism, "unit_gravity", made, (mechanism.dof, 3), entering(mechanism, at_rest(mechanism, q)), values)
+    arrays, values = entering(mechanism, at_rest(mechanism, q)), node_values(mechanism, mechanism.parameters.values)
+    shape = (mechanism.dof, 3)
+    return quantity(mechanism, "unit_gravity", lambda x: [*zip(*map(x.gravity, np.eye(3)), strict=True)], shape, arrays, values)
 
 
 def forward_dynamics(

@@ -285,7 +285,8 @@ class Equations(MovingTree):
     def gravity(self, down: Array | None = None) -> list[Node]:
         """Return g(q), bodies only, with the gravity `down` (3,) in the root frame; with the described one when omitted."""
         zero = [self.graph.zero] * len(self.tree_q)
-        still = self._tree_state(self.tree_q, zero, zero, True, None if down is None else vector(self.graph, down))
+        acting = self.geometry.gravity if down is None else vector(self.graph, down)
+        still = self._tree_state(self.tree_q, zero, zero, acting)
         return self.project(inverse_dynamics(still, self.bodies(self.phi)))
 
     def energies(self) -> tuple[Node, Node]:

@@ -15,8 +15,17 @@ from dynident.mechanism.elements import Joint
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.delay import band_of
-from dynident.validate.diagnosis.faults import Data, judged, likely_gain, rows_left, times
-from dynident.validate.diagnosis.left_out import CHANCE
+from dynident.validate.diagnosis.faults import (
+    Data,
+    lighter,
+    likely_gain,
+    nearest,
+    other_gravity,
+    errors_of,
+    rows_left,
+    times,
+)
+from dynident.validate.diagnosis.left_out import CHANCE, judged
 from dynident.validate.diagnosis.sample import bare, fault
 
 SURE = 0.7  # correlation above which a described torque counts as seen
@@ -155,7 +164,8 @@ def doubted_gain(data: Data, names: tuple[str, ...], independent: float, ratios:
                 f"{np.exp(x):.2g} times what the description needs beside them; check gain, unit and gear"
             )
             mended = times(np.where(np.arange(len(names)) == i, 1.0 / gain, 1.0))(data)
-            told = judged(fault("gain", f"effort:{names[i]}", said, gain), data, mended, len(beside))
+            finding = fault("gain", f"effort:{names[i]}", said, gain)
+            told = judged(finding, errors_of(data), errors_of(mended), len(beside))
             found += [(abs(ratio[i] - np.log(gain)), finding) for finding in told]
     # If two joints contradict each other, the described one stays.
     return [min(found, key=lambda pair: pair[0])[1]] if found else []
@@ -237,6 +247,17 @@ def _beside_friction(columns: Array, y: Array, motion: Motion, measured: Array) 
     friction = (x[c:] / scale[c:]).reshape(n, 4)[:, FRICTION_COLUMN - 1 : FRICTION_COLUMN + 1]
     power = np.sum(friction * np.stack([np.mean(motion.v**2, axis=0), np.mean(np.abs(motion.v), axis=0)], axis=1), axis=1)
     return x[:c] / scale[:c], deviation, float(np.sum(power * weight))
+
+
+def doubted_gravity(data: Data) -> list[Finding]:
+    """Return the finding about a share of gravity that both the data and the description doubt, neither being sufficient."""
+    robot = data.sample.robot
+    (inertia, weight), (deviation, _) = shares(robot, data.motion, data.effort)
+    if not np.any(robot.gravity) or inertia < SURELY * deviation or not 0.0 < weight / inertia < 1.0 / GAIN:
+        return []
+    share = nearest(lambda x: lighter(x).mend(data).misfit(), (weight / inertia, np.sqrt(weight / inertia)))[1]
+    mended = lighter(share).mend(data)
+    return judged(other_gravity(share, inertia), errors_of(data), errors_of(mended), 1, supported=False)
 
 
 def turned_gravity(robot: Mechanism, other: Array) -> Finding:

@@ -27,20 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.mechanics.dynamics import gravity
+from dynident.mechanics.dynamics import gravity, inverse_dynamics
 from dynident.mechanics.functions import Motion
 from dynident.signals.quality import Finding
-from dynident.validate.diagnosis.left_out import (
-    CHANCE,
-    FEWEST,
-    believed,
-    fallen,
-    falls,
-    least_fall,
-    left_out_errors,
-    refuted,
-    weighted,
-)
+from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, fallen, falls, least_fall, left_out_errors, weighted
 from dynident.validate.diagnosis.sample import Sample, fault
 
 FALL = 1.5
@@ -324,13 +314,13 @@ def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data
     simple = sorted(likely, key=lambda option: option[0] + FALL * option[1].numbers)
     if not likely:
         return None
-    before, sure = relative_errors(data), list[tuple[float, float, Change]]()
+    before, sure = errors_of(data), list[tuple[float, float, Change]]()
     if len(before) < FEWEST:
         return simple[0][1] if simple[0][0] + FALL * simple[0][1].numbers < lowest - limit else None
     tried = {id(change): change for _, change in (*likely[:CLOSER], *simple[:CLOSER])}
     for change in tried.values():
         order, mended = list(change.order) or list(range(before.shape[1])), change.mend(data)
-        was, after, square = before[:, order], relative_errors(mended), data.square[order]
+        was, after, square = before[:, order], errors_of(mended), data.square[order]
         worse = np.sum(after @ square) > (1.0 + WORSE) * np.sum(was @ square)  # errors of small efforts must not decide alone
         # An improvement by the richer rows of one joint alone is no exchange.
         worse |= any(after[:, i].mean() > was[:, i].mean() for i in change.pair)
@@ -357,15 +347,7 @@ def _simplest(sure: tuple[float, float, Change]) -> tuple[int, bool, float]:
     return change.numbers, described, -fall
 
 
-def judged(finding: Finding, data: Data, mended: Data, hypotheses: int) -> list[Finding]:
-    """Return a finding that the description suggests: an error if left-out stretches prove it, none if they refute it."""
-    before, after = relative_errors(data), relative_errors(mended)
-    if refuted(before, after):
-        return []
-    return [finding if believed(before, after, hypotheses) else replace(finding, severity="warning")]
-
-
-def relative_errors(data: Data) -> Array:
+def errors_of(data: Data) -> Array:
     """Return the squared errors of left-out stretches over the squared efforts (K, n)."""
     return left_out_errors(data.rows(), data.effort, data.motion) / np.where(data.square > 0.0, data.square, 1.0)
 
@@ -373,15 +355,15 @@ def relative_errors(data: Data) -> Array:
 def _refuted(data: Data, mended: Data, order: Sequence[int]) -> bool:
     """Return whether the described torques of corrected positions or axes explain left-out stretches worse than before.
 
-    The described bodies are independent of the log: with true positions they explain the efforts better, or are too wrong to
-    tell. Each joint has a multiple of the described torque, rotor inertia, friction and an offset.
+    The described bodies are independent of the log: with true positions they explain the efforts better, or are too wrong.
+    Each joint has a multiple of the described torque, rotor inertia, friction and an offset.
     """
     if mended.motion is data.motion and mended.sample is data.sample:
         return False
 
     def errors(data: Data) -> Array:
         (S, n), m = data.effort.shape, data.motion
-        columns = np.stack([data.sample.described(m), m.a, m.v, np.sign(m.v), np.ones((S, n))])  # (5, S, n)
+        columns = np.stack([inverse_dynamics(data.sample.robot, m), m.a, m.v, np.sign(m.v), np.ones((S, n))])  # (5, S, n)
         W = np.einsum("csi,ij->ijcs", columns, np.eye(n)).reshape(n, 5 * n, S)
         return left_out_errors(W, data.effort, m, friction=False) / np.where(data.square > 0.0, data.square, 1.0)
 

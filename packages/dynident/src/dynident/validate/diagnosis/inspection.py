@@ -34,11 +34,11 @@ from dynident.signals.matching import Matched, match
 from dynident.signals.quality import LONGEST_HOLE, Finding, Quality, diagnose
 from dynident.validate.diagnosis.delay import aligned, delays_of
 from dynident.validate.diagnosis.description import (
-    GAIN,
     KNOWN,
     SURE,
     Explained,
     doubted_gain,
+    doubted_gravity,
     explain,
     long_links,
     no_gravity,
@@ -54,7 +54,6 @@ from dynident.validate.diagnosis.description import (
 from dynident.validate.diagnosis.excitation import motion_findings, parameter_findings, short_finding
 from dynident.validate.diagnosis.faults import (
     POOR,
-    TINY_SHARE,
     Change,
     Data,
     Faults,
@@ -62,15 +61,11 @@ from dynident.validate.diagnosis.faults import (
     best_zero,
     exchanged,
     find_faults,
-    judged,
-    lighter,
     nearest,
     other_gravity,
-    relative_errors,
     shifted,
     wrong_zero,
 )
-from dynident.validate.diagnosis.left_out import fallen
 from dynident.validate.diagnosis.noise import noise_floor
 from dynident.validate.diagnosis.residuals import clipped, contact_finding, contacts
 from dynident.validate.diagnosis.sample import Sample, bare, false_channels, fault
@@ -84,7 +79,6 @@ TOLD = 3.0  # fall of the log product of variances not explained by described to
 SPOILED = ("fixed_joint", "held", "lost_rows")  # findings that end the search
 SURE_SHARE = 5.0  # deviations
 TOUCHES = 0.2  # of the RMS effort: least magnitude of a window in which the sign changes
-HALF_RIGHT = 45.0  # degrees
 HALF = 0.5  # of the description's error, if larger than the efforts: limit for another gravity
 CONSEQUENCES = ("gap", "nan", "negative_terms", "description")  # of contacts and other faults, which come first
 ORDER = {"error": 0, "warning": 1, "info": 2}
@@ -273,11 +267,6 @@ def findings_of(fit: Fit) -> tuple[Finding, ...]:
     return tuple(every) if every and every[0].severity == "error" else (*feeding_joints(fit), *every)
 
 
-def doubts_of(fit: Fit) -> tuple[str, ...]:
-    """Return the sentences of the errors of a fit."""
-    return tuple(finding.sentence for finding in findings_of(fit) if finding.severity == "error")
-
-
 def with_findings(fit: Fit) -> Fit:
     """Return a fit with the findings of its training logs in its notes, which are saved with it."""
     found = inspect_fit(fit)
@@ -383,7 +372,7 @@ def _compare(
     if found := long_links(robot) or other_units(robot, motion) or _magnitudes(sample):
         return found, -np.inf
     found = outside(robot, motion)
-    described = sample.described(part)
+    described = inverse_dynamics(sample.robot, part)
     for name, values in zip(names, described.T, strict=True):
         check_finite(values, name)
     order, crossed = _exchanged(names, measured, described)
@@ -426,7 +415,7 @@ def _compare(
         known = explained.needed & (explained.deviation < KNOWN * explained.gain)
         told = odd_gains(robot, names, explained.gain, seen, known) or too_strong(robot, sample.effort)
         if not faults.findings and all(finding.severity == "info" for finding in told):
-            told = doubted_gain(faults.data, names, independent, explained) or _doubted_gravity(robot, faults.data) or told
+            told = doubted_gain(faults.data, names, independent, explained) or doubted_gravity(faults.data) or told
         told = _turned(names, turned, seen) + told
         if doubtful or told:
             zero = _wrong_zero(sample, measured, faults, angles)
@@ -457,17 +446,6 @@ def _clock_or_gravity(robot: Mechanism, motion: Motion, measured: Array, faults:
     bodies = float(inertia) if inertia > SURE_SHARE * deviation else 1.0
     told = other_gravity(faults.data.gravity, bodies)
     return [told if finding.kind in ("clock", "gravity") else finding for finding in faults.findings]
-
-
-def _doubted_gravity(robot: Mechanism, data: Data) -> list[Finding]:
-    """Return the finding about a share of gravity that both the data and the description doubt, neither being sufficient."""
-    (inertia, weight), (deviation, _) = shares(robot, data.motion, data.effort)
-    if not np.any(robot.gravity) or inertia < SURE_SHARE * deviation or not TINY_SHARE < weight / inertia < 1.0 / GAIN:
-        return []
-    share = nearest(lambda share: lighter(share).mend(data).misfit(), (weight / inertia, np.sqrt(weight / inertia)))[1]
-    mended = lighter(share).mend(data)
-    supported = fallen(relative_errors(data), relative_errors(mended), 1, 0.0)
-    return judged(other_gravity(share, inertia), data, mended, 1) if supported else []
 
 
 def _with(robot: Mechanism, joint: Joint, **fields: Any) -> Callable[[Data], Data]:
@@ -526,7 +504,7 @@ def _wrong_zero(sample: Sample, measured: Array, faults: Faults, angles: Sequenc
 
     def explained(joint: int, angle: float) -> Explained:
         moved = shifted(sample.motion, joint, angle)
-        return explain(moved, measured, sample.described(moved))
+        return explain(moved, measured, inverse_dynamics(sample.robot, moved))
 
     def misfit(joint: int, angle: float) -> float:
         return float(np.sum(np.log(explained(joint, angle).left)))
@@ -554,10 +532,9 @@ def _turned_gravity(
         slack = other.limit if spared or np.linalg.norm(measured - described) < enough else -other.limit
         finding = turned_gravity(rows.mechanism, g)
         # A log too short to contradict itself leaves the description alone, which must show gravity along another axis.
-        alone = np.isnan(faults.misfit) and (finding.value or 0.0) > HALF_RIGHT and np.count_nonzero(g) == 1
-        if not (alone or other.misfit < faults.misfit + slack):
-            continue
-        if best is None or other.misfit < best[0].misfit + other.limit:
+        alone = np.isnan(faults.misfit) and np.count_nonzero(g) == 1 and (finding.value or 0.0) > 45.0
+        fits = alone or other.misfit < faults.misfit + slack
+        if fits and (best is None or other.misfit < best[0].misfit + other.limit):
             best = (other, robot, described, finding)
     return best
 

@@ -14,6 +14,8 @@ true fault leaves every joint as it was or improves it. A fault is refuted if by
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import scipy  # its sub-packages load on first use
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.mechanics.functions import Motion
 from dynident.signals.preparation import period_of
+from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.delay import FRICTION, SLOW, friction_functions
 
 CHANCE = 0.01
@@ -123,6 +126,13 @@ def least_fall(n: int) -> float:
 def believed(before: Array, after: Array, hypotheses: int) -> bool:
     """Return whether left-out stretches of time accept a fault, one of `hypotheses`, and no joint refutes it."""
     return fallen(before, after, hypotheses) and not refuted(before, after)
+
+
+def judged(finding: Finding, before: Array, after: Array, hypotheses: int, supported: bool = True) -> list[Finding]:
+    """Return a finding, `supported` by the description: an error if left-out stretches prove it, none if they refute it."""
+    if refuted(before, after) or not (supported or fallen(before, after, 1, 0.0)):
+        return []
+    return [finding if believed(before, after, hypotheses) else replace(finding, severity="warning")]
 
 
 def refuted(before: Array, after: Array) -> bool:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.identify.regression.factor import REST_SAMPLES as SAMPLES
 from dynident.identify.regression.rows import Rows, Signals
-from dynident.mechanics.dynamics import inverse_dynamics
 from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.log import Log
@@ -105,10 +104,6 @@ class Sample:
             return cls.of(replace(rows, mechanism=robot), every, motion, effort, signals, dead)
 
         return cls(part, equations, measured, names, bodies, bare(rows.mechanism, rows.absent), altered, windows < MOST)
-
-    def described(self, motion: Motion) -> Array:
-        """Return the torques (S, n) of the described bodies, without joint terms."""
-        return inverse_dynamics(self.robot, motion)
 
 
 def bare(robot: Mechanism, absent: Sequence[int] = ()) -> Mechanism:
