@@ -2,6 +2,11 @@
 
 Every fault of `benchmarks.fault_kinds` is planted into healthy robots, which are then identified and judged with default
 settings. Robots of the parts "final", "real" and "loops" are for the final count only: nothing is tuned to them.
+
+A fault without a new finding is harmless if the model is good on clean logs. It is undetectable if another physically possible
+robot makes the faulty efforts as well as the true robot makes the clean ones, within the noise: the identified one, or the
+true or identified bodies with other rotors, offsets and smooth friction that feeds no energy. It is invalid if the verdict of
+the healthy log fails too, so that nothing wrong is validated. Otherwise it is silent.
 """
 
 from __future__ import annotations
@@ -133,7 +138,7 @@ def _noise(done: di.report.Identification) -> Array:
         for s in done.scores
         if not s.training
     ]
-    return np.maximum(np.sqrt(np.min(each, axis=0)), done.verdict.noise_floor or 0.0)
+    return np.asarray(np.maximum(np.sqrt(np.min(each, axis=0)), done.verdict.noise_floor or 0.0))
 
 
 def judged(outcome: Outcome, healthy: Outcome, causes: tuple[str, ...], named: tuple[str, ...]) -> str:

@@ -15,16 +15,7 @@ from dynident.mechanism.elements import Joint
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.delay import band_of
-from dynident.validate.diagnosis.faults import (
-    Data,
-    lighter,
-    likely_gain,
-    nearest,
-    other_gravity,
-    errors_of,
-    rows_left,
-    times,
-)
+from dynident.validate.diagnosis.faults import Data, errors_of, lighter, likely_gain, nearest, other_gravity, rows_left, times
 from dynident.validate.diagnosis.left_out import CHANCE, judged
 from dynident.validate.diagnosis.sample import bare, fault
 
