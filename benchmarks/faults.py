@@ -119,9 +119,9 @@ def _other_friction(subject: Subject, robot: di.Mechanism, noise: Array) -> Arra
     sample = Sample.of(rows, base.columns, prepared.motion, prepared.effort, None, dead_efforts(prepared))
     load, size = di.inverse_dynamics(bare(robot), sample.motion), np.sqrt(np.mean(sample.effort**2, axis=0))
     rms = np.sqrt(np.mean(sample.motion.v**2, axis=0))
-    h = friction_functions(sample.motion.v / rms, np.abs(load) / size)
+    h = friction_functions(*(np.nan_to_num(x) for x in (sample.motion.v / rms, np.abs(load) / size)))
     errors = np.full(size.size, np.inf)
-    for i in range(size.size) if noise.shape == size.shape else ():
+    for i in np.flatnonzero((size > 0.0) & (rms > 0.0)) if noise.shape == size.shape else ():
         used = np.abs(sample.motion.v[:, i]) > SLOW * rms[i]  # friction is not smooth near standstill
         A, y = np.column_stack([h[:, i], sample.motion.a[:, i]])[used], (sample.effort - load)[used, i]
         x = np.linalg.lstsq(A, y, rcond=None)[0]
