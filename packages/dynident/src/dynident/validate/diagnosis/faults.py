@@ -30,7 +30,7 @@ from dynident.arrays import Array
 from dynident.mechanics.dynamics import gravity, inverse_dynamics
 from dynident.mechanics.functions import Motion
 from dynident.signals.quality import Finding
-from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, fallen, falls, least_fall, left_out_errors, weighted
+from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, falls, least_fall, left_out_errors, weighted
 from dynident.validate.diagnosis.sample import Sample, fault
 
 FALL = 1.5
@@ -367,7 +367,7 @@ def _refuted(data: Data, mended: Data, order: Sequence[int]) -> bool:
         W = np.einsum("csi,ij->ijcs", columns, np.eye(n)).reshape(n, 5 * n, S)
         return left_out_errors(W, data.effort, m, friction=False) / np.where(data.square > 0.0, data.square, 1.0)
 
-    return bool(np.any(data.sample.robot.tree.inertias)) and fallen(errors(mended), errors(data)[:, order], 1)
+    return bool(np.any(data.sample.robot.tree.inertias)) and believed(errors(mended), errors(data)[:, order], 1)
 
 
 def _contradiction(W: Array, products: Products, independent: float) -> float:

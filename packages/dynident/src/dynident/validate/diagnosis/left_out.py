@@ -8,8 +8,7 @@ others,
 where h_m represent smooth friction as a function of the joint's speed and load, as in `delay.py`, with normal gammas of a
 deviation of `FRICTION` of its effort. g_k is the logarithm of the ratio of squared errors of stretch k, as logged over
 corrected. A fault is accepted if the mean of g_k exceeds `FALL`, and t of its standard errors, where t is the quantile of
-Student's distribution at which one of M hypotheses is accepted by chance in `CHANCE` of all healthy logs. The correction of a
-true fault leaves every joint as it was or improves it. A fault is refuted if by the same test the error of any joint rises.
+Student's distribution at which one of M hypotheses is accepted by chance in `CHANCE` of all healthy logs.
 """
 
 from __future__ import annotations
@@ -123,27 +122,16 @@ def least_fall(n: int) -> float:
     return float(np.log1p(n * np.expm1(FALL)))
 
 
-def believed(before: Array, after: Array, hypotheses: int) -> bool:
-    """Return whether left-out stretches of time accept a fault, one of `hypotheses`, and no joint refutes it."""
-    return fallen(before, after, hypotheses) and not refuted(before, after)
-
-
-def judged(finding: Finding, before: Array, after: Array, hypotheses: int, supported: bool = True) -> list[Finding]:
-    """Return a finding, `supported` by the description: an error if left-out stretches prove it, none if they refute it."""
-    if refuted(before, after) or not (supported or fallen(before, after, 1, 0.0)):
-        return []
-    return [finding if believed(before, after, hypotheses) else replace(finding, severity="warning")]
-
-
-def refuted(before: Array, after: Array) -> bool:
-    """Return whether the errors of all joints together, or of one joint, rise significantly."""
-    n = before.shape[1]
-    return any(fallen(after[:, own], before[:, own], n + 1) for own in (range(n), *([i] for i in range(n))))
-
-
-def fallen(before: Array, after: Array, hypotheses: int, least: float = FALL) -> bool:
-    """Return whether errors of left-out stretches have fallen significantly, their logarithm by at least `least`."""
+def believed(before: Array, after: Array, hypotheses: int, least: float = FALL) -> bool:
+    """Return whether left-out stretches of time accept a fault, one of `hypotheses`; their errors fall by at least `least`."""
     mean, error, count = falls(before, after)
     if count < FEWEST:
         return False
     return mean > max(least, float(scipy.special.stdtrit(count - 1, 1.0 - CHANCE / hypotheses)) * error)
+
+
+def judged(finding: Finding, before: Array, after: Array, hypotheses: int, supported: bool = True) -> list[Finding]:
+    """Return a finding, `supported` by the description: an error if left-out stretches prove it, none if they refute it."""
+    if believed(after, before, 1) or not (supported or believed(before, after, 1, 0.0)):
+        return []
+    return [finding if believed(before, after, hypotheses) else replace(finding, severity="warning")]
