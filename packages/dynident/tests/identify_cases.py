@@ -14,6 +14,7 @@ from dynident.identify import Fit, Regression, base_parameters
 from dynident.mechanics import Motion, inverse_dynamics, regressor
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
+from dynident.validate.diagnosis.inspection import findings_of
 
 HALF = np.pi / 2
 RRR = [(0.0, HALF, 0.56, 0.0), (0.2, 0.0, 0.169, 0.0), (0.415, 0.0, 0.09, 0.0)]
@@ -157,3 +158,8 @@ def check_estimator(Estimator: type) -> None:
     assert np.all(part.coef_[2:] == 0.0)
     np.testing.assert_array_equal(part.result_.active, only)
     np.testing.assert_array_equal(fit.values, first)  # an earlier result is not touched by a later fit
+
+
+def doubts_of(fit: Fit) -> tuple[str, ...]:
+    """Return the sentences of the errors of a fit."""
+    return tuple(finding.sentence for finding in findings_of(fit) if finding.severity == "error")

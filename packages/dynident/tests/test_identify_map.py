@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks.population import move, population, record
-from identify_cases import DOWN_Y, PLANAR, RRR, arm, check_estimator, evidence, simulated_log, smooth, truth
+from identify_cases import DOWN_Y, PLANAR, RRR, arm, check_estimator, doubts_of, evidence, simulated_log, smooth, truth
 
 import dynident as di
 from dynident.errors import DynidentWarning, IdentificationError
@@ -20,7 +20,6 @@ from dynident.identify.posterior.posterior import FRICTION, _pair, _says_nothing
 from dynident.identify.prediction import _held, model_errors
 from dynident.mechanics import inverse_dynamics
 from dynident.mechanism import apply_sidecar
-from dynident.validate.diagnosis.inspection import doubts_of
 
 
 def wrong(robot, scale=1.3):

@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from identify_cases import doubts_of
 
 import dynident as di
 from dynident.errors import DynidentWarning, SignalWarning
 from dynident.friction.terms import ASYMMETRIC
 from dynident.identify import GLS, IRLS, IV, TLS, WLS, Fit, Regression
 from dynident.validate import judge
-from dynident.validate.diagnosis.inspection import doubts_of, with_findings
+from dynident.validate.diagnosis.inspection import with_findings
 
 pytestmark = pytest.mark.real
 
@@ -250,3 +251,16 @@ def test_gen3_is_read_and_identified(shared_data):
     # Torque sensors agree with these currents within a tenth: it is the description that is too light, no gain is wrong.
     assert doubts_of(fit) == ()
     assert any(note.kind == "masses" and "joint_2" in note.sentence for note in with_findings(fit).notes)
+
+
+def test_healthy_logs_are_not_accused_of_what_held_out_data_or_the_description_refute(shared_data):
+    """A gain of a UR10's wrist raises left-out errors; with a zero of the LWR4+'s wrist described torques explain less."""
+    folder = shared_data / "ur10_petrone2025"
+    log = di.Log.read(folder / "ur10_exciting_trajectory.csv.gz", "joint_torque").rows(0, 1147)
+    assert di.inspect(log, di.Mechanism.from_urdf(folder / "ur10_robot.urdf")).usable
+    folder = shared_data / "kuka_lwr4_flobaroid"
+    robot = di.Mechanism.from_urdf(folder / "kuka_lwr4.urdf")
+    log = di.Log.read(folder / "measurements_1.npz", "joint_torque", joints=robot.joint_names)
+    step = 2.0 * np.pi / 4096
+    coarse = replace(log, position=np.round(log.position / step) * step, velocity=None, acceleration=None, reference=None)
+    assert di.inspect(coarse, robot).usable

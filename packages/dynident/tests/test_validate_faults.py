@@ -15,11 +15,12 @@ from identify_cases import RRR, arm, simulated_log, smooth
 import dynident as di
 from dynident.identify.regression.logs import prepared_for
 from dynident.identify.regression.rows import Rows
+from dynident.mechanics.dynamics import unit_gravity
 from dynident.signals.quality import Finding, diagnose
-from dynident.validate.diagnosis.faults import Data
+from dynident.validate.diagnosis.faults import Data, errors_of, times
 from dynident.validate.diagnosis.inspection import FAULTS
-from dynident.validate.diagnosis.left_out import FALL, falls, least_fall, left_out_errors
-from dynident.validate.diagnosis.sample import Sample
+from dynident.validate.diagnosis.left_out import FALL, falls, judged, least_fall, left_out_errors
+from dynident.validate.diagnosis.sample import Sample, fault
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
 
@@ -117,6 +118,63 @@ def test_a_gain_of_the_last_joint_is_friction_rotor_and_body_of_its_own():
     other = robot.with_parameters(robot.parameters.replace(1.2 * robot.parameters.values))
     motion = smooth(1, 500)
     np.testing.assert_allclose(di.inverse_dynamics(other, motion), 1.2 * di.inverse_dynamics(robot, motion), rtol=1e-12)
+
+
+def test_half_of_gravity_is_another_robot_only_if_no_other_torque_has_its_first_moments():
+    """An arm of one axis with half of its first moments and all of its inertia has half of its gravity torque, no other change.
+
+    In RRR the first moments of the outer bodies couple the joints too: gravity torques are outside of what bodies and friction
+    can make, g(q) != Y(q, v, a) phi for every phi, so half of them contradict the rest.
+    """
+    motion = {n: smooth(n, 500) for n in (1, 3)}
+    robot, half = arm(RRR[:1], gravity=(0.0, -9.81, 0.0)), []
+    for name, value in zip(robot.parameters.names, robot.parameters.values, strict=True):
+        half.append(0.5 * value if name.startswith(("mx", "my", "mz")) else value)
+    other = robot.with_parameters(robot.parameters.replace(half))
+    assert all(body.ok for body in other.check_consistency(other.parameters))
+    compensated = di.inverse_dynamics(robot, motion[1]) - 0.5 * di.gravity(robot, motion[1].q)
+    np.testing.assert_allclose(di.inverse_dynamics(other, motion[1]), compensated, atol=1e-12)
+    assert np.abs(di.gravity(robot, motion[1].q)).max() > 0.1
+    robot = arm(RRR)
+    Y, g = di.regressor(robot, motion[3]).reshape(-1, len(robot.parameters)), di.gravity(robot, motion[3].q).ravel()
+    left = g - Y @ np.linalg.lstsq(Y, g, rcond=1e-10)[0]
+    assert np.linalg.norm(left) > 0.01 * np.linalg.norm(g)
+
+
+def test_a_share_of_gravity_that_description_and_data_doubt_is_named():
+    """Neither alone is sufficient: of twelve possible faults of the robot, left-out stretches prove none."""
+    case = list(population(2, 15, ("rrr",)))[1]
+    subject = Subject("rrr", case.described, [case.train], [], case.true)
+    compensated = KINDS["gravity half compensated"].apply(subject, 0, np.random.default_rng(0))
+    first = di.inspect(compensated.train[0], case.described).findings[0]
+    assert (first.kind, first.severity) == ("clock", "warning")  # bodies of this description are too light for either
+    assert "efforts contain only 49% of the gravity torques" in first.sentence
+    assert di.inspect(case.train, case.described).usable
+
+
+def test_a_finding_that_the_description_suggests_is_tested_by_left_out_stretches():
+    data = data_of(KINDS["gain 1.2"].apply(healthy(), 1, np.random.default_rng(0)))
+    said = fault("gain", "effort", "said")
+
+    def tested(*factors):
+        mended = times(np.array(factors))(data)
+        return [each.severity for each in judged(said, errors_of(data), errors_of(mended), 1)]
+
+    assert tested(1.0, 1.0 / 1.2, 1.0) == ["error"]  # it proves
+    assert tested(1.0, 1.0, 1.0) == ["warning"]  # it neither proves nor refutes
+    assert tested(1.0, 2.0, 1.0) == []
+
+
+def test_efforts_held_on_one_side_by_gravity_are_no_magnitudes():
+    case = list(population(2, 31))[1]
+    assert np.all(case.slow.effort > 0.0)
+    assert di.inspect(case.slow, case.described).usable
+
+
+def test_unit_gravity_is_the_gravity_of_robots_with_other_gravity():
+    robot, motion = arm(RRR), smooth(3, 50)
+    each = [di.gravity(robot.with_gravity(axis), motion.q) for axis in np.eye(3)]
+    np.testing.assert_allclose(unit_gravity(robot, motion.q), np.stack(each, axis=2), atol=1e-12)
 
 
 def test_outliers_are_counted_and_left_out():

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from benchmarks.population import population
-from identify_cases import LWR, RRR, UR10, arm, simulated_log, smooth
+from identify_cases import LWR, RRR, UR10, arm, doubts_of, simulated_log, smooth
 
 import dynident as di
 from dynident.errors import LogError
 from dynident.identify import MAP, Regression
 from dynident.validate.diagnosis.description import other_gravities, turned_gravity
-from dynident.validate.diagnosis.inspection import Inspection, doubts_of, inspect_fit, suspicions, with_findings
+from dynident.validate.diagnosis.inspection import Inspection, inspect_fit, suspicions, with_findings
 from dynident.validate.diagnosis.sample import fault
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")

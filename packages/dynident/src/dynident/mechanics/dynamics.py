@@ -169,9 +169,9 @@ def inverse_dynamics(
     return tau - _wrench_torques(mechanism, motion, wrenches) if wrenches else tau
 
 
-def _torques(mechanism: Mechanism, arrays: Mapping[str, Array], values: Array, few: bool = False) -> Array:
+def _torques(mechanism: Mechanism, arrays: Mapping[str, Array], values: Array) -> Array:
     """Return the torques of a motion; `values` are parameters in node frames."""
-    return quantity(mechanism, "inverse_dynamics", Equations.torques, (mechanism.dof,), arrays, values, few=few)
+    return quantity(mechanism, "inverse_dynamics", Equations.torques, (mechanism.dof,), arrays, values)
 
 
 def joint_loads(mechanism: Mechanism, motion: Motion, parameters: Parameters | ArrayLike | None = None) -> Array:
@@ -228,14 +228,21 @@ def coriolis_matrix(
     return quantity(mechanism, "coriolis_matrix", Equations.coriolis_matrix, shape, entering(mechanism, motion), phi)
 
 
-def gravity(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | ArrayLike | None = None, few: bool = False) -> Array:
+def gravity(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | ArrayLike | None = None) -> Array:
     """Return g(q) (N, n) [N m, N], the torques that hold a `mechanism` at `q` (N, n) against gravity, without springs.
 
-    `parameters` (p,) are the robot's own when omitted. `few`: for some hundred samples, by NumPy without compilation.
+    `parameters` (p,) are the robot's own when omitted.
     """
     values = values_of(mechanism, parameters).copy()
     values[mechanism.tree.inertias.size :] = 0.0
-    return _torques(mechanism, entering(mechanism, at_rest(mechanism, q)), node_values(mechanism, values), few)
+    return _torques(mechanism, entering(mechanism, at_rest(mechanism, q)), node_values(mechanism, values))
+
+
+def unit_gravity(mechanism: Mechanism, q: ArrayLike) -> Array:
+    """Return the torques (N, n, 3) that hold the bodies at `q` (N, n) in unit gravity along the axes of the root frame."""
+    arrays, values = entering(mechanism, at_rest(mechanism, q)), node_values(mechanism, mechanism.parameters.values)
+    make = lambda x: [*zip(*map(x.gravity, np.eye(3)), strict=True)]  # noqa: E731 - read with the line below
+    return quantity(mechanism, "unit_gravity", make, (mechanism.dof, 3), arrays, values, few=True)
 
 
 def forward_dynamics(

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.terms import TERMS
-from dynident.graph.algebra import NodeRows, absolute, dot, where
+from dynident.graph.algebra import NodeRows, absolute, dot, vector, where
 from dynident.graph.expression import Graph, Node, derivative, derivative_matrix, forward, substitute, total
 from dynident.mechanics.newton_euler import MovingTree, coriolis_matrix, energies, inverse_dynamics, mass_matrix, regressor
 from dynident.mechanism.force import Force
@@ -281,10 +282,11 @@ class Equations(MovingTree):
         extra = self.sandwich(self.tree_mass(), [rates[i * n : (i + 1) * n] for i in range(len(self.tree_q))])
         return [[x + y for x, y in zip(*lines, strict=True)] for lines in zip(C, extra, strict=True)]
 
-    def gravity(self) -> list[Node]:
-        """Return g(q), bodies only."""
+    def gravity(self, down: Array | None = None) -> list[Node]:
+        """Return g(q), bodies only, with the gravity `down` (3,) in the root frame; with the described one when omitted."""
         zero = [self.graph.zero] * len(self.tree_q)
-        still = self._tree_state(self.tree_q, zero, zero, True)
+        acting = self.geometry.gravity if down is None else vector(self.graph, down)
+        still = self._tree_state(self.tree_q, zero, zero, acting)
         return self.project(inverse_dynamics(still, self.bodies(self.phi)))
 
     def energies(self) -> tuple[Node, Node]:

@@ -297,7 +297,7 @@ class MovingTree:
             G[i], gap[i] = row[:-1], row[-1]
         # The bias needs velocities that satisfy the closure; the same elimination is repeated with the bias on the right.
         rates = [dot(row, self.v) for row in G]
-        moving = self._tree_state(self.x, rates, [graph.zero] * len(self.x), True)
+        moving = self._tree_state(self.x, rates, [graph.zero] * len(self.x), self.geometry.gravity)
         biases = LoopEquations(moving, closure.selected).biases
         both, _, _ = eliminate([[row[i] for i in bound] for row in J], [[*r, b] for r, b in zip(right, biases, strict=True)])
         b = [graph.zero] * len(self.x)
@@ -308,7 +308,7 @@ class MovingTree:
     def loops(self, equations: LoopArrays) -> LoopEquations:
         """Return closure equations at the positions alone, velocities zero."""
         still = [self.graph.zero] * len(self.x)
-        return LoopEquations(self._tree_state(self.x, still, still, False), equations)
+        return LoopEquations(self._tree_state(self.x, still, still, None), equations)
 
     @cached_property
     def tree_v(self) -> list[Node]:
@@ -322,19 +322,18 @@ class MovingTree:
             return self.a
         return [dot(row, self.a) + b for row, b in zip(self.G, self.bias, strict=True)]
 
-    def _tree_state(self, q: Sequence[Node], v: Sequence[Node], a: Sequence[Node], gravity: bool) -> TreeState:
-        down = self.geometry.gravity if gravity else None
+    def _tree_state(self, q: Sequence[Node], v: Sequence[Node], a: Sequence[Node], down: Vector | None) -> TreeState:
         return TreeState(self.graph, self.mechanism.tree.arrays, self.geometry, q, v, a, down)
 
     @cached_property
     def state(self) -> TreeState:
         """The tree in motion, with gravity."""
-        return self._tree_state(self.tree_q, self.tree_v, self.tree_a, True)
+        return self._tree_state(self.tree_q, self.tree_v, self.tree_a, self.geometry.gravity)
 
     @cached_property
     def free_motion(self) -> TreeState:
         """The tree in motion, without gravity."""
-        return self._tree_state(self.tree_q, self.tree_v, self.tree_a, False)
+        return self._tree_state(self.tree_q, self.tree_v, self.tree_a, None)
 
     def project(self, rows: Sequence[Node]) -> list[Node]:
         """Return G^T x: forces of the tree coordinates on the independent ones."""

@@ -187,7 +187,7 @@ def judge(fit: Fit, scores: Sequence[Score] = (), accept: Sequence[str] = ()) ->
     if any(finding.severity == "error" for finding in findings):  # a fault of the data contradicts friction terms, too
         findings = tuple(finding for finding in findings if finding.kind != "negative_terms")
     elif floor is not None:
-        findings = (*_misfit(held_out, floor), *findings)
+        findings = (*findings, *_misfit(held_out, floor))
     doubts = [f"{f.sentence} [{f.kind}]" for f in findings if f.severity == "error" and f.kind not in accept]
     checks = [*_predictions(fit, held_out), *_new_motion(held_out), *_data(fit, bool(held_out), doubts), *_model(fit)]
     scored = tuple(
@@ -568,15 +568,18 @@ def feeding_joints(fit: Fit) -> tuple[Finding, ...]:
     found = []
     names, covariance = list(fit.base.names), fit.covariance
     values = fit.values if fit.posterior.unconstrained is None else fit.posterior.unconstrained
-    for joint, speed in fit.posterior.speeds.items():
-        own = {symbol: names.index(f"{symbol}_{joint}") for symbol in ("fv", "fc") if f"{symbol}_{joint}" in names}
-        if not own or speed <= 0.0:
+    terms = {name: name.split("_", 1) for name in names if name.startswith(("fv_", "fc_"))}
+    for joint in dict.fromkeys(owner for _, owner in terms.values()):
+        own = {symbol: names.index(name) for name, (symbol, owner) in terms.items() if owner == joint}
+        speed = fit.posterior.speeds.get(joint, 0.0)
+        if speed <= 0.0 and len(own) < 2:
             continue
-        weight = np.array([{"fv": speed, "fc": MEAN}[symbol] for symbol in own])
+        # At an unknown speed, such as that of a motor that drives two joints, both terms must feed energy.
+        weight = np.array([[{"fv": speed, "fc": MEAN}[symbol] for symbol in own]]) if speed > 0.0 else np.eye(2)
         at = list(own.values())
-        power = float(weight @ values[at])
-        deviation = float(np.sqrt(max(weight @ covariance[np.ix_(at, at)] @ weight, 0.0)))
-        if power < -FEEDS * deviation and deviation > 0.0:
+        power, variance = weight @ values[at], np.diag(weight @ covariance[np.ix_(at, at)] @ weight.T)
+        deviation = np.sqrt(np.maximum(variance, 0.0))
+        if np.all(power < -FEEDS * deviation) and np.all(deviation > 0.0):
             found.append(joint)
     if not found:
         return ()

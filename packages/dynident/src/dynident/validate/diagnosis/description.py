@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.mechanics.dynamics import gravity, inverse_dynamics
+from dynident.mechanics.dynamics import gravity, inverse_dynamics, unit_gravity
 from dynident.mechanics.functions import Motion
 from dynident.mechanism.elements import Joint
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.delay import band_of
-from dynident.validate.diagnosis.faults import Products, likely_gain, rows_left
-from dynident.validate.diagnosis.left_out import CHANCE
-from dynident.validate.diagnosis.sample import Equations, bare, fault
+from dynident.validate.diagnosis.faults import Data, errors_of, lighter, likely_gain, nearest, other_gravity, rows_left, times
+from dynident.validate.diagnosis.left_out import CHANCE, judged
+from dynident.validate.diagnosis.sample import bare, fault
 
 SURE = 0.7  # correlation above which a described torque counts as seen
 GAIN = 1.5  # common ratio of measured to described torques that wrong masses do not explain ...
@@ -25,13 +25,13 @@ ALONE = 3.0  # ... and of a single joint, relative to the others if several are 
 SEVERAL = 3  # joints
 KNOWN = 0.1  # largest relative deviation of a known ratio, ...
 ROUGHLY = 0.2  # ... and of a ratio that can support a gain found from the data alone, ...
-LEAST = 0.2  # ... if its logarithm differs this much from that of the others and is nearer to this gain
+LEAST = 0.2  # ... if its logarithm differs this much from that of the others, and it is this gain up to wrong masses
 ALIKE = 1.25  # ratios that are equal up to wrong masses
 TINY = 1e-6  # smallest plausible relative variance
 # Gravity
 TILTED = np.radians(10.0)  # from the described direction: wrong masses cause less
 UPRIGHT = np.radians(15.0)  # from an axis of the root frame, which is then assumed
-GRAVITY_SURE = 20.0  # deviations of the estimate, over its size
+GRAVITY_SURE = 7.0  # deviations of the direction, whose residuals are correlated
 WEAKEST, STRONGEST = 0.4, 2.5  # times the described magnitude: outside, the estimate is not gravity
 ABSENT, SURELY = 0.15, 5.0  # share of the described gravity that counts as none, in deviations
 FRICTION_COLUMN = 2  # of the columns of a joint: fv and, next, fc
@@ -106,14 +106,14 @@ def odd_gains(
     ratios = {joint: abs(a.ratio) for a in robot.actuators for joint in a.coupling}
     found: list[Finding] = []
     off = [i for i in np.flatnonzero(seen) if not 1.0 / GAIN < slope[i] < GAIN]
-    gears = [i for i in off if ratios.get(names[i], 1.0) > 2.0 and _same(max(slope[i], 1 / slope[i]), ratios[names[i]])]
+    gears = [i for i in off if ratios.get(names[i], 1.0) > 2.0 and _alike(max(slope[i], 1 / slope[i]), ratios[names[i]])]
     if gears:
         listed = ", ".join(f"{names[i]} ({slope[i]:.3g})" for i in gears)
         said = f"efforts over described torques are the gear ratio: {listed}; a gear is missing or counted twice"
         found.append(fault("gear", "effort", said, slope[gears[0]]))
     rest = [i for i in off if i not in gears]
     typical = float(np.median(slope[seen])) if np.any(seen) else 1.0
-    common = len(rest) > 1 and len(off) == int(seen.sum()) and all(_same(slope[i], typical) for i in rest)
+    common = len(rest) > 1 and len(off) == int(seen.sum()) and all(_alike(slope[i], typical) for i in rest)
     alone = [i for i in rest if not 1.0 / ALONE < slope[i] / (usual if several else 1.0) < ALONE]
     factor = typical if common else usual
     if alone and not common:
@@ -132,43 +132,38 @@ def odd_gains(
     return found
 
 
-def doubted_gain(
-    names: tuple[str, ...],
-    equations: Equations,
-    motion: Motion,
-    measured: Array,
-    independent: float,
-    ratios: Explained,
-) -> list[Finding]:
+def doubted_gain(data: Data, names: tuple[str, ...], independent: float, ratios: Explained) -> list[Finding]:
     """Return the joint whose gain is doubted by both the other joints and the description, neither being sufficient.
 
     Descriptions are wrong by tens of per cent, and the likelihood assumes a correct model: either alone would give false
-    alarms.
+    alarms. It is an error if the corrected efforts reduce the errors of left-out stretches.
     """
     known = ratios.deviation < ROUGHLY * ratios.gain
     ratio = np.log(np.where(known, ratios.gain, 1.0))
-    others = {int(i): known & (np.arange(len(names)) != i) for i in np.flatnonzero(known)}
+    others = {int(i): known & ratios.needed & (np.arange(len(names)) != i) for i in np.flatnonzero(known)}
     beside = {i: float(ratio[i] - np.median(ratio[own])) for i, own in others.items() if own.any()}
     beside = {i: x for i, x in beside.items() if abs(x) > LEAST}
-    W = equations(motion) if beside else np.zeros((0, 0, 0))
-    left = rows_left(W, independent) if beside else 0.0
+    left = rows_left(data.rows(), independent) if beside else 0.0
     if not left:
         return []
-    products, found = Products.of(W, measured), list[tuple[float, Finding]]()
+    products, found = data.products(), list[tuple[float, Finding]]()
     for i, x in beside.items():
         gain = likely_gain(products, i, left)
-        if not 1.0 / GAIN < gain < GAIN and abs(x - np.log(gain)) < abs(x):
+        if not 1.0 / GAIN < gain < GAIN and _alike(np.exp(x), gain, ALONE):
             said = (
                 f"the efforts of {names[i]} look about {gain:.2g} times what the other joints need, and "
                 f"{np.exp(x):.2g} times what the description needs beside them; check gain, unit and gear"
             )
-            found.append((abs(ratio[i] - np.log(gain)), fault("gain", f"effort:{names[i]}", said, gain)))
+            mended = times(np.where(np.arange(len(names)) == i, 1.0 / gain, 1.0))(data)
+            finding = fault("gain", f"effort:{names[i]}", said, gain)
+            told = judged(finding, errors_of(data), errors_of(mended), len(beside))
+            found += [(abs(ratio[i] - np.log(gain)), finding) for finding in told]
     # If two joints contradict each other, the described one stays.
     return [min(found, key=lambda pair: pair[0])[1]] if found else []
 
 
-def _same(a: float, b: float) -> bool:
-    return b > 0.0 and 1.0 / ALIKE < a / b < ALIKE
+def _alike(a: float, b: float, limit: float = ALIKE) -> bool:
+    return b > 0.0 and 1.0 / limit < a / b < limit
 
 
 # ---- gravity ---------------------------------------------------------------------------------------------------------------
@@ -188,13 +183,13 @@ def other_gravities(robot: Mechanism, motion: Motion, measured: Array) -> tuple[
     if size == 0.0 or not np.any(robot.tree.inertias):
         return ()
     bodies = bare(robot)
-    unit = np.stack([gravity(bodies.with_gravity(axis), motion.q, few=True) for axis in np.eye(3)], axis=2)  # (S, n, 3)
-    rest = measured - inverse_dynamics(bodies, motion) + gravity(bodies, motion.q)
+    unit = unit_gravity(bodies, motion.q)
+    rest = measured - inverse_dynamics(bodies, motion) + unit @ down
     found, deviation, power = _beside_friction(unit, rest, motion, measured)
     strength = float(np.linalg.norm(found))
-    if not WEAKEST * size < strength < STRONGEST * size or GRAVITY_SURE * np.max(deviation) > strength:
+    if not WEAKEST * size < strength < STRONGEST * size:
         return ()
-    if power <= 0.0 or _angle(found, down) < TILTED:
+    if power <= 0.0 or _angle(found, down) < max(TILTED, GRAVITY_SURE * np.max(deviation) / strength):
         return ()
     axis = np.eye(3)[np.argmax(np.abs(found))] * np.sign(found[np.argmax(np.abs(found))])
     straight = (size * axis,) if _angle(found, axis) < UPRIGHT else ()
@@ -243,6 +238,17 @@ def _beside_friction(columns: Array, y: Array, motion: Motion, measured: Array) 
     friction = (x[c:] / scale[c:]).reshape(n, 4)[:, FRICTION_COLUMN - 1 : FRICTION_COLUMN + 1]
     power = np.sum(friction * np.stack([np.mean(motion.v**2, axis=0), np.mean(np.abs(motion.v), axis=0)], axis=1), axis=1)
     return x[:c] / scale[:c], deviation, float(np.sum(power * weight))
+
+
+def doubted_gravity(data: Data) -> list[Finding]:
+    """Return the finding about a share of gravity that both the data and the description doubt, neither being sufficient."""
+    robot = data.sample.robot
+    (inertia, weight), (deviation, _) = shares(robot, data.motion, data.effort)
+    if not np.any(robot.gravity) or inertia < SURELY * deviation or not 0.0 < weight / inertia < 1.0 / GAIN:
+        return []
+    share = nearest(lambda x: lighter(x).mend(data).misfit(), (weight / inertia, np.sqrt(weight / inertia)))[1]
+    mended = lighter(share).mend(data)
+    return judged(other_gravity(share, inertia), errors_of(data), errors_of(mended), 1, supported=False)
 
 
 def turned_gravity(robot: Mechanism, other: Array) -> Finding:

@@ -27,16 +27,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
+from dynident.mechanics.dynamics import gravity, inverse_dynamics
 from dynident.mechanics.functions import Motion
 from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, falls, least_fall, left_out_errors, weighted
 from dynident.validate.diagnosis.sample import Sample, fault
 
 FALL = 1.5
+WORSE = 0.02  # of the squared error of all joints in N m: tolerated increase by a correction
 THIN = 3  # every third sample: enough to select changes of the positions for closer study
 LITTLE, CLOSER = 0.1, 4  # fall of L for a test by left-out stretches, and number of faults tested
 JOINT, ROBOT = 20, 6  # hypotheses about each joint and about the robot, with half of the false alarms each
-WORSE = 0.02  # of the squared error of all joints in N m: tolerated increase by a correction
 TINY_SHARE = 0.05  # of gravity: less counts as none
 SURE = 20.0  # least fall of twice the log-likelihood, in numbers of rows
 FREE = 0.5  # of a joint's rows: least degrees of freedom for its error alone
@@ -282,10 +283,10 @@ def find_faults(
     products = Products.of(W, data.effort)
     lowest = data.misfit_of(products)
     found = replace(none, misfit=lowest, limit=limit)
-    if data.sample.adjacent and lowest < data.noise_misfit(W) + least_fall(len(names)):
-        return replace(found, contradiction=_contradiction(W, products, independent))
     doubted = len(names) <= FEW or found.poor() or _contradiction(W, products, independent) > DOUBTED
     for _ in range(FAULTS):
+        if data.sample.adjacent and lowest < data.noise_misfit(W) + least_fall(len(names)):
+            break
         other = found.misfit - products.misfit()  # efforts may have been added
         options = [(L + other, change) for L, change in _of_efforts(products, names, left)]
         doubted = doubted or any(lowest - limit > L for L, _ in options)
@@ -313,18 +314,19 @@ def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data
     simple = sorted(likely, key=lambda option: option[0] + FALL * option[1].numbers)
     if not likely:
         return None
-    before, sure = _relative_errors(data), list[tuple[float, float, Change]]()
+    before, sure = errors_of(data), list[tuple[float, float, Change]]()
     if len(before) < FEWEST:
         return simple[0][1] if simple[0][0] + FALL * simple[0][1].numbers < lowest - limit else None
     tried = {id(change): change for _, change in (*likely[:CLOSER], *simple[:CLOSER])}
     for change in tried.values():
-        order = list(change.order) or list(range(before.shape[1]))
-        was, after, square = before[:, order], _relative_errors(change.mend(data)), data.square[order]
+        order, mended = list(change.order) or list(range(before.shape[1])), change.mend(data)
+        was, after, square = before[:, order], errors_of(mended), data.square[order]
         worse = np.sum(after @ square) > (1.0 + WORSE) * np.sum(was @ square)  # errors of small efforts must not decide alone
         # An improvement by the richer rows of one joint alone is no exchange.
         worse |= any(after[:, i].mean() > was[:, i].mean() for i in change.pair)
         single = change.finding is None or ":" in change.finding.channel
-        if not worse and believed(was, after, 2 * (JOINT * before.shape[1] if single else ROBOT)):
+        hypotheses = 2 * (JOINT * before.shape[1] if single else ROBOT)
+        if not worse and believed(was, after, hypotheses) and not _refuted(data, mended, order):
             sure.append((*falls(was, after)[:2], change))
     if not sure:
         return None
@@ -345,9 +347,27 @@ def _simplest(sure: tuple[float, float, Change]) -> tuple[int, bool, float]:
     return change.numbers, described, -fall
 
 
-def _relative_errors(data: Data) -> Array:
+def errors_of(data: Data) -> Array:
     """Return the squared errors of left-out stretches over the squared efforts (K, n)."""
     return left_out_errors(data.rows(), data.effort, data.motion) / np.where(data.square > 0.0, data.square, 1.0)
+
+
+def _refuted(data: Data, mended: Data, order: Sequence[int]) -> bool:
+    """Return whether the described torques of corrected positions or axes explain left-out stretches worse than before.
+
+    The described bodies are independent of the log: with true positions they explain the efforts better, or are too wrong.
+    Each joint has a multiple of the described torque, rotor inertia, friction and an offset.
+    """
+    if mended.motion is data.motion and mended.sample is data.sample:
+        return False
+
+    def errors(data: Data) -> Array:
+        (S, n), m = data.effort.shape, data.motion
+        columns = np.stack([inverse_dynamics(data.sample.robot, m), m.a, m.v, np.sign(m.v), np.ones((S, n))])  # (5, S, n)
+        W = np.einsum("csi,ij->ijcs", columns, np.eye(n)).reshape(n, 5 * n, S)
+        return left_out_errors(W, data.effort, m, friction=False) / np.where(data.square > 0.0, data.square, 1.0)
+
+    return bool(np.any(data.sample.robot.tree.inertias)) and believed(errors(mended), errors(data)[:, order], 1)
 
 
 def _contradiction(W: Array, products: Products, independent: float) -> float:
@@ -401,12 +421,12 @@ def _of_efforts(products: Products, names: Sequence[str], left: float) -> Iterat
         return
     for i in range(n):
         factor = np.where(usual == i, -1.0, 1.0)
-        yield products.mended(usual, factor).misfit(), Change(None, _times(factor), turned=(i,))
+        yield products.mended(usual, factor).misfit(), Change(None, times(factor), turned=(i,))
         L, gain = products.scaled(i)
         if not 1.0 / SCALED < gain < SCALED:
             said = f"the efforts of {names[i]} are {1.0 / gain:.3g} times what the other joints need; check gain, unit and gear"
             found = fault("gain", f"effort:{names[i]}", said, 1.0 / gain)
-            yield L, Change(found, _times(np.where(usual == i, gain, 1.0)), numbers=1)
+            yield L, Change(found, times(np.where(usual == i, gain, 1.0)), numbers=1)
     factors = products.gains(left)
     odd = [i for i in range(n) if not 1.0 / SCALED < factors[i] < SCALED]
     if len(odd) > 1:
@@ -415,10 +435,11 @@ def _of_efforts(products: Products, names: Sequence[str], left: float) -> Iterat
             f"the efforts of single joints are multiples of what the other joints need: {listed}; check the gain of each motor"
         )
         found = fault("gain", ",".join(f"effort:{names[i]}" for i in odd), said, 1.0 / factors[odd[0]])
-        yield products.mended(usual, factors).misfit(), Change(found, _times(factors), numbers=2)
+        yield products.mended(usual, factors).misfit(), Change(found, times(factors), numbers=2)
 
 
-def _times(factor: Array) -> Callable[[Data], Data]:
+def times(factor: Array) -> Callable[[Data], Data]:
+    """Return the correction of efforts by factors (n,)."""
     return lambda data: replace(data, effort=data.effort * factor, square=data.square * factor**2)
 
 
@@ -461,7 +482,7 @@ def _of_motion(data: Data, names: Sequence[str], angles: Sequence[int], doubted:
 
     families: list[tuple[Callable[[float], Change], tuple[float, ...], float]] = []
     if data.gravity == 1.0:
-        families.append((_lighter, GRAVITIES, LEAST_GRAVITY))
+        families.append((lighter, GRAVITIES, LEAST_GRAVITY))
     if doubted:
         families += [(scaled(i), GEARS, SCALED) for i in range(n)]
         for change in _motions(names, data.motion, angles):
@@ -481,8 +502,9 @@ def _of_motion(data: Data, names: Sequence[str], angles: Sequence[int], doubted:
 
 def _additions(data: Data, names: Sequence[str]) -> Iterator[Change]:
     """Yield corrections of subtracted gravity torques and of drifts."""
-    if data.gravity == 1.0 and not data.complete and np.any(data.sample.gravity):
-        yield Change(other_gravity(0.0), lambda data: replace(data, effort=data.effort + data.sample.gravity, complete=True))
+    robot, q = data.sample.robot, data.sample.motion.q
+    if data.gravity == 1.0 and not data.complete and np.any(robot.tree.inertias) and np.any(robot.gravity):
+        yield Change(other_gravity(0.0), lambda data: replace(data, effort=data.effort + gravity(robot, q), complete=True))
     for i in (i for i in range(len(names)) if i not in data.drifting):
         said = f"the efforts of {names[i]} drift with time, or have another zero; let the robot warm up, and check the sensor"
         found = fault("drift", f"effort:{names[i]}", said)
@@ -503,7 +525,8 @@ def _gear(name: str, joint: int, n: int, factor: float) -> Change:
     return Change(found, _rescaled(scale), numbers=1)
 
 
-def _lighter(share: float) -> Change:
+def lighter(share: float) -> Change:
+    """Return the correction of efforts with a share of gravity."""
     return Change(other_gravity(share), lambda data: replace(data, gravity=data.gravity * share), numbers=int(share > 0.0))
 
 

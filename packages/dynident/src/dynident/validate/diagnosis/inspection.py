@@ -38,6 +38,7 @@ from dynident.validate.diagnosis.description import (
     SURE,
     Explained,
     doubted_gain,
+    doubted_gravity,
     explain,
     long_links,
     no_gravity,
@@ -67,7 +68,7 @@ from dynident.validate.diagnosis.faults import (
 )
 from dynident.validate.diagnosis.noise import noise_floor
 from dynident.validate.diagnosis.residuals import clipped, contact_finding, contacts
-from dynident.validate.diagnosis.sample import Equations, Sample, bare, false_channels, fault
+from dynident.validate.diagnosis.sample import Sample, bare, false_channels, fault
 from dynident.validate.verdict import feeding_joints
 
 EXCHANGED = 0.25  # of the error: largest error ratio of two joints fitted crosswise
@@ -77,7 +78,9 @@ LENGTHS = (0.75, 1.33)  # times the described ones, tried first
 TOLD = 3.0  # fall of the log product of variances not explained by described torques, for a wrong zero
 SPOILED = ("fixed_joint", "held", "lost_rows")  # findings that end the search
 SURE_SHARE = 5.0  # deviations
+TOUCHES = 0.2  # of the RMS effort: least magnitude of a window in which the sign changes
 HALF = 0.5  # of the description's error, if larger than the efforts: limit for another gravity
+CONSEQUENCES = ("gap", "nan", "negative_terms", "description")  # of contacts and other faults, which come first
 ORDER = {"error": 0, "warning": 1, "info": 2}
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d.]*(?:e[+-]?\d+)?(?!\w)")  # not part of a name
 
@@ -183,7 +186,7 @@ def inspect(
 
             def compared(effort: Array) -> tuple[list[Finding], float]:
                 sample = Sample.of(rows, base.columns, prepared.motion, effort, signals, dead)
-                return _compare(rows, base, prepared.motion, sample, independent, noise[0], units)
+                return _compare(rows, prepared.motion, sample, independent, noise[0], units)
 
             found, left = compared(aligned(prepared, delays).effort)
             if delays:  # another, dominant fault makes efforts look late
@@ -260,13 +263,8 @@ def findings_of(fit: Fit) -> tuple[Finding, ...]:
     """
     notes = with_findings(fit).notes if fit.data.logs else fit.notes
     noted = [note for note in notes if note.severity == "error" or (note.severity == "warning" and note.kind in FAULTS)]
-    every = sorted(noted, key=lambda finding: (ORDER[finding.severity], finding.kind in ("gap", "nan")))  # contacts make gaps
+    every = sorted(noted, key=lambda finding: (ORDER[finding.severity], finding.kind in CONSEQUENCES))
     return tuple(every) if every and every[0].severity == "error" else (*feeding_joints(fit), *every)
-
-
-def doubts_of(fit: Fit) -> tuple[str, ...]:
-    """Return the sentences of the errors of a fit."""
-    return tuple(finding.sentence for finding in findings_of(fit) if finding.severity == "error")
 
 
 def with_findings(fit: Fit) -> Fit:
@@ -363,7 +361,7 @@ FAULTS = {
 
 
 def _compare(
-    rows: Rows, base: BaseParameters, motion: Motion, sample: Sample, independent: float, noise: float, units: list[Finding]
+    rows: Rows, motion: Motion, sample: Sample, independent: float, noise: float, units: list[Finding]
 ) -> tuple[list[Finding], float]:
     """Return findings about a log from the equations of the robot and its description, and L of the corrected data.
 
@@ -374,7 +372,7 @@ def _compare(
     if found := long_links(robot) or other_units(robot, motion) or _magnitudes(sample):
         return found, -np.inf
     found = outside(robot, motion)
-    described = _described(robot, sample.equations, base, part)
+    described = inverse_dynamics(sample.robot, part)
     for name, values in zip(names, described.T, strict=True):
         check_finite(values, name)
     order, crossed = _exchanged(names, measured, described)
@@ -389,7 +387,7 @@ def _compare(
     )
     error = float(np.linalg.norm(measured - described))
     contradicted = error > np.linalg.norm(measured)
-    doubtful = bool(faults.findings) or faults.poor() or contradicted
+    doubtful = bool(faults.findings) or faults.poor() or contradicted or bool(np.isnan(faults.misfit))
     enough = HALF * error if contradicted else 0.0
     other = _turned_gravity(rows, part, measured, sample, independent, faults, enough) if doubtful else None
     mounting: Finding | None = None
@@ -409,18 +407,18 @@ def _compare(
         told = _turned(names, turned, turned)
     else:
         if moved is not part:
-            described = _described(robot, sample.equations, base, moved)
+            described = inverse_dynamics(bare(robot), moved)
         own, explained = np.diag(_correlations(mended, described)), explain(moved, mended, described)
         least = significant_correlation(part)
         seen = np.abs(own) > max(SURE, least)
         turned ^= (seen & (own < 0.0)) | (~seen & explained.backwards & (least < SURE))
         known = explained.needed & (explained.deviation < KNOWN * explained.gain)
         told = odd_gains(robot, names, explained.gain, seen, known) or too_strong(robot, sample.effort)
-        if not told and not faults.findings:
-            told = doubted_gain(names, sample.equations, moved, mended, independent, explained)
+        if not faults.findings and all(finding.severity == "info" for finding in told):
+            told = doubted_gain(faults.data, names, independent, explained) or doubted_gravity(faults.data) or told
         told = _turned(names, turned, seen) + told
         if doubtful or told:
-            zero = _wrong_zero(rows.mechanism, base, sample, measured, faults, angles)
+            zero = _wrong_zero(sample, measured, faults, angles)
             if zero and not mounting:
                 return [*found, zero], faults.misfit
             if zero and mounting:
@@ -432,8 +430,9 @@ FINAL = ("zero", "axis", "lengths", "gravity", "clock")
 
 
 def _magnitudes(sample: Sample) -> list[Finding]:
-    """Return the finding about efforts without signs."""
-    if len(sample.names) < 2 or np.min(sample.effort) < 0.0 or Data.of(sample).error < POOR:
+    """Return the finding about efforts without signs; where the sign of an effort changes, its magnitude touches zero."""
+    touches = np.min(sample.effort, axis=0) < TOUCHES * np.sqrt(np.mean(sample.effort**2, axis=0))
+    if len(sample.names) < 2 or np.min(sample.effort) < 0.0 or not touches.any() or Data.of(sample).error < POOR:
         return []
     said = "no effort is ever negative, and the motion does not explain them: are they magnitudes? Log them with their signs"
     return [fault("sign", "effort", said)]
@@ -496,16 +495,7 @@ def _contradicts(faults: Faults, noise: float) -> Finding | None:
     return fault("contradiction", "description", said, error)
 
 
-def _described(robot: Mechanism, equations: Equations, base: BaseParameters, motion: Motion) -> Array:
-    """Return the torques (S, n) of the described bodies, without joint terms."""
-    phi = robot.parameters.values.copy()
-    phi[robot.tree.inertias.size :] = 0.0
-    return np.asarray(np.einsum("nbt,b->tn", equations(motion), base.values(phi)))
-
-
-def _wrong_zero(
-    robot: Mechanism, base: BaseParameters, sample: Sample, measured: Array, faults: Faults, angles: Sequence[int]
-) -> Finding | None:
+def _wrong_zero(sample: Sample, measured: Array, faults: Faults, angles: Sequence[int]) -> Finding | None:
     """Return the finding about a zero with which the described torques explain the efforts much better, otherwise None.
 
     Bodies may absorb the angle of a joint, so joints do not contradict each other and only the description shows it. The data
@@ -514,7 +504,7 @@ def _wrong_zero(
 
     def explained(joint: int, angle: float) -> Explained:
         moved = shifted(sample.motion, joint, angle)
-        return explain(moved, measured, _described(robot, sample.equations, base, moved))
+        return explain(moved, measured, inverse_dynamics(sample.robot, moved))
 
     def misfit(joint: int, angle: float) -> float:
         return float(np.sum(np.log(explained(joint, angle).left)))
@@ -540,8 +530,12 @@ def _turned_gravity(
         spared = len(faults.findings) + len(faults.turned) > len(other.findings) + len(other.turned)
         described = inverse_dynamics(bare(robot), part)
         slack = other.limit if spared or np.linalg.norm(measured - described) < enough else -other.limit
-        if other.misfit < faults.misfit + slack and (best is None or other.misfit < best[0].misfit + other.limit):
-            best = (other, robot, described, turned_gravity(rows.mechanism, g))
+        finding = turned_gravity(rows.mechanism, g)
+        # A log too short to contradict itself leaves the description alone, which must show gravity along another axis.
+        alone = np.isnan(faults.misfit) and np.count_nonzero(g) == 1 and (finding.value or 0.0) > 45.0
+        fits = alone or other.misfit < faults.misfit + slack
+        if fits and (best is None or other.misfit < best[0].misfit + other.limit):
+            best = (other, robot, described, finding)
     return best
 
 

@@ -13,6 +13,8 @@ Student's distribution at which one of M hypotheses is accepted by chance in `CH
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import scipy  # its sub-packages load on first use
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.mechanics.functions import Motion
 from dynident.signals.preparation import period_of
+from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.delay import FRICTION, SLOW, friction_functions
 
 CHANCE = 0.01
@@ -119,9 +122,16 @@ def least_fall(n: int) -> float:
     return float(np.log1p(n * np.expm1(FALL)))
 
 
-def believed(before: Array, after: Array, hypotheses: int) -> bool:
-    """Return whether left-out stretches of time accept a fault, one of `hypotheses`."""
+def believed(before: Array, after: Array, hypotheses: int, least: float = FALL) -> bool:
+    """Return whether left-out stretches of time accept a fault, one of `hypotheses`; their errors fall by at least `least`."""
     mean, error, count = falls(before, after)
     if count < FEWEST:
         return False
-    return mean > max(FALL, float(scipy.special.stdtrit(count - 1, 1.0 - CHANCE / hypotheses)) * error)
+    return mean > max(least, float(scipy.special.stdtrit(count - 1, 1.0 - CHANCE / hypotheses)) * error)
+
+
+def judged(finding: Finding, before: Array, after: Array, hypotheses: int, supported: bool = True) -> list[Finding]:
+    """Return a finding, `supported` by the description: an error if left-out stretches prove it, none if they refute it."""
+    if believed(after, before, 1) or not (supported or believed(before, after, 1, 0.0)):
+        return []
+    return [finding if believed(before, after, hypotheses) else replace(finding, severity="warning")]

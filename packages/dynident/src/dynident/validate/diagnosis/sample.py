@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.identify.regression.factor import REST_SAMPLES as SAMPLES
 from dynident.identify.regression.rows import Rows, Signals
-from dynident.mechanics.dynamics import gravity
 from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.log import Log
@@ -47,7 +46,7 @@ class Sample:
     effort: Array  # (S, n) right sides
     names: tuple[str, ...]  # joints
     bodies: NDArray[np.bool_]  # (b,) columns of body parameters
-    gravity: Array  # (S, n) described gravity torques
+    robot: Mechanism  # its described bodies only
     altered: Callable[[Mechanism], Sample]  # the sample of another robot, all columns
     adjacent: bool  # windows follow one another without gaps
 
@@ -104,14 +103,14 @@ class Sample:
             every = np.arange(len(robot.parameters))
             return cls.of(replace(rows, mechanism=robot), every, motion, effort, signals, dead)
 
-        return cls(part, equations, measured, names, bodies, gravity(bare(rows.mechanism), part.q), altered, windows < MOST)
+        return cls(part, equations, measured, names, bodies, bare(rows.mechanism, rows.absent), altered, windows < MOST)
 
 
-def bare(robot: Mechanism) -> Mechanism:
-    """Return a robot with its described bodies only."""
+def bare(robot: Mechanism, absent: Sequence[int] = ()) -> Mechanism:
+    """Return a robot with its described bodies only, without `absent` parameters."""
     bodies = robot.altered(friction={}, forces=())
     phi = bodies.parameters.values.copy()
-    phi[bodies.tree.inertias.size :] = 0.0
+    phi[[*absent, *range(bodies.tree.inertias.size, phi.size)]] = 0.0
     return bodies.with_parameters(bodies.parameters.replace(phi))
 
 
