@@ -126,8 +126,8 @@ for _factor in (1.2, 1.3, 2.0, 0.5, 100.0, 0.01):
 
 @kind("one gain for all motors", "gain", least=3)
 def _one_gain(s: Subject, j: int, rng: np.random.Generator) -> Subject:
-    true = np.array([12.0, 12.0, 10.0, 8.0, 8.0, 5.0, 5.0])[: s.robot.dof]
-    return _efforts(s, lambda x: x * 10.0 / true)
+    true = np.array([12.0, 12.0, 10.0, 8.0, 8.0, 5.0, 5.0])
+    return _efforts(s, lambda x: x * 10.0 / true[: x.shape[1]])
 
 
 @kind("all gains 1.3")
@@ -551,8 +551,8 @@ def _driven(logs: list[di.Log]) -> list[di.Log]:
 
 
 #: Logs of each part of the count from `benchmarks.shared_logs`, and the simulated robots with loops.
-REAL = {"tune": ("UR10",), "final": ("LWR4+", "LBR Med 7"), "real": ("TX40", "Gen3", "double pendulum", "EMPS"), "loops": ()}
-LOOPS = ("five_bar", "dualv", "prr2")
+REAL = {"tune": ("UR10",), "final": ("LWR4+", "LBR Med 7"), "real": ("TX40", "Gen3", "double pendulum", "EMPS")}
+LOOPS = {"loops": ("five_bar", "prr2"), "loops-final": ("dualv", "mast", "replalink", "prs3", "cft")}
 
 
 def recorded(data: Path | None, half: str) -> Iterator[Subject]:
@@ -570,14 +570,14 @@ def recorded(data: Path | None, half: str) -> Iterator[Subject]:
     for k, case in enumerate(population(5, seeds[half], ("rrr", "elbow 4", "six axes")) if half in seeds else ()):
         if k in (1, 3, 4):  # robots with a description, of two sizes
             yield Subject(case.name, case.described, [case.train], [case.like], case.true)
-    for name in REAL[half] if data else ():
+    for name in REAL.get(half, ()) if data else ():
         shared = ROBOTS[name](data)  # type: ignore[arg-type]
         if name == "LBR Med 7":  # its sensors have the opposite sign of the description: inversion halves the error
             shared = replace(shared, train=_inverted(shared.train), test=_inverted(shared.test))
         shared = replace(shared, train=_driven(shared.train), test=_driven(shared.test))
         fit = di.MAP().fit(di.Regression.from_logs(shared.robot, shared.train)).result_
         yield Subject(name, shared.robot, shared.train, shared.test, fit.model)
-    for name in LOOPS if half == "loops" else ():
+    for name in LOOPS.get(half, ()):
         yield _simulated(name)
 
 

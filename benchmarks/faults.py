@@ -1,7 +1,7 @@
-"""Faults reported by the verdict: ``python -m benchmarks.faults [DATA] [--half tune|final|real|loops]``.
+"""Faults reported by the verdict: ``python -m benchmarks.faults [DATA] [--half tune|final|real|loops|loops-final]``.
 
 Every fault of `benchmarks.fault_kinds` is planted into healthy robots, which are then identified and judged with default
-settings. Robots of the parts "final", "real" and "loops" are for the final count only: nothing is tuned to them.
+settings. Robots of the parts "final", "real" and "loops-final" are for the final count only: nothing is tuned to them.
 
 A fault without a new finding is harmless if the model is good on clean logs. It is undetectable if another physically possible
 robot makes the faulty efforts as well as the true robot makes the clean ones, within the noise: the identified one, or the
@@ -170,7 +170,7 @@ def main() -> None:
     """Run the cases and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", nargs="?", type=Path, help="folder of the shared logs")
-    parser.add_argument("--half", choices=("tune", "final", "real", "loops"), default="tune")
+    parser.add_argument("--half", choices=("tune", "final", "real", "loops", "loops-final"), default="tune")
     parser.add_argument("--only", action="append", help="fault, or the beginning of its name; several times")
     parser.add_argument("--robot", action="append", help="robot, or the beginning of its name; several times")
     parser.add_argument("--healthy", action="store_true", help="the healthy logs alone")

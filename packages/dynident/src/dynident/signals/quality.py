@@ -41,6 +41,10 @@ DEAD = 0.5
 STUCK = 0.1
 #: Outliers: times the usual distance, share of the range, ranges, and share of a channel's samples at most.
 FAR, SMALL, BEYOND, MOST = 6.0, 0.1, 20.0, 0.05
+#: Multiple of the usual distance that makes an outlier of a position, which is smooth.
+FARTHER = 50.0
+#: Share of the moving samples at a limit that shows a limiter without long runs.
+LIMITED = 0.02
 #: Share of the usual step of a joint up to which it is slow, and its friction may break away.
 SLOW_STEP = 0.1
 #: Runs of a channel that is refreshed slowly: how many at least, and how many of them have the same length.
@@ -321,7 +325,9 @@ def _outliers(x: Array, exempt: Mask | None) -> Mask:
     np.abs(steps, out=steps)
     quantum = float(np.min(steps, where=steps > 0.0, initial=np.inf))
     del steps
-    limit = max(FAR * float(np.nanpercentile(_spaced(off), 95)), 3.0 * quantum, SMALL * (high - low))
+    usual = float(np.nanpercentile(_spaced(off), 90))
+    small = SMALL * (high - low) if exempt is not None else min(SMALL * (high - low), FARTHER * usual)
+    limit = max(FAR * usual, 3.0 * quantum, small)
     with np.errstate(invalid="ignore"):
         far = (x > middle + BEYOND * (high - low)) | (x < middle - BEYOND * (high - low))
         seen = np.flatnonzero((off > 0.5 * limit) | far)
@@ -559,7 +565,7 @@ def _saturated(channel: Channel) -> list[Finding]:
             count = int(np.count_nonzero(x == level))
             if count < 10 or not level or count <= 5 * np.count_nonzero(x == extreme(x, where=x != level, initial=others)):
                 continue
-            if (run := _run_of(values, float(level))) >= 5:
+            if (run := _run_of(values, float(level))) >= 5 or count > LIMITED * x.size:
                 text = f"stays at its limit {level:.4g} on {count / x.size:.1%} of the moving samples (runs up to {run})"
                 findings.append(Finding("saturated", f"{name}:{channel.joint}", "warning", text, float(count / x.size)))
     return findings

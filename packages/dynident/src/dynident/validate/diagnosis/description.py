@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.mechanics.dynamics import gravity, inverse_dynamics, unit_gravity
+from dynident.mechanics.dynamics import unit_gravity
 from dynident.mechanics.functions import Motion
 from dynident.mechanism.elements import Joint
 from dynident.mechanism.mechanism import Mechanism
@@ -17,7 +17,7 @@ from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.delay import band_of
 from dynident.validate.diagnosis.faults import Data, errors_of, lighter, likely_gain, nearest, other_gravity, rows_left, times
 from dynident.validate.diagnosis.left_out import CHANCE, judged
-from dynident.validate.diagnosis.sample import bare, fault
+from dynident.validate.diagnosis.sample import bare, channels_of, fault, holding, of_channels, torques
 
 SURE = 0.7  # correlation above which a described torque counts as seen
 GAIN = 1.5  # common ratio of measured to described torques that wrong masses do not explain ...
@@ -47,7 +47,6 @@ class Explained(NamedTuple):
 
     gain: Array  # (n,) c0
     deviation: Array  # (n,) standard deviation of c0
-    backwards: NDArray[np.bool_]  # (n,) all signs are wrong: negative inertia and friction
     friction: Array  # (n,) power of friction over RMS speed times RMS effort
     left: Array  # (n,) relative variance not explained with c0 >= 0
     needed: NDArray[np.bool_]  # (n,) without the described torque the residual variance doubles
@@ -56,8 +55,7 @@ class Explained(NamedTuple):
 def explain(motion: Motion, measured: Array, described: Array) -> Explained:
     """Return the explanation of the efforts of each joint by the described torques."""
     n = measured.shape[1]
-    none = np.zeros(n, dtype=np.bool_)
-    found = Explained(np.ones(n), np.full(n, np.inf), none, np.zeros(n), np.ones(n), none.copy())
+    found = Explained(np.ones(n), np.full(n, np.inf), np.zeros(n), np.ones(n), np.zeros(n, dtype=np.bool_))
     for i in range(n):
         v = motion.v[:, i]
         columns = np.column_stack([described[:, i], motion.a[:, i], v, np.sign(v), np.ones(v.size)])
@@ -70,7 +68,6 @@ def explain(motion: Motion, measured: Array, described: Array) -> Explained:
         friction = np.mean(v * (c[2] * v + c[3] * np.sign(v)))
         size = np.sqrt(np.mean(v**2) * whole)
         found.friction[i] = friction / size if size > 0.0 else 0.0
-        found.backwards[i] = error < (1.0 - SURE**2) * whole and c[0] < 0.0 and c[1] < 0.0 and friction < 0.0
         if rank == columns.shape[1]:
             found.gain[i] = abs(c[0])
             found.deviation[i] = np.sqrt(error * np.linalg.inv(columns.T @ columns)[0, 0])
@@ -103,7 +100,7 @@ def odd_gains(
     """
     several, usual = int(known.sum()) >= SEVERAL, float(np.median(slope[known])) if np.any(known) else 1.0
     seen = seen & known
-    ratios = {joint: abs(a.ratio) for a in robot.actuators for joint in a.coupling}
+    ratios = {name: abs(a.ratio) for a in robot.actuators for name in (a.name, *a.coupling)}
     found: list[Finding] = []
     off = [i for i in np.flatnonzero(seen) if not 1.0 / GAIN < slope[i] < GAIN]
     gears = [i for i in off if ratios.get(names[i], 1.0) > 2.0 and _alike(max(slope[i], 1 / slope[i]), ratios[names[i]])]
@@ -183,8 +180,8 @@ def other_gravities(robot: Mechanism, motion: Motion, measured: Array) -> tuple[
     if size == 0.0 or not np.any(robot.tree.inertias):
         return ()
     bodies = bare(robot)
-    unit = unit_gravity(bodies, motion.q)
-    rest = measured - inverse_dynamics(bodies, motion) + unit @ down
+    unit = of_channels(bodies, motion, lambda own: unit_gravity(bodies, own.q))
+    rest = measured - torques(bodies, motion) + unit @ down
     found, deviation, power = _beside_friction(unit, rest, motion, measured)
     strength = float(np.linalg.norm(found))
     if not WEAKEST * size < strength < STRONGEST * size:
@@ -199,8 +196,8 @@ def other_gravities(robot: Mechanism, motion: Motion, measured: Array) -> tuple[
 def shares(robot: Mechanism, motion: Motion, measured: Array) -> tuple[Array, Array]:
     """Return the shares of the described inertia and gravity torques in efforts (S, n), given friction; their deviations."""
     bodies = bare(robot)
-    static = gravity(bodies, motion.q)
-    parts = np.stack([inverse_dynamics(bodies, motion) - static, static], axis=2)
+    static = holding(bodies, motion)
+    parts = np.stack([torques(bodies, motion) - static, static], axis=2)
     found, deviation, _ = _beside_friction(parts, measured, motion, measured)
     return found, deviation
 
@@ -214,7 +211,7 @@ def no_gravity(robot: Mechanism, motion: Motion, measured: Array) -> bool:
         return False
     (inertia, share), (unsure, deviation) = shares(robot, motion, measured)
     light = abs(inertia) + SURELY * unsure < WEAKEST  # the described masses are wrong, not gravity
-    seen = np.std(gravity(bare(robot), motion.q), axis=0) > np.std(measured, axis=0)
+    seen = np.std(holding(bare(robot), motion), axis=0) > np.std(measured, axis=0)
     return bool(abs(share) < ABSENT and SURELY * deviation < ABSENT and np.any(seen) and not light)
 
 
@@ -282,7 +279,7 @@ def long_links(robot: Mechanism) -> list[Finding]:
 
 def other_units(robot: Mechanism, motion: Motion) -> list[Finding]:
     """Return findings about positions or speeds far beyond their limits, such as degrees read as radians."""
-    names, peaks = robot.coordinate_names, np.max(np.abs(motion.q), axis=0)
+    names, peaks = list(channels_of(robot)), np.max(np.abs(motion.q), axis=0)
     wide: dict[str, list[str]] = {"revolute": [], "prismatic": []}
     degrees = False
     for name, joint in _limited(robot).items():
@@ -310,7 +307,7 @@ def other_units(robot: Mechanism, motion: Motion) -> list[Finding]:
 
 def outside(robot: Mechanism, motion: Motion) -> list[Finding]:
     """Return the warning about positions outside the described limits: unit, sign or zero may be wrong."""
-    names, found = robot.coordinate_names, []
+    names, found = list(channels_of(robot)), []
     for name, joint in _limited(robot).items():
         low, high = joint.limits.lower, joint.limits.upper
         q = motion.q[:, names.index(name)]
@@ -323,14 +320,13 @@ def outside(robot: Mechanism, motion: Motion) -> list[Finding]:
 
 
 def _limited(robot: Mechanism) -> dict[str, Joint]:
-    """Return the single-axis joints with a finite range."""
+    """Return the channels with a finite range and their single-axis joints."""
+    joints = {joint.name: joint for joint in robot.joints if joint.kind in ("revolute", "prismatic")}
+    driven = {name: joints[own] for name, own in channels_of(robot).items() if own in joints}
     return {
-        joint.name: joint
-        for joint in robot.joints
-        if joint.kind in ("revolute", "prismatic")
-        and joint.name in robot.coordinate_names
-        and np.isfinite([joint.limits.lower, joint.limits.upper]).all()
-        and joint.limits.upper > joint.limits.lower
+        name: joint
+        for name, joint in driven.items()
+        if np.isfinite([joint.limits.lower, joint.limits.upper]).all() and joint.limits.upper > joint.limits.lower
     }
 
 
@@ -340,11 +336,12 @@ def _far_above(robot: Mechanism, kind: str, peaks: Array, factor: float) -> list
     Equal limits of all joints are placeholders of the description and are ignored.
     """
     own = {joint.name: getattr(joint.limits, kind) for joint in robot.joints}
-    limits = np.array([own.get(name, np.inf) for name in robot.coordinate_names])
+    names = list(channels_of(robot))
+    limits = np.array([own.get(joint, np.inf) for joint in channels_of(robot).values()])
     if np.unique(limits).size < 2:
         return []
     above = np.flatnonzero((limits > 0.0) & (peaks > factor * limits))
-    return [(robot.coordinate_names[i], float(peaks[i]), float(limits[i])) for i in above]
+    return [(names[i], float(peaks[i]), float(limits[i])) for i in above]
 
 
 def too_strong(robot: Mechanism, measured: Array) -> list[Finding]:

@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.mechanics.dynamics import gravity, inverse_dynamics
+from dynident.errors import DynidentError
 from dynident.mechanics.functions import Motion
 from dynident.signals.quality import Finding
-from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, falls, least_fall, left_out_errors, weighted
-from dynident.validate.diagnosis.sample import Sample, fault
+from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, fallen, falls, left_out_errors, only_noise
+from dynident.validate.diagnosis.sample import Project, Sample, fault, holding, torques
 
 FALL = 1.5
 WORSE = 0.02  # of the squared error of all joints in N m: tolerated increase by a correction
@@ -66,6 +66,14 @@ LEAST = np.radians(10.0)  # smaller angles are calibration errors
 RIGHT, NEAR = np.radians(90.0), np.radians(5.0)  # rounded to a multiple of a right angle within this distance
 
 
+def reachable(misfit: Callable[[], float]) -> float:
+    """Return a misfit, infinite for positions or lengths that a robot with loops cannot reach."""
+    try:
+        return misfit()
+    except DynidentError:
+        return np.inf
+
+
 def nearest(misfit: Callable[[float], float], tried: Sequence[float], steps: int = 4) -> tuple[float, float]:
     """Return the least misfit and its factor: the best of those tried, then refined."""
     best, ratio = min((misfit(factor), factor) for factor in tried), REFINED
@@ -82,17 +90,25 @@ class Products:
     P: Array  # (n, b, b) W_i W_i^T over the samples
     C: Array  # (n, b, n) W_i tau_j
     Y: Array  # (n,) ||tau_j||^2
+    W: Array  # (n, b, S), columns of unit length
+    effort: Array  # (S, n) before the projection
+    project: Project | None = None
 
     @classmethod
-    def of(cls, W: Array, effort: Array) -> Products:
-        """Return the products of W (n, b, S) and efforts (S, n)."""
+    def of(cls, W: Array, effort: Array, project: Project | None = None) -> Products:
+        """Return the products of W (n, b, S) and efforts (S, n), from which `project` removes the preload."""
         size = np.sqrt(np.sum(W**2, axis=(0, 2)))
-        scaled = W / np.where(size > 0.0, size, 1.0)[:, None]
-        return cls(scaled @ scaled.transpose(0, 2, 1), scaled @ effort, np.sum(effort**2, axis=0))
+        W = W / np.where(size > 0.0, size, 1.0)[:, None]
+        tau = effort if project is None else project(effort)
+        return cls(W @ W.transpose(0, 2, 1), W @ tau, np.sum(tau**2, axis=0), W, effort, project)
 
     def mended(self, order: NDArray[np.int64], factor: Array) -> Products:
         """Return the products with reordered efforts, each times a factor."""
-        return replace(self, C=self.C[:, :, order] * factor, Y=self.Y[order] * factor**2)
+        effort = self.effort[:, order] * factor
+        if self.project is None:
+            return replace(self, C=self.C[:, :, order] * factor, Y=self.Y[order] * factor**2, effort=effort)
+        tau = self.project(effort)
+        return replace(self, C=self.W @ tau, Y=np.sum(tau**2, axis=0), effort=effort)
 
     def variances(self) -> Array:
         """Return ||e_i||^2 / ||tau_i||^2 (n,) of the common model of all joints, by iterated weights."""
@@ -136,6 +152,8 @@ class Products:
         Gauss-Newton steps of tau_i = g_i W_i x, where the prior deviation of log g_i is `GUESS`.
         """
         n = len(self.Y)
+        if self.project is not None:  # its rows mix the gains
+            return np.ones(n)
         own = np.arange(n)
         target, g = self.C[own, :, own], np.ones(n)
         weight, deviation = 1.0 / np.where(self.Y > 0.0, self.Y, 1.0), np.full(n, np.inf)
@@ -199,26 +217,24 @@ class Data:
             W = np.concatenate([W, time], axis=1)
         return np.asarray(W)
 
+    def right(self) -> Array:
+        """Return the right sides (S, n): efforts without preload."""
+        project = self.sample.project(self.motion)
+        return self.effort if project is None else project(self.effort)
+
     def misfit(self, step: int = 1) -> float:
         """Return L of every `step`-th sample, relative to `square`."""
-        return self.misfit_of(self.products(step), step)
+        return self.misfit_of(self.products(step))
 
-    def misfit_of(self, products: Products, step: int = 1) -> float:
-        """Return L of the products of every `step`-th sample, relative to `square`."""
-        own, wanted = np.mean(self.effort[::step] ** 2, axis=0), self.square
+    def misfit_with(self, change: Change, step: int = 1) -> float:
+        """Return L of every `step`-th sample after a correction, infinite for positions out of reach."""
+        return reachable(lambda: change.mend(self).misfit(step))
+
+    def misfit_of(self, products: Products) -> float:
+        """Return L of the products of some samples, relative to `square`."""
+        own, wanted = products.Y / len(products.effort), self.square
         seen = (own > 0.0) & (wanted > 0.0)
         return products.misfit() + float(np.sum(np.log(own[seen] / wanted[seen])))
-
-    def noise_misfit(self, W: Array) -> float:
-        """Return L of a model with noise as its only residual, from random differences of neighbouring windows.
-
-        Model errors of another robot or motion are smooth over neighbouring windows. Second differences of the residuals have
-        six times the variance of the noise, and little of smooth errors.
-        """
-        residual = self.effort - np.einsum("nbt,b->tn", W, weighted(W, self.effort)[0])
-        noise = np.mean(np.diff(residual, 2, axis=0) ** 2, axis=0) / 6.0
-        seen = self.square > 0.0
-        return float(np.sum(np.log(np.maximum(noise[seen] / self.square[seen], FLOOR))))
 
     @property
     def error(self) -> float:
@@ -227,7 +243,7 @@ class Data:
 
     def products(self, step: int = 1) -> Products:
         """Return the products of every `step`-th sample."""
-        return Products.of(self.rows(step), self.effort[::step])
+        return Products.of(self.rows(step), self.effort[::step], self.sample.project(self.motion[::step]))
 
 
 class Change(NamedTuple):
@@ -280,13 +296,13 @@ def find_faults(
     if not left:
         return found
     limit = max(FALL, SURE / left)
-    products = Products.of(W, data.effort)
+    products = Products.of(W, data.effort, data.sample.project(data.motion))
     lowest = data.misfit_of(products)
     found = replace(none, misfit=lowest, limit=limit)
     doubted = len(names) <= FEW or found.poor() or _contradiction(W, products, independent) > DOUBTED
     for _ in range(FAULTS):
-        if data.sample.adjacent and lowest < data.noise_misfit(W) + least_fall(len(names)):
-            break
+        if data.sample.adjacent and only_noise(W, data.right(), data.motion):
+            return _with_offset(found, names)
         other = found.misfit - products.misfit()  # efforts may have been added
         options = [(L + other, change) for L, change in _of_efforts(products, names, left)]
         doubted = doubted or any(lowest - limit > L for L, _ in options)
@@ -294,18 +310,34 @@ def find_faults(
         best = _best(options, lowest, limit, found.data)
         contradicted = best is not None or _contradiction(W, products, independent) > (SOME if found.poor() else CONTRADICTED)
         if geometry is not None and contradicted:
-            options += [(change.mend(found.data).misfit(), change) for change in geometry(found.data)]
+            options += [(found.data.misfit_with(change), change) for change in geometry(found.data)]
             best = _best(options, lowest, limit, found.data)
             geometry = None
         if best is None:
             break
         data = best.mend(found.data)
         W = data.rows()
-        products = Products.of(W, data.effort)
-        lowest = data.misfit()
+        products = Products.of(W, data.effort, data.sample.project(data.motion))
+        lowest = data.misfit_of(products)
         findings = (*found.findings, *([] if best.finding is None else [best.finding]))
         found = replace(found, findings=findings, turned=(*found.turned, *best.turned), data=data, misfit=lowest)
     return replace(found, contradiction=_contradiction(W, products, independent))
+
+
+def _with_offset(found: Faults, names: Sequence[str]) -> Faults:
+    """Return the faults and, for poor data, the joint whose offset explains them: smooth friction may be one too."""
+    data, n = found.data, len(names)
+    options = [(data.misfit_with(change), change) for change in _additions(data, names) if change.numbers]
+    L, change = min(options, key=lambda option: option[0], default=(np.inf, None))
+    if change is None or change.finding is None or not found.poor() or found.misfit - found.limit < L:
+        return found
+    mended = change.mend(data)
+    before, after = (left_out_errors(each.rows(), each.right(), each.motion, friction=False) for each in (data, mended))
+    if not believed(before, after, 2 * JOINT * n):
+        return found
+    said = f"{change.finding.sentence}; friction that differs between the directions would look alike"
+    finding = replace(change.finding, severity="warning", sentence=said)
+    return replace(found, findings=(*found.findings, finding), data=mended, misfit=L)
 
 
 def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data: Data) -> Change | None:
@@ -349,7 +381,7 @@ def _simplest(sure: tuple[float, float, Change]) -> tuple[int, bool, float]:
 
 def errors_of(data: Data) -> Array:
     """Return the squared errors of left-out stretches over the squared efforts (K, n)."""
-    return left_out_errors(data.rows(), data.effort, data.motion) / np.where(data.square > 0.0, data.square, 1.0)
+    return left_out_errors(data.rows(), data.right(), data.motion) / np.where(data.square > 0.0, data.square, 1.0)
 
 
 def _refuted(data: Data, mended: Data, order: Sequence[int]) -> bool:
@@ -363,7 +395,7 @@ def _refuted(data: Data, mended: Data, order: Sequence[int]) -> bool:
 
     def errors(data: Data) -> Array:
         (S, n), m = data.effort.shape, data.motion
-        columns = np.stack([inverse_dynamics(data.sample.robot, m), m.a, m.v, np.sign(m.v), np.ones((S, n))])  # (5, S, n)
+        columns = np.stack([torques(data.sample.robot, m), m.a, m.v, np.sign(m.v), np.ones((S, n))])  # (5, S, n)
         W = np.einsum("csi,ij->ijcs", columns, np.eye(n)).reshape(n, 5 * n, S)
         return left_out_errors(W, data.effort, m, friction=False) / np.where(data.square > 0.0, data.square, 1.0)
 
@@ -412,7 +444,7 @@ def _of_efforts(products: Products, names: Sequence[str], left: float) -> Iterat
     usual = np.arange(n)
     apart = products.apart()
     for i, j in combinations(range(n), 2):
-        if apart[i, j] < apart[j, j] and apart[j, i] < apart[i, i]:
+        if products.project is not None or (apart[i, j] < apart[j, j] and apart[j, i] < apart[i, i]):
             order = usual.copy()
             order[[i, j]] = j, i
             yield products.mended(order, np.ones(n)).misfit(), _reordered(exchanged(names[i], names[j]), order)
@@ -469,10 +501,10 @@ def _of_motion(data: Data, names: Sequence[str], angles: Sequence[int], doubted:
     """Return L and correction of the faults of positions, clock and gravity."""
     n, b, samples = len(names), data.rows(THIN).shape[1], len(data.motion)
     step = THIN if b < 0.5 * n * (samples // THIN) else 1
-    start, found = data.misfit(step), [(change.mend(data).misfit(), change) for change in _additions(data, names)]
+    start, found = data.misfit(step), [(data.misfit_with(change), change) for change in _additions(data, names)]
 
     def misfit(change: Change) -> float:
-        return change.mend(data).misfit(step)
+        return data.misfit_with(change, step)
 
     def of_family(family: Callable[[float], Change]) -> Callable[[float], float]:
         return lambda x: misfit(family(x))
@@ -485,26 +517,28 @@ def _of_motion(data: Data, names: Sequence[str], angles: Sequence[int], doubted:
         families.append((lighter, GRAVITIES, LEAST_GRAVITY))
     if doubted:
         families += [(scaled(i), GEARS, SCALED) for i in range(n)]
-        for change in _motions(names, data.motion, angles):
+        for change in _motions(
+            names, data.motion, range(n) if data.sample.robot.loops else angles, bool(data.sample.robot.loops)
+        ):
             if misfit(change) < start - LITTLE:
-                found.append((change.mend(data).misfit(), change))
+                found.append((data.misfit_with(change), change))
     for family, tried, least in families:
         best, value = nearest(of_family(family), tried)
         if best < start - LITTLE and not 1.0 / least < value < least:
-            found.append((family(value).mend(data).misfit(), family(value)))
+            found.append((data.misfit_with(family(value)), family(value)))
     if doubted:
         L, i, angle = best_zero(lambda i, angle: misfit(_turned_zero(names[i], i, angle)), angles, start)
         if angle and start - LITTLE > L:
             change = _turned_zero(names[i], i, angle)
-            found.append((change.mend(data).misfit(), change))
+            found.append((data.misfit_with(change), change))
     return found
 
 
 def _additions(data: Data, names: Sequence[str]) -> Iterator[Change]:
     """Yield corrections of subtracted gravity torques and of drifts."""
-    robot, q = data.sample.robot, data.sample.motion.q
+    robot, own = data.sample.robot, data.sample.motion
     if data.gravity == 1.0 and not data.complete and np.any(robot.tree.inertias) and np.any(robot.gravity):
-        yield Change(other_gravity(0.0), lambda data: replace(data, effort=data.effort + gravity(robot, q), complete=True))
+        yield Change(other_gravity(0.0), lambda data: replace(data, effort=data.effort + holding(robot, own), complete=True))
     for i in (i for i in range(len(names)) if i not in data.drifting):
         said = f"the efforts of {names[i]} drift with time, or have another zero; let the robot warm up, and check the sensor"
         found = fault("drift", f"effort:{names[i]}", said)
@@ -552,8 +586,11 @@ def other_gravity(share: float, bodies: float = 1.0) -> Finding:
     return fault("clock", "time", said, clock)
 
 
-def _motions(names: Sequence[str], motion: Motion, angles: Sequence[int]) -> Iterator[Change]:
-    """Yield corrections of inverted or exchanged positions, inverted axes, and units."""
+def _motions(names: Sequence[str], motion: Motion, angles: Sequence[int], geared: bool) -> Iterator[Change]:
+    """Yield corrections of inverted or exchanged positions, inverted axes, and units.
+
+    Behind a gear the range of the positions does not tell their unit.
+    """
     n = len(names)
     for i in range(n):
         sign = np.where(np.arange(n) == i, -1.0, 1.0)
@@ -573,7 +610,7 @@ def _motions(names: Sequence[str], motion: Motion, angles: Sequence[int]) -> Ite
         yield _reordered(exchanged(names[i], names[j], "positions and efforts"), order, positions=True)
     span = float(np.max(np.ptp(motion.q[:, list(angles)], axis=0), initial=0.0))
     for unit, factor in UNITS.items():
-        if (span > WIDE) == (factor < 1.0) and span > 0.0:
+        if (geared or (span > WIDE) == (factor < 1.0)) and span > 0.0:
             scale = np.where(np.isin(np.arange(n), angles), factor, 1.0)
             option = " (position=deg)" if unit == "degrees" else ""
             said = f"positions look like {unit} taken for radians{option}"

@@ -24,7 +24,6 @@ from dynident.identify.fit import Fit
 from dynident.identify.regression.factor import check_finite
 from dynident.identify.regression.logs import dead_efforts, preparation_for, same_band
 from dynident.identify.regression.rows import Rows
-from dynident.mechanics.dynamics import inverse_dynamics
 from dynident.mechanics.functions import Motion
 from dynident.mechanism.elements import Joint
 from dynident.mechanism.mechanism import Mechanism
@@ -34,6 +33,7 @@ from dynident.signals.matching import Matched, match
 from dynident.signals.quality import LONGEST_HOLE, Finding, Quality, diagnose
 from dynident.validate.diagnosis.delay import aligned, delays_of
 from dynident.validate.diagnosis.description import (
+    ALONE,
     KNOWN,
     SURE,
     Explained,
@@ -53,22 +53,26 @@ from dynident.validate.diagnosis.description import (
 )
 from dynident.validate.diagnosis.excitation import motion_findings, parameter_findings, short_finding
 from dynident.validate.diagnosis.faults import (
+    JOINT,
     POOR,
+    ROBOT,
     Change,
     Data,
     Faults,
-    Products,
     best_zero,
+    errors_of,
     exchanged,
     find_faults,
     nearest,
     other_gravity,
+    reachable,
     shifted,
     wrong_zero,
 )
+from dynident.validate.diagnosis.left_out import believed, left_out_errors
 from dynident.validate.diagnosis.noise import noise_floor
 from dynident.validate.diagnosis.residuals import clipped, contact_finding, contacts
-from dynident.validate.diagnosis.sample import Sample, bare, false_channels, fault
+from dynident.validate.diagnosis.sample import Sample, bare, channels_of, false_channels, fault, on_joints, torques
 from dynident.validate.verdict import feeding_joints
 
 EXCHANGED = 0.25  # of the error: largest error ratio of two joints fitted crosswise
@@ -78,6 +82,7 @@ LENGTHS = (0.75, 1.33)  # times the described ones, tried first
 TOLD = 3.0  # fall of the log product of variances not explained by described torques, for a wrong zero
 SPOILED = ("fixed_joint", "held", "lost_rows")  # findings that end the search
 SURE_SHARE = 5.0  # deviations
+ABSENT = 0.1  # of the described torques: no wrong masses explain less
 TOUCHES = 0.2  # of the RMS effort: least magnitude of a window in which the sign changes
 HALF = 0.5  # of the description's error, if larger than the efforts: limit for another gravity
 CONSEQUENCES = ("gap", "nan", "negative_terms", "description")  # of contacts and other faults, which come first
@@ -132,7 +137,7 @@ def inspect(
     log : Log
         Measured signals.
     robot : Mechanism, optional
-        The robot; without it, and for robots with loops, only the signals themselves are checked.
+        The robot; without it only the signals themselves are checked.
     base : BaseParameters, optional
         Base parameters of the robot; found when omitted.
     absent : sequence of str
@@ -166,8 +171,8 @@ def inspect(
     signals = rows.signals(prepared.temperature, None, prepared.motion)
     noise = noise_floor(prepared)
     with one_blas_thread():
-        if not moved.loops and not found:
-            sample = Sample.of(rows, base.columns, prepared.motion, prepared.effort, signals, dead)
+        if not found:
+            sample = Sample.of(rows, base.columns, prepared.motion, prepared.filtered, signals, dead)
             found = false_channels(matched.log, prepared.quality, sample)
             if not found and (pushed := contacts(sample)):
                 free = inspect(_without(log, pushed), robot, base, absent, excitation, **options)
@@ -177,8 +182,6 @@ def inspect(
             found = found or clipped(sample)
         delays = delays_of(rows, base, prepared, dead) if not found else ()
         late = [delay.finding(prepared.joints) for delay in delays]
-        if moved.loops:
-            return _sorted(log, [*late, *few, *quality.findings], noise=noise)
         short = not found and independent < base.rank
         if not found:
             sizes = [note for note in quality.of("unit_suspect") if note.channel.startswith("position:")]
@@ -186,13 +189,15 @@ def inspect(
 
             def compared(effort: Array) -> tuple[list[Finding], float]:
                 sample = Sample.of(rows, base.columns, prepared.motion, effort, signals, dead)
-                return _compare(rows, prepared.motion, sample, independent, noise[0], units)
+                return _compare(rows, on_joints(moved, prepared.motion), sample, independent, noise[0], units)
 
-            found, left = compared(aligned(prepared, delays).effort)
+            found, left = compared(aligned(prepared, delays).filtered)
             if delays:  # another, dominant fault makes efforts look late
-                others, less = compared(prepared.effort)
+                others, less = compared(prepared.filtered)
                 found, late = (others, []) if others and less < left else (found, late)
     found = [*late, *found]
+    if any(finding.kind in SPOILED for finding in quality.findings):  # they explain it
+        found = [finding for finding in found if finding.kind != "contradiction"]
     if excitation and short:
         few = few or [short_finding(log, independent, base.rank)]
     told = {finding.channel for finding in found if finding.kind in ("stuck", "clipped", *SPOILED)}
@@ -217,7 +222,7 @@ def without_contacts(
         matched = match(robot, log)
         quality, pushed = matched.piece.quality, list[tuple[float, float]]()
         spoiled = any(quality.of(kind) for kind in ("stuck", *SPOILED))
-        if not (matched.mechanism.loops or log.effort_kind == "none" or spoiled or motion_findings(log, quality)):
+        if not (log.effort_kind == "none" or spoiled or motion_findings(log, quality)):
             if known is None or (base is None and known.mechanism is not matched.mechanism):
                 known = base_parameters(matched.mechanism)
             pushed = _contacts(matched, known, options)
@@ -236,7 +241,7 @@ def _contacts(matched: Matched, base: BaseParameters, options: dict[str, Any]) -
         except LogError:  # so does the fit
             return []
         signals = rows.signals(prepared.temperature, None, prepared.motion)
-        return contacts(Sample.of(rows, base.columns, prepared.motion, prepared.effort, signals, dead_efforts(prepared)))
+        return contacts(Sample.of(rows, base.columns, prepared.motion, prepared.filtered, signals, dead_efforts(prepared)))
 
 
 def _sorted(
@@ -368,16 +373,17 @@ def _compare(
     `independent` is the number of rows of a joint, `noise` the noise floor, and `units` are positions of suspicious magnitude.
     """
     robot, part, measured = rows.mechanism, sample.motion, sample.effort
-    names = rows.mechanism.coordinate_names
+    names, joints = sample.names, channels_of(robot).values()
     if found := long_links(robot) or other_units(robot, motion) or _magnitudes(sample):
         return found, -np.inf
     found = outside(robot, motion)
-    described = inverse_dynamics(sample.robot, part)
+    described = torques(sample.robot, part)
     for name, values in zip(names, described.T, strict=True):
         check_finite(values, name)
     order, crossed = _exchanged(names, measured, described)
     measured = measured[:, order]
-    angles = [i for i, name in enumerate(names) if robot.joint(name).kind == "revolute"] if not robot.couplings else []
+    free = robot.loops or not robot.couplings
+    angles = [i for i, name in enumerate(joints) if free and robot.joint(name).kind == "revolute"]
     faults = find_faults(
         Data.of(sample, measured),
         names,
@@ -407,13 +413,14 @@ def _compare(
         told = _turned(names, turned, turned)
     else:
         if moved is not part:
-            described = inverse_dynamics(bare(robot), moved)
+            described = torques(bare(robot), moved)
         own, explained = np.diag(_correlations(mended, described)), explain(moved, mended, described)
         least = significant_correlation(part)
         seen = np.abs(own) > max(SURE, least)
-        turned ^= (seen & (own < 0.0)) | (~seen & explained.backwards & (least < SURE))
-        known = explained.needed & (explained.deviation < KNOWN * explained.gain)
-        told = odd_gains(robot, names, explained.gain, seen, known) or too_strong(robot, sample.effort)
+        turned ^= (seen & (own < 0.0)) | (~seen & _feeding(explained, moved, mended, described))
+        absent = _absent(explained, moved, mended, described)
+        known = absent | (explained.needed & (explained.deviation < KNOWN * explained.gain))
+        told = odd_gains(robot, names, explained.gain, seen | absent, known) or too_strong(robot, sample.effort)
         if not faults.findings and all(finding.severity == "info" for finding in told):
             told = doubted_gain(faults.data, names, independent, explained) or doubted_gravity(faults.data) or told
         told = _turned(names, turned, seen) + told
@@ -464,12 +471,12 @@ def _other_geometry(robot: Mechanism, data: Data) -> Iterator[Change]:
         return Change(found, _with(robot, joint, placement=placement), numbers=1)
 
     def misfit(joint: Joint) -> Callable[[float], float]:
-        return lambda factor: longer(joint, factor).mend(data).misfit()
+        return lambda factor: data.misfit_with(longer(joint, factor))
 
     if apart := [joint for joint in robot.joints if np.any(joint.placement.translation)]:
         best = min(apart, key=lambda joint: min(map(misfit(joint), LENGTHS)))
         yield longer(best, nearest(misfit(best), LENGTHS)[1])
-    for joint in robot.joints:
+    for joint in () if robot.loops else robot.joints:  # loops hardly close with another axis
         if joint.kind not in ("revolute", "prismatic", "continuous") or joint.name not in robot.coordinate_names:
             continue
         for axis in (axis for axis in np.eye(3) if abs(axis @ joint.axis) < HALF):
@@ -504,10 +511,10 @@ def _wrong_zero(sample: Sample, measured: Array, faults: Faults, angles: Sequenc
 
     def explained(joint: int, angle: float) -> Explained:
         moved = shifted(sample.motion, joint, angle)
-        return explain(moved, measured, inverse_dynamics(sample.robot, moved))
+        return explain(moved, measured, torques(sample.robot, moved))
 
     def misfit(joint: int, angle: float) -> float:
-        return float(np.sum(np.log(explained(joint, angle).left)))
+        return reachable(lambda: float(np.sum(np.log(explained(joint, angle).left))))
 
     before = explained(0, 0.0)
     start = float(np.sum(np.log(before.left)))
@@ -515,7 +522,7 @@ def _wrong_zero(sample: Sample, measured: Array, faults: Faults, angles: Sequenc
     after = explained(joint, angle)
     if not angle or best > start - TOLD or np.sum(after.friction[after.left < HALF * before.left]) <= 0.0:
         return None
-    left = Products.of(sample.equations(shifted(sample.motion, joint, angle)), measured).misfit()
+    left = replace(Data.of(sample, measured), motion=shifted(sample.motion, joint, angle)).misfit()
     return wrong_zero(sample.names[joint], angle) if left < faults.misfit + faults.limit else None
 
 
@@ -526,17 +533,57 @@ def _turned_gravity(
     best: tuple[Faults, Mechanism, Array, Finding] | None = None
     for g in other_gravities(rows.mechanism, part, measured):
         robot = rows.mechanism.with_gravity(g)
-        other = find_faults(Data.of(sample.altered(robot), measured), robot.coordinate_names, independent)
+        other = find_faults(Data.of(sample.altered(robot), measured), sample.names, independent)
         spared = len(faults.findings) + len(faults.turned) > len(other.findings) + len(other.turned)
-        described = inverse_dynamics(bare(robot), part)
-        slack = other.limit if spared or np.linalg.norm(measured - described) < enough else -other.limit
+        described = torques(bare(robot), part)
+        suits = spared or np.linalg.norm(measured - described) < enough
+        slack = other.limit if suits else -other.limit
         finding = turned_gravity(rows.mechanism, g)
         # A log too short to contradict itself leaves the description alone, which must show gravity along another axis.
         alone = np.isnan(faults.misfit) and np.count_nonzero(g) == 1 and (finding.value or 0.0) > 45.0
+        if not (alone or suits or believed(errors_of(faults.data), errors_of(other.data), 2 * ROBOT)):
+            continue
         fits = alone or other.misfit < faults.misfit + slack
         if fits and (best is None or other.misfit < best[0].misfit + other.limit):
             best = (other, robot, described, finding)
     return best
+
+
+def _feeding(explained: Explained, motion: Motion, measured: Array, described: Array) -> NDArray[np.bool_]:
+    """Return the joints whose friction feeds energy, and whose inverted efforts predict left-out stretches better.
+
+    Either sign is explained by the terms with possible coefficients: those of body, rotor and friction are not negative.
+    """
+    feeding = (explained.friction < 0.0) & (explained.left < 1.0 - SURE**2)
+    for i in np.flatnonzero(feeding):
+        errors = []
+        for y in (measured[:, i], -measured[:, i]):
+            columns = np.column_stack([described[:, i], *_joint_terms(motion, i)])
+            while np.any((c := np.linalg.lstsq(columns, y, rcond=None)[0])[:-1] < 0.0):
+                columns = np.delete(columns, np.argmin(c[:-1] * np.linalg.norm(columns[:, :-1], axis=0)), axis=1)
+            errors.append(left_out_errors(columns.T[None], y[:, None], _of_joint(motion, i), friction=False))
+        feeding[i] = believed(errors[0], errors[1], 2 * JOINT * len(feeding))
+    return feeding
+
+
+def _absent(explained: Explained, motion: Motion, measured: Array, described: Array) -> NDArray[np.bool_]:
+    """Return the joints whose efforts hardly contain the described torques, with which they predict stretches worse."""
+    absent = explained.gain + SURE_SHARE * explained.deviation < ABSENT
+    for i in np.flatnonzero(absent):
+        W, own = np.stack(_joint_terms(motion, i))[None], _of_joint(motion, i)
+        with_it, without = (measured[:, [i]] - share * described[:, [i]] for share in (1.0 / ALONE, 0.0))
+        before, after = (left_out_errors(W, y, own, friction=False) for y in (with_it, without))
+        absent[i] = believed(before, after, 2 * JOINT * len(absent))
+    return absent
+
+
+def _joint_terms(motion: Motion, i: int) -> list[Array]:
+    """Return the columns of rotor inertia, friction and offset of a joint."""
+    return [motion.a[:, i], motion.v[:, i], np.sign(motion.v[:, i]), np.ones(len(motion))]
+
+
+def _of_joint(motion: Motion, i: int) -> Motion:
+    return Motion(motion.t, motion.q[:, [i]], motion.v[:, [i]], motion.a[:, [i]])
 
 
 def _exchanged(names: tuple[str, ...], measured: Array, described: Array) -> tuple[NDArray[np.int64], list[Finding]]:

@@ -13,7 +13,7 @@ Student's distribution at which one of M hypotheses is accepted by chance in `CH
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy  # its sub-packages load on first use
@@ -40,35 +40,71 @@ def stretches(motion: Motion) -> NDArray[np.int64]:
     return np.asarray(np.arange(count) % period * min(STRETCHES, int(period) // 4) // period, dtype=np.int64)
 
 
+@dataclass(frozen=True, eq=False)
+class Flexible:
+    """Columns W of n joints with, for each joint, flexible friction and its effort as the last column."""
+
+    Z: Array  # (n, S, b + m + 1), zero for slow samples
+    used: NDArray[np.bool_]  # (S, n)
+    scale: Array  # (n,) RMS efforts
+    b: int
+    m: int
+
+    @classmethod
+    def of(cls, W: Array, effort: Array, motion: Motion, friction: bool = True) -> Flexible:
+        """Return the columns for rows W (n, b, S) and efforts (S, n)."""
+        n, b, samples = W.shape
+        size = np.sqrt(np.mean(effort**2, axis=0))
+        scale = np.where(size > 0.0, size, 1.0)
+        rms = np.sqrt(np.mean(motion.v**2, axis=0))
+        v = motion.v / np.where(rms > 0.0, rms, 1.0)
+        h = np.zeros((samples, n, 0))
+        column = np.sqrt(np.sum(W**2, axis=(0, 2)))
+        W = W / np.where(column > 0.0, column, 1.0)[:, None]
+        if friction:
+            load = np.abs(np.einsum("nbt,b->tn", W, weighted(W, effort)[0])) / scale
+            h = friction_functions(v, load) * scale[:, None]
+        used = ((np.abs(v) > SLOW) | (rms == 0.0)) & (size > 0.0)
+        Z = np.concatenate([W.transpose(0, 2, 1), h.transpose(1, 0, 2), effort.T[:, :, None]], axis=2)
+        return cls(Z * used.T[:, :, None], used, scale, b, h.shape[2])
+
+    def errors(self, stretch: NDArray[np.int64]) -> Array:
+        """Return the squared errors (K, n) of left-out stretches; friction of a joint acts in its own rows only."""
+        parts = [self.Z[:, stretch == k] for k in range(int(stretch.max()) + 1)]
+        G = np.stack([part.transpose(0, 2, 1) @ part for part in parts])
+        total = G.sum(axis=0)
+        weight, errors = self._solved(total)[1], np.empty(G.shape[:2])
+        for k, own in enumerate(G):
+            x = _solved(total - own, self.b, self.scale, weight)[0]
+            errors[k] = np.einsum("ni,nij,nj->n", x, own, x)
+        return np.maximum(errors, FLOOR * self.scale**2)
+
+    def over_noise(self) -> Array:
+        """Return the mean square residuals over those of the noise, (n,), from random differences of neighbouring samples.
+
+        Errors of another robot or motion are smooth over neighbouring samples. Second differences of the residuals have six
+        times the variance of the noise, and little of smooth errors.
+        """
+        residual = np.einsum("nsi,ni->sn", self.Z, self._solved(self.Z.transpose(0, 2, 1) @ self.Z)[0])
+        inside = self.used[2:] & self.used[1:-1] & self.used[:-2]
+        rough = np.sum(inside * np.diff(residual, 2, axis=0) ** 2, axis=0) / np.maximum(6 * inside.sum(axis=0), 1)
+        whole = np.sum(residual**2, axis=0) / np.maximum(self.used.sum(axis=0), 1)
+        least = FLOOR * self.scale**2
+        return np.asarray(np.maximum(whole, least) / np.maximum(rough, least))
+
+    def _solved(self, G: Array) -> tuple[Array, Array]:
+        return _solved(G, self.b, self.scale, 1.0 / (self.scale**2 * len(self.used)))
+
+
 def left_out_errors(W: Array, effort: Array, motion: Motion, friction: bool = True) -> Array:
     """Return the squared errors (K, n) of left-out stretches, with rows W (n, b, S) and efforts (S, n)."""
-    n, b, samples = W.shape
-    size = np.sqrt(np.mean(effort**2, axis=0))
-    scale = np.where(size > 0.0, size, 1.0)
-    rms = np.sqrt(np.mean(motion.v**2, axis=0))
-    v = motion.v / np.where(rms > 0.0, rms, 1.0)
-    h = np.zeros((samples, n, 0))
-    column = np.sqrt(np.sum(W**2, axis=(0, 2)))
-    W = W / np.where(column > 0.0, column, 1.0)[:, None]
-    if friction:
-        load = np.abs(np.einsum("nbt,b->tn", W, weighted(W, effort)[0])) / scale
-        h = friction_functions(v, load) * scale[:, None]
-    used = ((np.abs(v) > SLOW) | (rms == 0.0)) & (size > 0.0)
-    m, stretch = h.shape[2], stretches(motion)
-    K = int(stretch.max()) + 1
-    G = np.zeros((K, n, b + m + 1, b + m + 1))  # friction of a joint acts in its own rows only
-    for i in range(n):
-        Z = np.concatenate([W[i].T, h[:, i], effort[:, i : i + 1]], axis=1) * used[:, i : i + 1]
-        for k in range(K):
-            own = Z[stretch == k]
-            G[k, i] = own.T @ own
-    total = G.sum(axis=0)
-    weight = _solved(total, b, scale, 1.0 / (scale**2 * samples))[1]
-    errors = np.empty((K, n))
-    for k in range(K):
-        x = _solved(total - G[k], b, scale, weight)[0]
-        errors[k] = np.einsum("ni,nij,nj->n", x, G[k], x)
-    return np.maximum(errors, FLOOR * scale**2)
+    return Flexible.of(W, effort, motion, friction).errors(stretches(motion))
+
+
+def only_noise(W: Array, effort: Array, motion: Motion) -> bool:
+    """Return whether smooth friction leaves so little besides noise that no correction could be believed."""
+    over = Flexible.of(W, effort, motion).over_noise()
+    return bool(np.sum(np.log(over)) < least_fall(over.size)) and int(stretches(motion).max()) >= FEWEST - 1
 
 
 def weighted(W: Array, effort: Array) -> tuple[Array, Array]:

@@ -2,6 +2,11 @@
 
 Efforts and rows are means over a window of a sixteenth of the shortest period of the motion, so that noise is averaged and a
 jump of friction is the same on both sides. Within a window the motion is that of constant acceleration.
+
+The n channels are the joints of a tree, and the driven joints of a robot with loops, with positions and efforts on the joint
+side. Every motion of them passes through the closure of the loops, and every channel has one row:
+
+    P tau = W beta,        P = A A^+  removes the preload of more motors than degrees of freedom, otherwise P = 1.
 """
 
 from __future__ import annotations
@@ -15,7 +20,10 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.identify.regression.factor import REST_SAMPLES as SAMPLES
-from dynident.identify.regression.rows import Rows, Signals
+from dynident.identify.regression.rows import Rows, Signals, motor_map
+from dynident.mechanics.actuation import actuator_jacobian
+from dynident.mechanics.closure import motion_from_actuators
+from dynident.mechanics.dynamics import gravity, inverse_dynamics
 from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.log import Log
@@ -27,6 +35,9 @@ RESTS = 1e-9  # of the largest motion: less is round-off
 MANY = 0.01  # of the moving samples at a limit: fewer hardly bias a fit
 AT_LIMIT = 5  # fewest samples at a limit for a comparison
 MORE = 4.0  # times the squared residual elsewhere: a truly saturated drive has no larger residuals
+
+
+Project = Callable[[Array], Array]  # efforts (S, n) times P
 
 
 class Equations(Protocol):
@@ -43,8 +54,9 @@ class Sample:
 
     motion: Motion  # means of the windows
     equations: Equations  # rows (n, b, S) of a motion; zero for joints without usable efforts
-    effort: Array  # (S, n) right sides
-    names: tuple[str, ...]  # joints
+    effort: Array  # (S, n) right sides before P
+    names: tuple[str, ...]  # channels
+    project: Callable[[Motion], Project | None]  # P along a motion, None for P = 1
     bodies: NDArray[np.bool_]  # (b,) columns of body parameters
     robot: Mechanism  # its described bodies only
     altered: Callable[[Mechanism], Sample]  # the sample of another robot, all columns
@@ -72,7 +84,9 @@ class Sample:
         points = min(POINTS, length)
         apart = length / rate * ((np.arange(points) + 0.5) / points - 0.5)
         own = None if signals is None else {name: np.repeat(x[at].mean(axis=1), points, axis=0) for name, x in signals.items()}
-        names = rows.mechanism.coordinate_names
+        robot = rows.mechanism
+        names, ratio = tuple(channels_of(robot)), ratios_of(robot)
+        part = on_joints(robot, part)
         alive = np.array([name not in dead for name in names])
 
         def inside(moved: Motion) -> Motion:
@@ -80,30 +94,90 @@ class Sample:
             q, v, a = (x[:, None] for x in (moved.q, moved.v, moved.a))
             there = (q + v * d + 0.5 * a * d**2, v + a * d, a + 0.0 * d)
             t = moved.t[:, None] + apart
-            return Motion.unchecked(t.ravel(), *(x.reshape(-1, x.shape[2]) for x in there))
+            return of_robot(robot, Motion.unchecked(t.ravel(), *(x.reshape(-1, x.shape[2]) for x in there)))
 
-        def evaluated(moved: Motion, right: Array | None, step: int) -> tuple[Array, Array]:
+        def evaluated(moved: Motion, step: int) -> tuple[Array, Array]:
             there = None
             if own is not None:
                 there = {
                     name: x.reshape(windows, points, *x.shape[1:])[::step].reshape(-1, *x.shape[1:]) for name, x in own.items()
                 }
-            W, y = rows.equations(inside(moved), right, columns, signals=there)
+            motion = inside(moved)
+            W, y = rows.equations(motion, None, columns, signals=there)
+            if robot.loops:
+                B = ratio[:, None] * motor_map(rows, motion)
+                W, y = np.einsum("tin,nbt->ibt", B, W), np.einsum("tin,nt->it", B, y)
             return W, y
 
         def equations(moved: Motion, step: int = 1) -> Array:
-            W = evaluated(moved, None, step)[0]
+            W = evaluated(moved, step)[0]
             return np.asarray(W.reshape(*W.shape[:2], -1, points).mean(axis=3) * alive[:, None, None])
 
-        right = evaluated(part, np.repeat(effort[at].mean(axis=1), points, axis=0), 1)[1]
-        measured = right.reshape(len(right), windows, points).mean(axis=2).T * alive
+        def project(moved: Motion) -> Project | None:
+            if not robot.loops or len(names) == robot.dof:
+                return None
+            A = actuator_jacobian(robot, of_robot(robot, moved).q) / ratio[:, None]
+            P = A @ np.linalg.pinv(A)
+            return lambda x: np.asarray(np.einsum("tij,tj->ti", P, x))
+
+        known = evaluated(part, 1)[1].reshape(len(names), windows, points).mean(axis=2).T
+        measured = (effort[at].mean(axis=1) * ratio + known) * alive
         bodies = columns < rows.mechanism.tree.inertias.size
 
         def altered(robot: Mechanism) -> Sample:
             every = np.arange(len(robot.parameters))
             return cls.of(replace(rows, mechanism=robot), every, motion, effort, signals, dead)
 
-        return cls(part, equations, measured, names, bodies, bare(rows.mechanism, rows.absent), altered, windows < MOST)
+        return cls(part, equations, measured, names, project, bodies, bare(robot, rows.absent), altered, windows < MOST)
+
+
+def channels_of(robot: Mechanism) -> dict[str, str]:
+    """Return the measured channels of a robot and their coordinates: its own, or those of the motors with loops."""
+    if not robot.loops:
+        return {name: name for name in robot.coordinate_names}
+    return {actuator.name: next(iter(actuator.coupling)) for actuator in robot.actuators}
+
+
+def ratios_of(robot: Mechanism) -> Array:
+    """Return the ratio of every channel to the position of its joint, 1 for a tree."""
+    if not robot.loops:
+        return np.ones(robot.dof)
+    return np.array([actuator.ratio * next(iter(actuator.coupling.values())) for actuator in robot.actuators])
+
+
+def on_joints(robot: Mechanism, measured: Motion) -> Motion:
+    """Return a measured motion on the joint side."""
+    if not robot.loops:
+        return measured
+    ratio, offset = ratios_of(robot), robot.actuator_matrix[1]
+    return Motion.unchecked(measured.t, (measured.q - offset) / ratio, measured.v / ratio, measured.a / ratio)
+
+
+def of_robot(robot: Mechanism, moved: Motion) -> Motion:
+    """Return the motion of a robot's coordinates for a motion of the channels' joints."""
+    if not robot.loops:
+        return moved
+    ratio, offset = ratios_of(robot), robot.actuator_matrix[1]
+    return motion_from_actuators(robot, Motion.unchecked(moved.t, moved.q * ratio + offset, moved.v * ratio, moved.a * ratio))
+
+
+def of_channels(robot: Mechanism, moved: Motion, forces: Callable[[Motion], Array]) -> Array:
+    """Return the torques (S, n, ...) of the channels, without preload, for forces of the robot's coordinates."""
+    motion = of_robot(robot, moved)
+    if not robot.loops:
+        return forces(motion)
+    B = ratios_of(robot)[:, None] * motor_map(Rows(robot), motion)
+    return np.asarray(np.einsum("tin,tn...->ti...", B, forces(motion)))
+
+
+def torques(robot: Mechanism, moved: Motion) -> Array:
+    """Return the torques (S, n) of the channels of a described robot."""
+    return of_channels(robot, moved, lambda motion: inverse_dynamics(robot, motion))
+
+
+def holding(robot: Mechanism, moved: Motion) -> Array:
+    """Return the torques (S, n) of the channels that hold a described robot."""
+    return of_channels(robot, moved, lambda motion: gravity(robot, motion.q))
 
 
 def bare(robot: Mechanism, absent: Sequence[int] = ()) -> Mechanism:
@@ -144,9 +218,10 @@ def false_channels(log: Log, quality: Quality, sample: Sample) -> list[Finding]:
 
 
 def _cut_off(t: Array, effort: Array, sample: Sample, joint: str) -> bool:
-    """Return whether the residuals of a joint are larger where its effort is at a limit."""
+    """Return whether the residuals of a joint are larger in windows with an effort at a limit."""
     at_limit = (effort == np.nanmax(effort)) | (effort == np.nanmin(effort))
-    cut = np.interp(sample.motion.t, t, at_limit.astype(float)) > 0.0
+    half, count = 0.5 * np.median(np.diff(sample.motion.t)), np.concatenate([[0], np.cumsum(at_limit)])
+    cut = count[np.searchsorted(t, sample.motion.t + half)] > count[np.searchsorted(t, sample.motion.t - half)]
     i, W = sample.names.index(joint), sample.equations(sample.motion)
     A, y = W[i].T, sample.effort[:, i]
     if np.sum(cut) < AT_LIMIT or np.sum(~cut) < 2 * A.shape[1]:
