@@ -555,7 +555,7 @@ def _feeding(explained: Explained, motion: Motion, measured: Array, described: A
     Either sign is explained by the terms with possible coefficients: those of body, rotor and friction are not negative.
     """
     feeding = (explained.friction < 0.0) & (explained.left < 1.0 - SURE**2)
-    for i in np.flatnonzero(feeding):
+    for i in np.flatnonzero(feeding).tolist():
         errors = []
         for y in (measured[:, i], -measured[:, i]):
             columns = np.column_stack([described[:, i], *_joint_terms(motion, i)])
@@ -569,7 +569,7 @@ def _feeding(explained: Explained, motion: Motion, measured: Array, described: A
 def _absent(explained: Explained, motion: Motion, measured: Array, described: Array) -> NDArray[np.bool_]:
     """Return the joints whose efforts hardly contain the described torques, with which they predict stretches worse."""
     absent = explained.gain + SURE_SHARE * explained.deviation < ABSENT
-    for i in np.flatnonzero(absent):
+    for i in np.flatnonzero(absent).tolist():
         W, own = np.stack(_joint_terms(motion, i))[None], _of_joint(motion, i)
         with_it, without = (measured[:, [i]] - share * described[:, [i]] for share in (1.0 / ALONE, 0.0))
         before, after = (left_out_errors(W, y, own, friction=False) for y in (with_it, without))
