@@ -30,6 +30,7 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import one_blas_thread
 from dynident.signals.log import Log
 from dynident.signals.matching import Matched, match
+from dynident.signals.preparation import Prepared
 from dynident.signals.quality import LONGEST_HOLE, Finding, Quality, diagnose
 from dynident.validate.diagnosis.delay import aligned, delays_of
 from dynident.validate.diagnosis.description import (
@@ -172,7 +173,7 @@ def inspect(
     noise = noise_floor(prepared)
     with one_blas_thread():
         if not found:
-            sample = Sample.of(rows, base.columns, prepared.motion, prepared.filtered, signals, dead)
+            sample = Sample.of(rows, base.columns, prepared.motion, _efforts(moved, prepared), signals, dead)
             found = false_channels(matched.log, prepared.quality, sample)
             if not found and (pushed := contacts(sample)):
                 free = inspect(_without(log, pushed), robot, base, absent, excitation, **options)
@@ -191,9 +192,9 @@ def inspect(
                 sample = Sample.of(rows, base.columns, prepared.motion, effort, signals, dead)
                 return _compare(rows, on_joints(moved, prepared.motion), sample, independent, noise[0], units)
 
-            found, left = compared(aligned(prepared, delays).filtered)
+            found, left = compared(_efforts(moved, aligned(prepared, delays)))
             if delays:  # another, dominant fault makes efforts look late
-                others, less = compared(prepared.filtered)
+                others, less = compared(_efforts(moved, prepared))
                 found, late = (others, []) if others and less < left else (found, late)
     found = [*late, *found]
     if any(finding.kind in SPOILED for finding in quality.findings):  # they explain it
@@ -241,7 +242,16 @@ def _contacts(matched: Matched, base: BaseParameters, options: dict[str, Any]) -
         except LogError:  # so does the fit
             return []
         signals = rows.signals(prepared.temperature, None, prepared.motion)
-        return contacts(Sample.of(rows, base.columns, prepared.motion, prepared.filtered, signals, dead_efforts(prepared)))
+        return contacts(
+            Sample.of(
+                rows, base.columns, prepared.motion, _efforts(matched.mechanism, prepared), signals, dead_efforts(prepared)
+            )
+        )
+
+
+def _efforts(robot: Mechanism, prepared: Prepared) -> Array:
+    """Return the efforts to compare; those of loops, whose motion may exceed the cut-off, are low-passed like the positions."""
+    return prepared.filtered if robot.loops else prepared.effort
 
 
 def _sorted(
