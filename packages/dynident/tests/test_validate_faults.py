@@ -19,7 +19,7 @@ from dynident.mechanics.dynamics import unit_gravity
 from dynident.signals.quality import Finding, diagnose
 from dynident.validate.diagnosis.faults import Data, errors_of, times
 from dynident.validate.diagnosis.inspection import FAULTS
-from dynident.validate.diagnosis.left_out import FALL, believed, falls, judged, least_fall, left_out_errors, only_noise
+from dynident.validate.diagnosis.left_out import FALL, falls, judged, least_fall, left_out_errors, only_noise
 from dynident.validate.diagnosis.sample import Sample, fault
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")

@@ -30,7 +30,7 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.mechanics.functions import Motion
 from dynident.signals.quality import Finding
-from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, fallen, falls, left_out_errors, only_noise
+from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, falls, left_out_errors, only_noise
 from dynident.validate.diagnosis.sample import Project, Sample, fault, holding, torques
 
 FALL = 1.5
