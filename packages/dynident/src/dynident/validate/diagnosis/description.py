@@ -98,6 +98,7 @@ def odd_gains(
 
     `known` marks joints with a known factor, `seen` those with the described torque in the effort, whose factor may be a fault.
     """
+    known = known & (slope != 0.0)  # dead efforts are another finding
     several, usual = int(known.sum()) >= SEVERAL, float(np.median(slope[known])) if np.any(known) else 1.0
     seen = seen & known
     ratios = {name: abs(a.ratio) for a in robot.actuators for name in (a.name, *a.coupling)}
