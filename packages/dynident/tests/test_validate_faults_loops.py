@@ -79,17 +79,6 @@ def test_healthy_robots_with_loops_are_not_accused(driven):
     assert di.identify(subject.robot, subject.train, subject.test).verdict.findings == ()
 
 
-def test_a_jump_of_a_smooth_position_is_an_outlier():
-    """It has 5 % of the range, far above the usual distance of a position to its neighbours."""
-    log = healthy("ac").train[0]
-    position = np.array(log.position)
-    slow = 100 + int(np.argmin(np.abs(np.gradient(position[100:-100, 1]))))
-    position[slow, 1] += 0.05 * np.ptp(position[:, 1])
-    (found,) = diagnose(di.Log(log.t, log.joints, position, log.effort, effort_kind="motor_torque")).of("outliers")
-    assert found.channel == "position:mc"
-    assert found.sentence.startswith("1 of 1600 samples")
-
-
 def test_a_limiter_without_long_runs_is_seen():
     """Noise around the limit leaves it after fewer than five samples."""
     log, rng = healthy("ac").train[0], np.random.default_rng(0)

@@ -65,11 +65,12 @@ def open_parquet(source: Any, room: int, **options: Any) -> Any:
 
 def whole_table(file: Any) -> Any:
     """Return the table of a file, read column by column: reading all at once takes twice the memory."""
-    names = file.schema_arrow.names
-    if len(set(names)) < len(names):
-        return file.read()
-    columns = {name: file.read(columns=[name], use_threads=False)[name] for name in names}
-    return pa.table(columns).replace_schema_metadata(file.schema_arrow.metadata)
+    with decoding("Parquet"):
+        names = file.schema_arrow.names
+        if len(set(names)) < len(names):
+            return file.read()
+        columns = {name: file.read(columns=[name], use_threads=False)[name] for name in names}
+        return pa.table(columns).replace_schema_metadata(file.schema_arrow.metadata)
 
 
 def pieces(path: Path, samples: int) -> Iterator[Content]:

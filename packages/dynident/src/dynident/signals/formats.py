@@ -217,8 +217,7 @@ def _outside(place: str) -> LogError:
 
 def _read_parquet(data: bytes, room: int) -> Content:
     file = open_parquet(data, room, pre_buffer=False)  # the bytes are in memory already
-    with decoding("Parquet"):
-        content: Content = arrow().table_columns(arrow().whole_table(file))
+    content: Content = arrow().table_columns(arrow().whole_table(file))
     return content
 
 

@@ -41,10 +41,8 @@ DEAD = 0.5
 STUCK = 0.1
 #: Outliers: times the usual distance, share of the range, ranges, and share of a channel's samples at most.
 FAR, SMALL, BEYOND, MOST = 6.0, 0.1, 20.0, 0.05
-#: Multiple of the usual distance that makes an outlier of a position, which is smooth.
-FARTHER = 50.0
-#: Share of the moving samples at a limit that shows a limiter without long runs.
-LIMITED = 0.02
+#: Share of the moving samples at a limit that shows a limiter without long runs; a sine has one sample per period at its peak.
+LIMITED = 0.05
 #: Share of the usual step of a joint up to which it is slow, and its friction may break away.
 SLOW_STEP = 0.1
 #: Runs of a channel that is refreshed slowly: how many at least, and how many of them have the same length.
@@ -325,9 +323,7 @@ def _outliers(x: Array, exempt: Mask | None) -> Mask:
     np.abs(steps, out=steps)
     quantum = float(np.min(steps, where=steps > 0.0, initial=np.inf))
     del steps
-    usual = float(np.nanpercentile(_spaced(off), 90))
-    small = SMALL * (high - low) if exempt is not None else min(SMALL * (high - low), FARTHER * usual)
-    limit = max(FAR * usual, 3.0 * quantum, small)
+    limit = max(FAR * float(np.nanpercentile(_spaced(off), 95)), 3.0 * quantum, SMALL * (high - low))
     with np.errstate(invalid="ignore"):
         far = (x > middle + BEYOND * (high - low)) | (x < middle - BEYOND * (high - low))
         seen = np.flatnonzero((off > 0.5 * limit) | far)

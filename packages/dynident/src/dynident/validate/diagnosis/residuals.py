@@ -76,7 +76,9 @@ def contacts(sample: Sample) -> list[tuple[float, float]]:
         found = []
         for first, last in _runs(high, t):
             own = slice(first, last)
-            peak = (z[own] > LARGEST) & (np.abs(error[own][:, used]) > SHARE * size[used]) & moving[own]
+            forward = sample.motion.v[own][:, used] > 0.0
+            onwards = forward.all(axis=0) | ~forward.any(axis=0)  # low-passed friction of a reversal looks like a contact
+            peak = (z[own] > LARGEST) & (np.abs(error[own][:, used]) > SHARE * size[used]) & moving[own] & onwards
             if SHORT <= t[last - 1] - t[first] <= LONG and peak.any():
                 found.append((float(t[first] - wide), float(t[last - 1] + wide)))
         inside = np.zeros(len(t), dtype=bool)
