@@ -529,10 +529,3 @@ def energy_regressor(mechanism: Mechanism, motion: MotionLike) -> tuple[Array, A
     arrays, p = entering(mechanism, motion), len(mechanism.parameters)
     out = run(function_of(mechanism, "energies", make, links=True), arrays, None, {"T": (p,), "U": (p,)})
     return out["T"], out["U"]
-
-
-def momentum_regressor(mechanism: Mechanism, motion: MotionLike) -> Array:
-    """Return the regressor (N, n, p) of the generalised momentum M(q) v = Y_p phi of a `mechanism` along a `motion`."""
-    arrays, shape = entering(mechanism, as_motion(motion)), (mechanism.dof, len(mechanism.parameters))
-    make = lambda x: [reverse([momentum], [1.0], x.phi) for momentum in x.momentum()]  # noqa: E731 - read with the line below
-    return quantity(mechanism, "momentum", make, shape, arrays, links=True)
