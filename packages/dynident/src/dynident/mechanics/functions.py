@@ -225,8 +225,6 @@ def function_of(
 
     def made() -> Compiled | Evaluated:
         outputs = make(Equations(mechanism, links=links))
-        if not isinstance(outputs, Mapping):
-            raise DynidentError(f"function '{name}': make returned {outputs!r:.100}; return lists of expressions by name")
         return (Evaluated if few else Compiled)(declared(mechanism, name, outputs, parameters=parameters))
 
     return cached(mechanism, (name, key, few), made, frames=key != ())
@@ -405,7 +403,6 @@ def quantity(
     arrays: Mapping[str, Array],
     values: Array | None = None,
     key: Hashable = (),
-    links: bool = False,
     out: Array | None = None,
     few: bool = False,
 ) -> Array:
@@ -415,7 +412,7 @@ def quantity(
         rows = [row if isinstance(row, Sequence) else (row,) for row in make(x)]
         return {"out": [entry for row in rows for entry in row]}
 
-    function = function_of(mechanism, name, outputs, key, parameters=values is not None, links=links, few=few)
+    function = function_of(mechanism, name, outputs, key, parameters=values is not None, few=few)
     return run(function, arrays, values, {"out": shape}, {} if out is None else {"out": out})["out"]
 
 

@@ -79,8 +79,8 @@ def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) ->
     suffix = _suffix(file)
     if is_bag(file):
         with naming(file):
-            bag: Table = bags(file).read_bag(file, topics)
-        return bag
+            tables: list[Table] = list(bags(file).bag_tables(file, topics, None))
+        return tables[0]
     if not suffix and not file.exists():
         raise LogError(f"cannot read '{file}': it does not exist; give a file, a bag or a folder")
     if suffix not in READERS:
@@ -591,7 +591,7 @@ def _tables(path: object, topics: list[str] | None) -> tuple[list[Table], dict[s
         unique = {str(p): read_table(p, topics) for p in path.values()}
         return list(unique.values()), {role: unique[str(p)] for role, p in path.items() if role != "time"}
     if isinstance(path, str | os.PathLike):
-        return [_file(path, topics)], {}
+        return [read_data_set(path) if is_data_set(path) else read_table(path, topics)], {}
     if isinstance(path, list | tuple):
         if not path or not all(isinstance(p, str | os.PathLike) for p in path):
             raise LogError(f"path is a list of {len(path)} things that are not all files; give names of files")
@@ -599,13 +599,6 @@ def _tables(path: object, topics: list[str] | None) -> tuple[list[Table], dict[s
     if path is None or isinstance(path, int | float | bytes):
         raise LogError(f"path is {path!r}; give a file, a list of files, a mapping from quantity to file, or a table")
     return [read_frame(path)], {}
-
-
-def _file(path: PathLike, topics: list[str] | None) -> Table:
-    """Take a file, a bag, or the folder of a data set."""
-    if Path(path).is_dir() and is_data_set(path):
-        return read_data_set(path)
-    return read_table(path, topics)
 
 
 def _columns(tables: list[Table], units: dict[str, str]) -> dict[str, Array]:
