@@ -40,7 +40,7 @@ from dynident.signals.tables import (
     Table,
     Words,
     canonical,
-    has_keys,
+    is_key,
     is_time,
     parse_column,
     plain_key,
@@ -256,7 +256,7 @@ def wide(
             return dict(columns)
     clock = time if isinstance(time, str) and time in flat else time_column(flat, [])
     keys = [key for key in (variable, joint) if key is not None]
-    group, parts = _groups([texts.get(key) or _numbered(flat[key]) for key in keys])
+    group, parts = _groups([words for key in keys if (words := texts.get(key) or words_of(flat[key]))])
     labels = ["_".join(part) for part in parts]
     order = np.argsort(group, kind="stable")
     rows = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
@@ -277,11 +277,6 @@ def wide(
         f"({_listed(tuple(labels))}), {len(times)} samples"
     )
     return result
-
-
-def _numbered(values: Array) -> Words:
-    found = words_of(values)
-    return found if found is not None else Words(np.zeros(values.size, dtype=np.int64), ("",))
 
 
 def _groups(keys: list[Words]) -> tuple[Any, list[list[str]]]:
@@ -394,7 +389,7 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
     row_units = {name: unit for t in tables for name, unit in t.units.items()}
     texts = tables[0].texts if len(tables) == 1 else {}
     columns = _columns(tables, row_units)
-    if rules.get("episode") is not None or has_keys((*columns, *texts)):
+    if rules.get("episode") is not None or any(map(is_key, (*columns, *texts))):
         columns, texts = one_episode(columns, texts, rules.get("episode"), notes)
         columns = wide(columns, texts, rules.get("time"), row_units, notes)
     source = {role: {n: x for n, x in table.columns.items() if not is_time(n)} for role, table in by_role.items()}

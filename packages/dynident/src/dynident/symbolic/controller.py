@@ -71,18 +71,14 @@ class ControllerCode:
     ----------
     robot : Mechanism
         Identified robot, such as ``fit.model``, with or without loops, with at least as many motors as degrees of freedom for
-        the functions of motors.
-    name : str, optional
-        Prefix of the functions and of the files; the robot's name when omitted.
+        the functions of motors. Its name is the prefix of the functions and of the files.
     friction : float or None
         Speed over which the jumps of dry friction are spread [rad/s, m/s], 0 for exact jumps; None leaves friction out.
     frame : str, optional
         Link for which forward and inverse kinematics are written too.
     """
 
-    def __init__(
-        self, robot: Mechanism, name: str | None = None, friction: float | None = 0.0, frame: str | None = None
-    ) -> None:
+    def __init__(self, robot: Mechanism, friction: float | None = 0.0, frame: str | None = None) -> None:
         if any(isinstance(force, Columns) for force in robot.forces):
             raise DescriptionError(f"robot '{robot.name}' has forces given as Python functions of arrays; they have no C code")
         if robot.dof == 0:
@@ -90,7 +86,7 @@ class ControllerCode:
         if frame is not None:
             robot.frame(frame)
         self.robot, self.friction, self.frame = robot, friction, frame
-        self.name = identifier(robot.name if name is None else name).lower()
+        self.name = identifier(robot.name).lower()
         self.motors = len(robot.actuators) if len(robot.actuators) >= robot.dof else 0
         #: Whether friction depends on the load of joints, and so on accelerations.
         self.loaded = any("tau" in own.law.looks_at for own in robot.friction.values())
