@@ -239,7 +239,7 @@ class Consistency:
     """Physical consistency of a body."""
 
     name: str  #: Body
-    ok: bool  #: True when mass > 0 and the pseudo-inertia is positive semi-definite (`ROUNDING`)
+    ok: bool  #: True when mass > 0 and the pseudo-inertia is positive semi-definite (relative tolerance 1e-9)
     mass: float  #: Mass [kg]
     sentence: str  #: The finding in words, with the size of a violation
 
