@@ -178,7 +178,7 @@ def test_bad_input_gets_a_sentence(robot, machine, run, evidence, without):
         OutputError(loop=loop, iterations=0).fit(evidence)
     with pytest.raises(IdentificationError, match="iterations is 0"):
         DIDIM(loop=loop, iterations=0).fit(evidence)
-    asked = reference_motion(run.log, run.reference.q)
+    asked = reference_motion(replace(run.log, reference=run.reference.q))
     np.testing.assert_allclose(asked.v, run.reference.v, atol=1e-3)
 
 

@@ -238,7 +238,7 @@ def test_exported_numpy_computes_the_same(tmp_path: Path) -> None:
     robot = arm().with_forces(SPRING, COUNTERBALANCE, replace(CABLE, value=0.7)).with_friction({"joint_1": law})
     motion = smooth(2, 8)
     tau = di.inverse_dynamics(robot, motion)
-    files = di.symbolic.write_program(robot, tmp_path, latex=False, c=False, quantities=("inverse_dynamics",))
+    files = di.symbolic.write_program(robot, tmp_path, latex=False, c=False)
     space: dict = {}
     exec(compile(next(f for f in files if f.suffix == ".py").read_text(), "generated", "exec"), space)
     found = space["inverse_dynamics"](q=motion.q, v=motion.v, a=motion.a, phi=robot.parameters.values)

@@ -162,11 +162,8 @@ def test_every_joint_gets_the_simplest_law_that_is_not_worse() -> None:
     simple = (Coulomb() + Viscous()).using(fc=0.7, fv=0.2)
     truth = arm().with_friction({"joint_1": CURVE, "joint_2": simple})
     log = log_of(truth, 2500, 3, 0.03)
-    told: list[tuple[str, int, int]] = []
     laws = ["coulomb + viscous", "stribeck + viscous", "polynomial(5)"]
-    fit = di.fit_friction(arm(), log, laws, options={"decimation": 1}, progress=lambda *done: told.append(done))
-    assert told[:2] == [("choosing laws", 1, 2), ("choosing laws", 2, 2)]
-    assert told[-1] == ("searching shapes", 2, 2)
+    fit = di.fit_friction(arm(), log, laws, options={"decimation": 1})
     assert law_text(fit.friction["joint_1"].law) == "stribeck + viscous"
     assert law_text(fit.friction["joint_2"].law) == "coulomb + viscous"
     at = fit.base.leaders.index("stribeck.vs_joint_1")

@@ -218,8 +218,7 @@ def test_full_jacobian_of_golub_and_pereyra() -> None:
     rng = np.random.default_rng(3)
     v = rng.uniform(-1, 1, 400)
     fixed, law, tau = rng.normal(size=(400, 2)), Viscous() + Stribeck(None), np.sin(3 * v) + rng.normal(size=400)
-    fit = fit_friction(None, Axis(tau, v, {"a": fixed[:, 0], "b": fixed[:, 1]}), law, start=[0.3, 1.4], passes=1)
-    eta = fit.eta
+    eta = np.array([0.3, 1.4])
 
     def residual(e):
         A = np.column_stack([fixed, law.columns(v, e)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 import dynident as di
@@ -18,7 +20,7 @@ def test_a_parallelogram_from_a_table_keeps_its_coupler_parallel() -> None:
     pin = Loop("pin", "revolute", "link_2", "link_3", Placement(np.eye(3), (0.5, 0, 0)), Placement(np.eye(3), (0.2, 0, 0)))
     motor = Actuator("motor", {"left": 1.0})
     home = {"left": 1.0, "coupler": -1.0, "right": 1.0}
-    robot = Mechanism.from_dh(rows, convention="modified", loops=(pin,), actuators=(motor,), home=home)
+    robot = replace(Mechanism.from_dh(rows, convention="modified"), loops=(pin,), actuators=(motor,), home=home)
     assert robot.dof == 1
     assert robot.coordinate_names == ("left",)
     q = np.linspace(1.0, 2.0, 20)[:, None]

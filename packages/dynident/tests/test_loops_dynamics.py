@@ -37,8 +37,6 @@ def test_equation_of_motion_holds_together(case: str) -> None:
     Mdot = (di.mass_matrix(mechanism, motion.q + h * motion.v) - di.mass_matrix(mechanism, motion.q - h * motion.v)) / (2 * h)
     skew = Mdot - 2.0 * C
     assert np.max(np.abs(skew + np.swapaxes(skew, 1, 2))) < 1e-6 * np.max(np.abs(M))
-    momentum = di.momentum_regressor(mechanism, motion) @ mechanism.parameters.values
-    np.testing.assert_allclose(momentum, np.einsum("nij,nj->ni", M, motion.v), atol=1e-10 * (1.0 + np.max(np.abs(momentum))))
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -21,7 +21,6 @@ from dynident.mechanics import (
     inverse_dynamics,
     jacobian,
     mass_matrix,
-    momentum_regressor,
     regressor,
 )
 from dynident.mechanism import Mechanism
@@ -40,7 +39,6 @@ FUNCTIONS: dict[str, Callable[[Mechanism, Motion], np.ndarray]] = {
     "coriolis_matrix": lambda r, m: coriolis_matrix(r, m.q, m.v),
     "gravity": lambda r, m: gravity(r, m.q),
     "regressor": regressor,
-    "momentum_regressor": momentum_regressor,
     "kinetic": lambda r, m: energy_regressor(r, m)[0],
     "potential": lambda r, m: energy_regressor(r, m)[1],
     "orientation": lambda r, m: forward_kinematics(r, m.q, "L5")[0],
@@ -101,7 +99,7 @@ def test_a_motion_may_be_its_arrays() -> None:
     robot = ROBOTS["plain"]
     motion = random_motion(robot, 4)
     arrays = (motion.q, motion.v, motion.a)
-    for function in (inverse_dynamics, regressor, momentum_regressor):
+    for function in (inverse_dynamics, regressor):
         assert np.array_equal(function(robot, arrays), function(robot, motion))
     for ours, theirs in zip(energy_regressor(robot, arrays), energy_regressor(robot, motion), strict=True):
         assert np.array_equal(ours, theirs)

@@ -159,7 +159,7 @@ def fit() -> di.Fit:
 def page_path(fit: di.Fit, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     truth = truth_of(fit.mechanism).to_dict()
-    return write_report(path, fit, [scored(fit)], training_score=scored(fit, "train", training=True), truth=truth)
+    return write_report(path, fit, [scored(fit), scored(fit, "train", training=True)], truth=truth)
 
 
 def test_page_is_complete_and_well_formed(page_path: Path) -> None:
@@ -336,23 +336,18 @@ def test_training_is_labelled_and_validation_is_said(page_path: Path) -> None:
 
 
 def test_without_held_out_logs_the_page_says_so_first(fit: di.Fit, tmp_path: Path) -> None:
-    for extra in (None, scored(fit, "train", training=True)):
-        page = Page(write_report(tmp_path / "r.html", fit, training_score=extra))
+    for extra in ([], [scored(fit, "train", training=True)]):
+        page = Page(write_report(tmp_path / "r.html", fit, extra))
         assert page.text.index("NOT VALIDATED") < page.text.index("Verdict")
         assert page.text.count("NOT VALIDATED") == 2
         anchors = [attrs["id"] for tag, attrs in page.tags if tag == "section"]
-        assert anchors == [name for name in SECTIONS if extra is not None or name != "robot"]
+        assert anchors == [name for name in SECTIONS if extra or name != "robot"]
 
 
 def test_a_training_score_among_the_scores_validates_nothing(fit: di.Fit, tmp_path: Path) -> None:
     page = Page(write_report(tmp_path / "r.html", fit, [scored(fit, "train", training=True)]))
     assert "NOT VALIDATED" in page.text
     assert "TRAINING DATA" in page.text
-
-
-def test_held_out_score_as_training_score_is_refused(fit: di.Fit, tmp_path: Path) -> None:
-    with pytest.raises(DynidentError, match="not used for the fit"):
-        write_report(tmp_path / "r.html", fit, training_score=scored(fit))
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:

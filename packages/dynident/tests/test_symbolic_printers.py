@@ -166,7 +166,7 @@ def test_latex_is_balanced_numbered_and_explained() -> None:
 
 
 def test_write_makes_the_files(tmp_path: Path) -> None:
-    files = write_program(rrr(), tmp_path / "out", quantities=["inverse_dynamics", "base_regressor"])
+    files = write_program(rrr(), tmp_path / "out")
     assert {file.name for file in files} == {
         "rrr_robot.h",
         "rrr_robot.c",

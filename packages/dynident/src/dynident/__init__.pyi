@@ -41,7 +41,6 @@ from .mechanics.dynamics import jacobian as jacobian
 from .mechanics.dynamics import mass_matrix as mass_matrix
 from .mechanics.functions import Motion as Motion
 from .mechanics.functions import energy_regressor as energy_regressor
-from .mechanics.functions import momentum_regressor as momentum_regressor
 from .mechanics.functions import regressor as regressor
 from .mechanics.inverse_kinematics_closed import inverse_kinematics as inverse_kinematics
 from .mechanism.elements import Actuator as Actuator

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from dynident.errors import DynidentError, missing_extra
 
@@ -294,15 +294,6 @@ def _temporary(target: Path) -> tuple[int, str]:
         if os.fstat(handle).st_nlink:
             return handle, temporary
         os.close(handle)  # another run removed it as stale before it was locked
-
-
-class _Hash(Protocol):
-    def hexdigest(self) -> str: ...
-
-
-def hash_bytes(hashed: _Hash) -> bytes:
-    """Return the bytes of a finished hash."""
-    return bytes.fromhex(hashed.hexdigest())
 
 
 def write_error(path: Path, error: OSError, needed: int | None = None) -> str:

@@ -156,7 +156,7 @@ class Result(Frozen):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the result stored by `to_dict`."""
-        return _built(cls, data, kind_of(cls))  # type: ignore[no-any-return]
+        return cls(**stored_fields(cls, data, kind_of(cls)))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the result as a JSON file; floats are exact, arrays of more than 512 numbers are packed (base64)."""
@@ -372,11 +372,6 @@ def stored_fields(cls: type, data: Any, where: str) -> dict[str, Any]:
     return given
 
 
-def _built(cls: type, data: Any, where: str) -> Any:
-    """Return an object of a dataclass."""
-    return cls(**stored_fields(cls, data, where))
-
-
 def _value(hint: Any, value: Any, where: str) -> Any:
     """Return a stored value converted to its declared type."""
     origin, inner = get_origin(hint) or hint, get_args(hint)
@@ -418,7 +413,7 @@ def _nested(base: type, value: Any, where: str) -> Any:
     cls = base if kind in (None, kind_of(base)) else class_of(str(kind))
     if not _is_a(cls, base):
         raise _wrong(where, kind, f"a {base.__name__}")
-    return cls.from_dict(value) if issubclass(cls, Result) else _built(cls, value, where)
+    return cls.from_dict(value) if issubclass(cls, Result) else cls(**stored_fields(cls, value, where))
 
 
 def _is_a(cls: type, base: type) -> bool:

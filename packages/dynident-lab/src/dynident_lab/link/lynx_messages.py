@@ -17,7 +17,6 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.errors import LinkError
-from dynident.files import hash_bytes
 from dynident_lab.link.controller import Samples
 
 SESSION, DATA, COMMAND = 0, 2, 4  # COMM; 1 and 3 are reserved
@@ -71,7 +70,7 @@ def decode(data: bytes) -> Frame:
 
 def proof(key: bytes, nonce: bytes) -> bytes:
     """Return the proof that a client has the key."""
-    return hash_bytes(hmac.new(key, b"lynx client" + nonce, hashlib.sha256))
+    return hmac.new(key, b"lynx client" + nonce, hashlib.sha256).digest()
 
 
 def encode_rows(table: Array) -> bytes:

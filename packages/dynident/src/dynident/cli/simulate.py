@@ -25,8 +25,6 @@ from dynident.signals.writers import check_log_file
 from dynident.simulate.robot import with_noise
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from dynident.simulate.record import Run
     from dynident.simulate.robot import VirtualRobot
 
@@ -174,7 +172,7 @@ def _write_run(run: Run, plan: Any, output: Path | None, truth: Path | None, fig
         with output_set(folder, tuple(mine)) as stage:
             for name, make in mine.items():
                 make(stage / name)
-    drawn = _run_figures(run) if figures is not None else {}
+    drawn = {"tracking": run.plot()} if figures is not None else {}
     if figures is not None:
         with output_set(figures, tuple(f"{name}.png" for name in drawn)) as stage:
             save_figures(lambda: drawn, stage)
@@ -193,7 +191,3 @@ def _check_files(output: Path | None, truth: Path | None, figures: Path | None) 
     if figures is not None:
         check_output(figures, folder=True)
         new_figure(1.0, 1.0)  # fails now if matplotlib is missing
-
-
-def _run_figures(run: Run) -> dict[str, Figure]:
-    return {"tracking": run.plot()}

@@ -199,7 +199,7 @@ def friction_laws(friction: Laws | None, model: Mechanism) -> dict[str, Friction
     return found
 
 
-def motor_torques(drives: Sequence[Drive], rho: MotionLike, torques: ArrayLike, *, inertia: bool = True) -> Array:
+def motor_torques(drives: Sequence[Drive], rho: MotionLike, torques: ArrayLike) -> Array:
     """Return the motor torques for actuator `torques` behind the gears."""
     if not isinstance(rho, tuple):
         require(rho, Motion, "rho")
@@ -214,10 +214,9 @@ def motor_torques(drives: Sequence[Drive], rho: MotionLike, torques: ArrayLike, 
     for j, drive in enumerate(drives):
         require(drive, Drive, f"drives[{j}]")
         ratio, omega = drive.transmission.ratio, drive.transmission.ratio * rho.v[:, j]
-        before = drive.input_inertia if inertia else 0.0
-        behind = drive.inertia - drive.input_inertia if inertia else 0.0  # turns with rho, so its torque passes the gear
+        behind = drive.inertia - drive.input_inertia  # turns with rho, so its torque passes the gear
         out[:, j] = drive.transmission.motor_torque(tau[:, j] + behind * ratio**2 * rho.a[:, j], omega)
-        out[:, j] += before * ratio * rho.a[:, j]
+        out[:, j] += drive.input_inertia * ratio * rho.a[:, j]
         if drive.friction is not None:
             out[:, j] += drive.friction.steady(State(omega, ratio * rho.q[:, j], out[:, j]))
     return out

@@ -328,17 +328,15 @@ def _check_plan(log: Log, plan: Plan) -> None:
         )
 
 
-def stage_logs(log: Log, plan: Plan, start: float | None = None) -> dict[str, list[Log]]:
+def stage_logs(log: Log, plan: Plan) -> dict[str, list[Log]]:
     """Return the stretches of a log that the plan records, by stage and repetition.
 
     Parameters
     ----------
     log : Log
-        Recording of one cycle.
+        Recording of one cycle, from its start.
     plan : Plan
         Executed plan; a log that refers to another plan raises an error.
-    start : float, optional
-        Start of the cycle in the log's clock [s]; the first sample when omitted.
 
     Returns
     -------
@@ -346,7 +344,7 @@ def stage_logs(log: Log, plan: Plan, start: float | None = None) -> dict[str, li
         One log per repetition of every stage with ``record``; stages that end after the log are left out.
     """
     _check_plan(log, plan)
-    zero = float(log.t[0]) if start is None else start
+    zero = float(log.t[0])
     found: dict[str, list[Log]] = {}
     for entry in plan.schedule():
         part = _whole_stretch(log, zero + entry["start"], zero + entry["end"]) if entry["record"] else None

@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dynident.files import hash_bytes, read_regular
+from dynident.files import read_regular
 
 LIMIT = 256 * 2**20  # bytes of all objects
 LARGEST = 2**30  # bytes of one
@@ -104,7 +104,7 @@ def write(key: str, body: bytes) -> None:
 
 def _head(key: str, body: bytes) -> bytes:
     """Return the header of a file, which also identifies its key."""
-    return _MAGIC + hash_bytes(hashlib.sha256(key.encode() + body))
+    return _MAGIC + hashlib.sha256(key.encode() + body).digest()
 
 
 def usage() -> tuple[Path | None, int, int]:

@@ -262,7 +262,8 @@ def base_parameters(
                 f"robot '{mechanism.name}' has {n} coordinates; base parameters are found for {MOST} at most: lock joints, or "
                 "identify its limbs one by one"
             )
-        if is_plain_tree(mechanism):
+        # Every coordinate moves one joint, and every motor drives one coordinate.
+        if not (mechanism.loops or mechanism.couplings or any(len(a.coupling) > 1 for a in mechanism.actuators)):
             groups = neighbourhoods(mechanism, ranking)
     Y = _defined(mechanism, _random_rows(mechanism, len(groups) > 1, seed))
     if removable:
@@ -399,11 +400,6 @@ def _independent(W: Array, before: list[int], order: list[int], tolerance: float
         else:
             rest[c] = length
     return kept, rest, least
-
-
-def is_plain_tree(mechanism: Mechanism) -> bool:
-    """Return whether every coordinate moves one joint, and every motor drives one coordinate."""
-    return not (mechanism.loops or mechanism.couplings or any(len(a.coupling) > 1 for a in mechanism.actuators))
 
 
 def neighbourhoods(mechanism: Mechanism, ranking: list[int]) -> list[Group]:

@@ -15,7 +15,6 @@ from .dynamics import mass_matrix as mass_matrix
 from .functions import Motion as Motion
 from .functions import MotionLike as MotionLike
 from .functions import energy_regressor as energy_regressor
-from .functions import momentum_regressor as momentum_regressor
 from .functions import regressor as regressor
 from .inverse_kinematics_closed import arm_structure as arm_structure
 from .inverse_kinematics_closed import choose_posture as choose_posture

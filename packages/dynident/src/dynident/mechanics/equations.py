@@ -315,10 +315,6 @@ class Equations(MovingTree):
         parts = [force.potential(self.graph, self._states()) * self.phi[column[force.name]] for force in own if force.energy]
         return total([self.graph.zero, *parts])
 
-    def momentum(self) -> list[Node]:
-        """Return M(q) v, on the independent coordinates."""
-        return [dot(row, self.v) for row in self.mass_matrix()]
-
 
 def opaque_columns(mechanism: Mechanism) -> int:
     """Return the number of values per sample of the columns that are known only numerically."""

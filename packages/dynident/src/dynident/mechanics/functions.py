@@ -225,8 +225,6 @@ def function_of(
 
     def made() -> Compiled | Evaluated:
         outputs = make(Equations(mechanism, links=links))
-        if not isinstance(outputs, Mapping):
-            raise DynidentError(f"function '{name}': make returned {outputs!r:.100}; return lists of expressions by name")
         return (Evaluated if few else Compiled)(declared(mechanism, name, outputs, parameters=parameters))
 
     return cached(mechanism, (name, key, few), made, frames=key != ())
@@ -405,7 +403,6 @@ def quantity(
     arrays: Mapping[str, Array],
     values: Array | None = None,
     key: Hashable = (),
-    links: bool = False,
     out: Array | None = None,
     few: bool = False,
 ) -> Array:
@@ -415,7 +412,7 @@ def quantity(
         rows = [row if isinstance(row, Sequence) else (row,) for row in make(x)]
         return {"out": [entry for row in rows for entry in row]}
 
-    function = function_of(mechanism, name, outputs, key, parameters=values is not None, links=links, few=few)
+    function = function_of(mechanism, name, outputs, key, parameters=values is not None, few=few)
     return run(function, arrays, values, {"out": shape}, {} if out is None else {"out": out})["out"]
 
 
@@ -529,10 +526,3 @@ def energy_regressor(mechanism: Mechanism, motion: MotionLike) -> tuple[Array, A
     arrays, p = entering(mechanism, motion), len(mechanism.parameters)
     out = run(function_of(mechanism, "energies", make, links=True), arrays, None, {"T": (p,), "U": (p,)})
     return out["T"], out["U"]
-
-
-def momentum_regressor(mechanism: Mechanism, motion: MotionLike) -> Array:
-    """Return the regressor (N, n, p) of the generalised momentum M(q) v = Y_p phi of a `mechanism` along a `motion`."""
-    arrays, shape = entering(mechanism, as_motion(motion)), (mechanism.dof, len(mechanism.parameters))
-    make = lambda x: [reverse([momentum], [1.0], x.phi) for momentum in x.momentum()]  # noqa: E731 - read with the line below
-    return quantity(mechanism, "momentum", make, shape, arrays, links=True)

@@ -18,8 +18,6 @@ from dynident.mechanism.tree import node_poses
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dynident.mechanism.mechanism import Mechanism
-
 ROUND_OFF = 1e-12  # kg, kg m, kg m^2
 
 

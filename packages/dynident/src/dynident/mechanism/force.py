@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -242,20 +243,15 @@ def _symbol(graph: Graph, name: str, index: str | None) -> Node:
     return graph.symbol(f"{name}[{json.dumps(index)}]")
 
 
-class _naming:  # noqa: N801 - used like a function
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
     """Prefix errors in the text of a force with its name."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, DescriptionError):
-            raise DescriptionError(f"force '{self.name}': {error}; known are q, v, a of joints, as in q[joint1]") from error
-        if isinstance(error, DynidentError):
-            raise DescriptionError(f"force '{self.name}': its expression divides by zero; correct it") from error
+    try:
+        yield
+    except DescriptionError as error:
+        raise DescriptionError(f"force '{name}': {error}; known are q, v, a of joints, as in q[joint1]") from error
+    except DynidentError as error:
+        raise DescriptionError(f"force '{name}': its expression divides by zero; correct it") from error
 
 
 def check_name(name: str, what: str) -> None:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
-from dynident.mechanism.elements import STANDARD_GRAVITY, Actuator, Body, Coupling, Joint, Loop
+from dynident.mechanism.elements import STANDARD_GRAVITY, Body, Joint
 from dynident.mechanism.force import Columns
 
 if TYPE_CHECKING:
@@ -91,18 +90,11 @@ def from_dh(
     convention: str = "standard",
     name: str = "robot",
     gravity: ArrayLike = STANDARD_GRAVITY,
-    loops: Sequence[Loop] = (),
-    actuators: Sequence[Actuator] = (),
-    home: Mapping[str, float] | None = None,
-    couplings: Sequence[Coupling] = (),
 ) -> Mechanism:
     """Make a robot from a Denavit-Hartenberg table."""
     from dynident.mechanism.dh import read_dh  # noqa: PLC0415 - readers import Mechanism
 
-    tree = read_dh(rows, convention=convention, name=name, gravity=gravity)
-    if not (loops or actuators or home or couplings):
-        return tree
-    return replace(tree, loops=tuple(loops), couplings=tuple(couplings), actuators=tuple(actuators), home=dict(home or {}))
+    return read_dh(rows, convention, name, gravity)
 
 
 def from_regressor(

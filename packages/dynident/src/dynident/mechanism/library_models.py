@@ -145,7 +145,8 @@ def _scalar(x: Any) -> float:
 def to_pinocchio(robot: Mechanism) -> Any:
     """Return the robot as a ``pinocchio.Model``; see `Mechanism.to_pinocchio`."""
     pin = _program("pinocchio", "pin")
-    _plain(robot, "Pinocchio")
+    if robot.loops:
+        raise DescriptionError(f"robot '{robot.name}' has loops, which Pinocchio does not read from a description")
     free = [joint for joint in robot.joints if joint.kind == "free"]
     if free:
         raise DescriptionError("a robot with a free base is exported with export_robot(robot, folder, 'pinocchio')")
@@ -162,11 +163,6 @@ def to_mujoco(robot: Mechanism) -> Any:
     """Return the robot as a ``mujoco.MjModel``; see `Mechanism.to_mujoco`."""
     mujoco = _program("mujoco", "mujoco")
     return mujoco.MjModel.from_xml_string(mjcf_text(robot))
-
-
-def _plain(robot: Mechanism, program: str) -> None:
-    if robot.loops:
-        raise DescriptionError(f"robot '{robot.name}' has loops, which {program} does not read from a description")
 
 
 def _program(module: str, package: str) -> Any:

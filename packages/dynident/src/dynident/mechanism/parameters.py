@@ -29,6 +29,8 @@ from dynident.results import Tabular
 if TYPE_CHECKING:
     from dynident.mechanism.mechanism import Mechanism
 
+ROUNDING = 1e-9  # permitted negative value of the smallest eigenvalue of P / tr(P)
+
 
 @dataclass(frozen=True, eq=False)
 class Parameters(Tabular):
@@ -234,18 +236,15 @@ def transform_matrix(rotation: ArrayLike, translation: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class Consistency:
-    """Physical consistency of a body, with the size of a violation."""
+    """Physical consistency of a body."""
 
     name: str  #: Body
     ok: bool  #: True when mass > 0 and the pseudo-inertia is positive semi-definite (relative tolerance 1e-9)
     mass: float  #: Mass [kg]
-    smallest_eigenvalue: float  #: Smallest eigenvalue of the pseudo-inertia over its trace; negative if inconsistent
-    #: Smallest of I1 + I2 - I3 over the principal moments about the centre of mass, relative to their sum
-    triangle_slack: float
-    sentence: str  #: The finding in words
+    sentence: str  #: The finding in words, with the size of a violation
 
 
-def check_consistency(phi: ArrayLike, name: str = "body", tolerance: float = 1e-9) -> Consistency:
+def check_consistency(phi: ArrayLike, name: str = "body") -> Consistency:
     """Check that a body is physically consistent: m > 0 and P >= 0.
 
     Parameters
@@ -254,36 +253,27 @@ def check_consistency(phi: ArrayLike, name: str = "body", tolerance: float = 1e-
         Inertial parameters.
     name : str
         Name used in the sentence.
-    tolerance : float
-        Permitted negative value of the smallest eigenvalue of P / tr(P) (rounding error).
 
     Returns
     -------
     Consistency
-        Verdict with numbers and a sentence.
+        Verdict with mass and a sentence.
     """
     values = _check(phi)
     P = pseudo_inertia(values)
-    trace = float(np.trace(P))
+    trace, mass = float(np.trace(P)), float(values[0])
     smallest = float(np.linalg.eigvalsh(P)[0] / trace) if trace > 0.0 else -1.0
-    mass = float(values[0])
-    slack = float("nan")
+    if mass > 0.0 and smallest >= -ROUNDING:
+        sentence = f"body '{name}' is physically possible (smallest eigenvalue {smallest:.3g} of the trace)"
+        return Consistency(name, True, mass, sentence)
+    reason = f"its mass is {mass:.6g} kg"
     if mass > 0.0:
         moments = principal(values)[2]
-        total = float(np.sum(np.abs(moments)))
-        slack = float((np.sum(moments) - 2.0 * np.max(moments)) / total) if total > 0.0 else 0.0
-    reasons = []
-    if not mass > 0.0:
-        reasons.append(f"its mass is {mass:.6g} kg")
-    elif np.min(principal(values)[2]) < 0.0 and smallest < -tolerance:
-        reasons.append(f"a principal moment of inertia is negative ({np.min(principal(values)[2]):.4g} kg m^2)")
-    elif smallest < -tolerance:
-        reasons.append(f"its principal moments break the triangle inequality by {-slack:.3g} of their sum")
-    if reasons:
-        sentence = f"body '{name}' is physically impossible: {' and '.join(reasons)}"
-    else:
-        sentence = f"body '{name}' is physically possible (smallest eigenvalue {smallest:.3g} of the trace)"
-    return Consistency(name, not reasons, mass, smallest, slack, sentence)
+        excess = (2.0 * np.max(moments) - np.sum(moments)) / np.sum(np.abs(moments))
+        reason = f"its principal moments break the triangle inequality by {excess:.3g} of their sum"
+        if np.min(moments) < 0.0:
+            reason = f"a principal moment of inertia is negative ({np.min(moments):.4g} kg m^2)"
+    return Consistency(name, False, mass, f"body '{name}' is physically impossible: {reason}")
 
 
 def natural_spread(mechanism: Mechanism) -> Array:

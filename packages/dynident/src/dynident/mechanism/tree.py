@@ -105,21 +105,20 @@ def build_tree(mechanism: Mechanism) -> Tree:
     inertias: list[Array] = []
     frames: dict[str, tuple[int, Placement]] = {mechanism.root: (-1, Placement())}
     poses: list[Placement] = []  # frame of the body that names the group, in its node's frame
-    group_of: list[int] = []  # node -> index into inertias, -1 without mass
 
     def add_inertia(node: int, body: str, pose: Placement) -> None:
         phi = inertia_of[body]
         if node < 0 or phi is None:
             return
-        if group_of[node] < 0:
-            group_of[node] = len(bodies)
+        if column[node] < 0:
             column[node] = 10 * len(bodies)
             bodies.append(body)
             poses.append(pose)
             inertias.append(np.array(phi))
             return
-        seen_from_group = poses[group_of[node]].inverse() @ pose
-        inertias[group_of[node]] += transform(phi, seen_from_group.rotation, seen_from_group.translation)
+        group = column[node] // 10
+        seen_from_group = poses[group].inverse() @ pose
+        inertias[group] += transform(phi, seen_from_group.rotation, seen_from_group.translation)
 
     def outward(body: str) -> list[Joint]:
         """Return the joints from a body in reverse order of visits: fixed ones first, then in the order of the file."""
@@ -138,7 +137,6 @@ def build_tree(mechanism: Mechanism) -> Tree:
                 kind.append(code)
                 dof.append(len(coordinates) + i)
                 column.append(-1)
-                group_of.append(-1)
                 rotation.append(placement.rotation if i == 0 else np.eye(3))
                 translation.append(placement.translation if i == 0 else np.zeros(3))
                 axis.append(direction)

@@ -272,9 +272,6 @@ class XmlPatch:
                 return begin, at + 1
             at += 1
 
-    def _is_empty(self, element: Element) -> bool:
-        return self.data[: self._start_tag(element)[1]].endswith(b"/>")
-
     def _attribute(self, element: Element, name: str) -> tuple[int, int, int] | None:
         """Return the positions of an attribute, of its quoted value, and of its end."""
         begin, end = self._start_tag(element)
@@ -308,7 +305,7 @@ class XmlPatch:
     def insert(self, element: Element, text: str, last: bool = False) -> None:
         """Insert children into an element, on separate lines if its children are on separate lines."""
         begin, end = self._start_tag(element)
-        if self._is_empty(element):
+        if self.data[:end].endswith(b"/>"):
             self._opened.setdefault(element, []).append(_ascii(text))
             return
         line = self.data[self.data.rfind(b"\n", 0, begin) + 1 : begin]

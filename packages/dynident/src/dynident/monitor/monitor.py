@@ -19,7 +19,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,9 +57,6 @@ from dynident.monitor.step import (
 from dynident.results import Result
 from dynident.signals.log import Log
 from dynident.signals.matching import match
-
-if TYPE_CHECKING:
-    from dynident.signals.log import Log
 
 EXACT = 1e-3  # of the training effort: lower bound of the noise
 RISEN = 3.0  # times their median: thresholds at rest above it are reported

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dynident import __version__
-from dynident.errors import DescriptionError, DynidentError, DynidentWarning, MissingExtraError, warn
+from dynident.errors import DescriptionError, DynidentWarning, MissingExtraError, warn
 from dynident.files import write_atomic
 from dynident.identify.fit import Fit
 from dynident.identify.score import Score
@@ -31,7 +31,6 @@ def write_report(
     fit: Fit,
     scores: Sequence[Score] = (),
     verdict: Verdict | None = None,
-    training_score: Score | None = None,
     truth: Mapping[str, float] | Parameters | None = None,
     command: str = "",
 ) -> Path:
@@ -48,11 +47,9 @@ def write_report(
     fit : Fit
         Identified model.
     scores : sequence of Score
-        Scores on held-out logs; without any, the page says NOT VALIDATED.
+        Scores on held-out logs, and on training data, shown as such; without held-out ones the page says NOT VALIDATED.
     verdict : Verdict, optional
         Checks; ``judge(fit, scores)`` when omitted.
-    training_score : Score, optional
-        Score on the training data, shown as such.
     truth : mapping or Parameters, optional
         True standard parameters of a simulated robot, to compare with.
     command : str
@@ -62,14 +59,8 @@ def write_report(
     --------
     >>> write_report("report.html", fit, [fit.score(other_log)])  # doctest: +SKIP
     """
-    if training_score is not None and not training_score.training:
-        raise DynidentError(
-            f"training_score is of log '{training_score.name}', which was not used for the fit; give it among scores"
-        )
-    held_out = [score for score in scores if not score.training]
-    trained = [score for score in (*scores, training_score) if score is not None and score.training]
     verdict = verdict or judge(fit, scores)
-    shown = [*held_out, *trained]
+    shown = sorted(scores, key=lambda score: score.training)
     drawing = embed.scene(fit.mechanism, fit.standard)
     units = effort_units(fit.mechanism)
     embedded = [*shown, *(score.motors for score in shown if score.motors is not None)]

@@ -37,7 +37,6 @@ from rosbags.rosbag1 import Reader
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 
 from dynident.errors import LogError
-from dynident.files import hash_bytes
 from dynident.signals.log import FIELDS
 from dynident.signals.tables import (
     COLUMNS,
@@ -557,12 +556,6 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def read_bag(path: Path, wanted: list[str] | None) -> Table:
-    """Read the topics wanted (the only JointState topic when None) on the clock of the first one."""
-    (table,) = bag_tables(path, wanted, None)
-    return table
-
-
 def bag_tables(path: Path, wanted: list[str] | None, samples: int | None) -> Iterator[Table]:
     """The bag as one table, or as tables of about `samples` rows one after the other, to limit memory."""
     files = _files(path)
@@ -588,7 +581,7 @@ def _hash(files: list[Path]) -> str:
     hashed = hashlib.sha256()
     for file in files:
         with file.open("rb") as stream:
-            hashed.update(hash_bytes(hashlib.file_digest(stream, "sha256")))
+            hashed.update(hashlib.file_digest(stream, "sha256").digest())
     return hashed.hexdigest()
 
 

@@ -389,7 +389,6 @@ class Cutoff:
     #: where noise keeps the cut-off closer to it
     band: float
     motion_band: float  #: Frequency in Hz below which 99.9 % of the acceleration power of the motion lies (fastest channel)
-    valley: float  #: Frequency in Hz of the lowest acceleration density, between motion and noise
     moving: NDArray[np.bool_]  #: (n,), channels with a motion above the noise; only these decide
     explanation: str  #: The choice in words and numbers
     #: Smallest cut-off in Hz that may be worth trying: 2.5 times the band that holds 90 % of the acceleration power
@@ -538,7 +537,7 @@ def choose_cutoff(rate: float, records: list[Array]) -> Cutoff:
     )
     lowest = min(frequency, RATIO * max(most, 0.4 * ROWS * rate / samples))
     highest = min(max(frequency, SLOW * slow), top)
-    return Cutoff(frequency, inside, fast, valley, moving, explanation, lowest, highest, noise, slow)
+    return Cutoff(frequency, inside, fast, moving, explanation, lowest, highest, noise, slow)
 
 
 def _noise_share(f: Array, density: Array, lowest: float, valley: float, band: float) -> float:
@@ -594,7 +593,7 @@ def _from_positions(rate: float, bands: Array) -> Cutoff:
         f"cut-off {frequency:.4g} Hz, {SLOW:g} times the {slow:.3g} Hz band of the positions: accelerations are below the "
         "noise, so inertias cannot be identified"
     )
-    return Cutoff(frequency, frequency / RATIO, slow, frequency, moving, text, frequency, frequency)
+    return Cutoff(frequency, frequency / RATIO, slow, moving, text, frequency, frequency)
 
 
 def _position_bands(rate: float, q: Array, moving: NDArray[np.bool_]) -> Array:

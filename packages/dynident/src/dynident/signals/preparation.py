@@ -520,7 +520,7 @@ def _cutoff(
     else:
         frequency = check_cutoff(cutoff, rate, log.t.size)
         band = frequency / RATIO
-        chosen = Cutoff(frequency, band, band, frequency, moving, f"cut-off {frequency:.4g} Hz as given")
+        chosen = Cutoff(frequency, band, band, moving, f"cut-off {frequency:.4g} Hz as given")
     notes.append(chosen.explanation)
     return chosen
 

@@ -40,7 +40,7 @@ from dynident.signals.tables import (
     Table,
     Words,
     canonical,
-    has_keys,
+    is_key,
     is_time,
     parse_column,
     plain_key,
@@ -79,8 +79,8 @@ def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) ->
     suffix = _suffix(file)
     if is_bag(file):
         with naming(file):
-            bag: Table = bags(file).read_bag(file, topics)
-        return bag
+            tables: list[Table] = list(bags(file).bag_tables(file, topics, None))
+        return tables[0]
     if not suffix and not file.exists():
         raise LogError(f"cannot read '{file}': it does not exist; give a file, a bag or a folder")
     if suffix not in READERS:
@@ -256,7 +256,7 @@ def wide(
             return dict(columns)
     clock = time if isinstance(time, str) and time in flat else time_column(flat, [])
     keys = [key for key in (variable, joint) if key is not None]
-    group, parts = _groups([texts.get(key) or _numbered(flat[key]) for key in keys])
+    group, parts = _groups([words for key in keys if (words := texts.get(key) or words_of(flat[key]))])
     labels = ["_".join(part) for part in parts]
     order = np.argsort(group, kind="stable")
     rows = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
@@ -277,11 +277,6 @@ def wide(
         f"({_listed(tuple(labels))}), {len(times)} samples"
     )
     return result
-
-
-def _numbered(values: Array) -> Words:
-    found = words_of(values)
-    return found if found is not None else Words(np.zeros(values.size, dtype=np.int64), ("",))
 
 
 def _groups(keys: list[Words]) -> tuple[Any, list[list[str]]]:
@@ -394,7 +389,7 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
     row_units = {name: unit for t in tables for name, unit in t.units.items()}
     texts = tables[0].texts if len(tables) == 1 else {}
     columns = _columns(tables, row_units)
-    if rules.get("episode") is not None or has_keys((*columns, *texts)):
+    if rules.get("episode") is not None or any(map(is_key, (*columns, *texts))):
         columns, texts = one_episode(columns, texts, rules.get("episode"), notes)
         columns = wide(columns, texts, rules.get("time"), row_units, notes)
     source = {role: {n: x for n, x in table.columns.items() if not is_time(n)} for role, table in by_role.items()}
@@ -591,7 +586,7 @@ def _tables(path: object, topics: list[str] | None) -> tuple[list[Table], dict[s
         unique = {str(p): read_table(p, topics) for p in path.values()}
         return list(unique.values()), {role: unique[str(p)] for role, p in path.items() if role != "time"}
     if isinstance(path, str | os.PathLike):
-        return [_file(path, topics)], {}
+        return [read_data_set(path) if is_data_set(path) else read_table(path, topics)], {}
     if isinstance(path, list | tuple):
         if not path or not all(isinstance(p, str | os.PathLike) for p in path):
             raise LogError(f"path is a list of {len(path)} things that are not all files; give names of files")
@@ -599,13 +594,6 @@ def _tables(path: object, topics: list[str] | None) -> tuple[list[Table], dict[s
     if path is None or isinstance(path, int | float | bytes):
         raise LogError(f"path is {path!r}; give a file, a list of files, a mapping from quantity to file, or a table")
     return [read_frame(path)], {}
-
-
-def _file(path: PathLike, topics: list[str] | None) -> Table:
-    """Take a file, a bag, or the folder of a data set."""
-    if Path(path).is_dir() and is_data_set(path):
-        return read_data_set(path)
-    return read_table(path, topics)
 
 
 def _columns(tables: list[Table], units: dict[str, str]) -> dict[str, Array]:

@@ -229,11 +229,6 @@ def is_key(column: str) -> bool:
     return plain_key(column) in (*JOINT_KEYS, *VARIABLE_KEYS, *EPISODES)
 
 
-def has_keys(columns: Iterable[str]) -> bool:
-    """Whether any of these columns may be a row key."""
-    return any(is_key(column) for column in columns)
-
-
 def texts_of(cells: Iterable[Any]) -> Words | None:
     """Number the different texts of a column in order of appearance; None if too many for joints or runs."""
     known: dict[str, int] = {}

@@ -92,23 +92,20 @@ class TrackingError(Result):
     __str__ = summary
 
 
-def tracking_error(
-    reference: Motion, motion: Motion, names: Sequence[str] | None = None, *, after: float = 0.0
-) -> TrackingError:
+def tracking_error(reference: Motion, motion: Motion, names: Sequence[str] | None = None) -> TrackingError:
     """Return the largest and RMS errors of a `motion` relative to its `reference`, at the same times.
 
-    `names` are those of the columns (x1, x2, ...); samples before the time `after` [s], such as a transient, are left out.
+    `names` are those of the columns (x1, x2, ...).
     """
     if reference.q.shape != motion.q.shape or not np.allclose(reference.t, motion.t, rtol=0.0, atol=1e-9):
         raise SimulationError(
             f"reference has {reference.q.shape} samples and motion {motion.q.shape}, or other times; sample both at equal times"
         )
     labels = tuple(f"x{i + 1}" for i in range(motion.dof)) if names is None else tuple(names)
-    kept = motion.t - motion.t[0] >= after
-    if len(labels) != motion.dof or not np.any(kept):
-        raise SimulationError(f"{len(labels)} names and after = {after} s do not fit {motion.dof} columns; correct them")
-    error = np.abs(reference.q - motion.q)[kept]
-    at = motion.t[kept][np.argmax(error, axis=0)]
+    if len(labels) != motion.dof:
+        raise SimulationError(f"{len(labels)} names do not fit {motion.dof} columns; correct them")
+    error = np.abs(reference.q - motion.q)
+    at = motion.t[np.argmax(error, axis=0)]
     return TrackingError(
         labels, tuple(error.max(axis=0).tolist()), tuple(np.sqrt(np.mean(error**2, axis=0)).tolist()), tuple(at.tolist())
     )

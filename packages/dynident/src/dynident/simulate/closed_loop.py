@@ -16,7 +16,6 @@ import numpy as np
 import scipy  # its sub-packages load on first use, which keeps the start fast
 
 from dynident.arrays import Array
-from dynident.checks import numbers
 from dynident.control.laws import PID, Cascade, OpenLoop
 from dynident.drive.drive import Drive, Transmission
 from dynident.errors import SimulationError, require
@@ -129,17 +128,14 @@ def _late(motion: Motion, delay: float) -> Motion:
     return Motion(motion.t, q, v, a)
 
 
-def reference_motion(log: Log, positions: Array | None = None) -> Motion:
-    """Return the reference motion: cubic splines through `positions` (N, n) at the times of a `log`, and derivatives.
-
-    `positions` are those of the log's `reference` when omitted [rad, m].
-    """
+def reference_motion(log: Log) -> Motion:
+    """Return the reference motion: cubic splines through the commanded positions of a `log`, and derivatives."""
     require(log, Log, "log")
-    q = log.reference if positions is None else numbers(positions, "positions")
+    q = log.reference
     if q is None:
-        raise SimulationError(f"log '{log.name}' has no reference; give the commanded positions")
-    if q.ndim != 2 or len(q) != len(log.t) or not np.isfinite(q).all():
-        raise SimulationError(f"positions have the shape {q.shape} or are not finite; give {len(log.t)} rows, one per time")
+        raise SimulationError(f"log '{log.name}' has no reference; give the commanded positions (reference=)")
+    if not np.isfinite(q).all():
+        raise SimulationError(f"the reference of log '{log.name}' is not finite; repair it")
     curve = scipy.interpolate.CubicSpline(log.t, q)
     return Motion(log.t, q, curve(log.t, 1), curve(log.t, 2))
 

@@ -9,7 +9,6 @@ front of the gear, so
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -109,14 +108,11 @@ class Drives:
         """Velocities of the actuator coordinates."""
         return [along(row, self.eq.tree_v) for row in self.layout.rows]
 
-    def coordinate_rates(self, rates: Sequence[Node]) -> list[Node]:
-        """Return the rates of positions from velocities."""
-        return position_rates(self.layout.mechanism, self.y.q, rates)
-
     @property
     def position_rates(self) -> list[Node]:
         """Rates of the integrated positions."""
-        return self.coordinate_rates(self.eq.tree_v if self.layout.mechanism.loops else self.eq.v)
+        robot = self.layout.mechanism
+        return position_rates(robot, self.y.q, self.eq.tree_v if robot.loops else self.eq.v)
 
     # ---- friction ---------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from dynident.graph.algebra import (
 )
 from dynident.graph.expression import Function, Node, total
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.newton_euler import energies
+from dynident.mechanics.newton_euler import energies, position_rates
 from dynident.simulate.drives import Drives, inertial_torques, within
 from dynident.simulate.friction import Owner, laws_of
 from dynident.simulate.layout import Evaluation, MachineRoutine, Signals, own_positions
@@ -130,7 +130,7 @@ class Dynamics(Drives):
             stuck=[total([graph.zero, *stuck[: layout.bound]])],
             pivot=[self.eq.pivot] if loops else [],
             branch=[self.eq.branch] if loops else [],
-            fix=self.coordinate_rates(self.eq.correction) if loops else [],
+            fix=position_rates(self.layout.mechanism, self.y.q, self.eq.correction) if loops else [],
             high=[high for _, high in limits],
             low=[low for low, _ in limits],
             now=[self.owner_speed(layout.owners[i]) for i in layout.jumping],

@@ -231,12 +231,12 @@ class Run(Result):
         """Return the tracking error of the joints."""
         return tracking_error(self.reference, self.truth.motion, self.robot.mechanism.coordinate_names)
 
-    def tool_tracking(self, frame: str | None = None) -> TrackingError:
-        """Return the tracking error of the tool."""
+    def tool_tracking(self) -> TrackingError | None:
+        """Return the tracking error of the tool; None for a robot without a single last link."""
         robot = self.robot.mechanism
-        name = tool_of(robot, frame)
+        name = tool_of(robot)
         if name is None:
-            raise SimulationError(f"robot '{robot.name}' has no single last link; name the tool as frame")
+            return None
         wanted, found = (forward_kinematics(robot, motion.q, name)[1] for motion in (self.reference, self.truth.motion))
         error = np.column_stack([found - wanted, np.linalg.norm(found - wanted, axis=1)])
         zero = np.zeros_like(error)
@@ -250,8 +250,8 @@ class Run(Result):
     def summary(self) -> str:
         """Return the run in a few lines. Log, tracking errors, limits and notes."""
         lines = [repr(self.log), self.tracking().summary()]
-        if tool_of(self.robot.mechanism) is not None:
-            lines += self.tool_tracking().summary().splitlines()[1:]
+        if (tool := self.tool_tracking()) is not None:
+            lines += tool.summary().splitlines()[1:]
         hit = [f"{name} {100.0 * share:.3g} %" for name, share in self.saturation.items() if share > 0.0]
         if hit:
             lines.append(f"at a limit: {', '.join(hit)} of the time")
@@ -259,8 +259,7 @@ class Run(Result):
 
     def numbers(self) -> dict[str, Any]:
         """Return key figures of a run: errors, limits, energies."""
-        error = self.tracking()
-        tool = None if tool_of(self.robot.mechanism) is None else self.tool_tracking()
+        error, tool = self.tracking(), self.tool_tracking()
         names = [actuator.name for actuator in self.robot.mechanism.actuators]
         return {
             "robot": self.robot.name or self.robot.mechanism.name,

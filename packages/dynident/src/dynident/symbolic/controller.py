@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -71,18 +71,14 @@ class ControllerCode:
     ----------
     robot : Mechanism
         Identified robot, such as ``fit.model``, with or without loops, with at least as many motors as degrees of freedom for
-        the functions of motors.
-    name : str, optional
-        Prefix of the functions and of the files; the robot's name when omitted.
+        the functions of motors. Its name is the prefix of the functions and of the files.
     friction : float or None
         Speed over which the jumps of dry friction are spread [rad/s, m/s], 0 for exact jumps; None leaves friction out.
     frame : str, optional
         Link for which forward and inverse kinematics are written too.
     """
 
-    def __init__(
-        self, robot: Mechanism, name: str | None = None, friction: float | None = 0.0, frame: str | None = None
-    ) -> None:
+    def __init__(self, robot: Mechanism, friction: float | None = 0.0, frame: str | None = None) -> None:
         if any(isinstance(force, Columns) for force in robot.forces):
             raise DescriptionError(f"robot '{robot.name}' has forces given as Python functions of arrays; they have no C code")
         if robot.dof == 0:
@@ -90,7 +86,7 @@ class ControllerCode:
         if frame is not None:
             robot.frame(frame)
         self.robot, self.friction, self.frame = robot, friction, frame
-        self.name = identifier(robot.name if name is None else name).lower()
+        self.name = identifier(robot.name).lower()
         self.motors = len(robot.actuators) if len(robot.actuators) >= robot.dof else 0
         #: Whether friction depends on the load of joints, and so on accelerations.
         self.loaded = any("tau" in own.law.looks_at for own in robot.friction.values())
@@ -475,12 +471,7 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
     @property
     def numpy(self) -> str:
         """A module that needs NumPy only; the last axis of arrays is the element, the others are samples."""
-        texts = [numpy_function(replace(self._newton, name="newton"))] if self.robot.loops else []
-        for call in self.calls:
-            texts.append(numpy_function(replace(call.code, name=f"{call.name}_at"), shapes=self._shapes(call)))
-        for label, step in self._targets.items():
-            texts.append(numpy_function(replace(step, name=f"{label}_step")))
-        text = "\n\n".join(texts)
+        text = self._functions(numpy_function)
         module = self._module("NumPy", "import numpy as np", [*numpy_helpers(text), text], _NUMPY_CLOSE)
         return module + self._python_targets(controller_ik.NUMPY)
 
@@ -498,17 +489,17 @@ int {name}_close({name}_state *state, const double q[{robot.dof}])
     @property
     def casadi(self) -> str:
         """A module of functions that take and return CasADi's symbols, to be differentiated."""
-        texts = [casadi_function(replace(self._newton, name="newton"))] if self.robot.loops else []
-        for call in self.calls:
-            texts.append(casadi_function(replace(call.code, name=f"{call.name}_at"), shapes=self._shapes(call)))
-        for label, step in self._targets.items():
-            texts.append(casadi_function(replace(step, name=f"{label}_step")))
-        text = "\n\n".join(texts)
+        text = self._functions(casadi_function)
         module = self._module("CasADi", "import casadi as ca", [*casadi_helpers(text), text], _CASADI_CLOSE)
         return module + self._python_targets(controller_ik.CASADI)
 
-    def _shapes(self, call: Call) -> dict[str, tuple[int, ...]]:
-        return {"M": (self.robot.dof, self.robot.dof)} if call.result == "M" else {}
+    def _functions(self, write: Callable[..., str]) -> str:
+        """Return the functions of poses, written by a printer of Python code."""
+        texts = [write(replace(self._newton, name="newton"))] if self.robot.loops else []
+        shapes = {"M": (self.robot.dof, self.robot.dof)}
+        texts += [write(replace(call.code, name=f"{call.name}_at"), shapes=shapes) for call in self.calls]
+        texts += [write(replace(step, name=f"{label}_step")) for label, step in self._targets.items()]
+        return "\n\n".join(texts)
 
     def _module(self, package: str, imports: str, functions: list[str], close: str) -> str:
         """Return a module: functions of closed poses, then functions of coordinates."""

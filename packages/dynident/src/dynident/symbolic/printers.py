@@ -27,7 +27,7 @@ from dynident.graph.printing import (
 )
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import SYMBOLS as INERTIA_SYMBOLS
-from dynident.symbolic.derivation import DEFAULT, derive
+from dynident.symbolic.derivation import derive
 from dynident.symbolic.program import SHARED, Operations, Program, Quantity, place
 
 SAMPLES = 5  # test vectors of a harness
@@ -376,9 +376,7 @@ def write_program(
     c: bool = True,
     numpy: bool = True,
     *,
-    quantities: Sequence[str] = DEFAULT,
     columns: Sequence[int] | None = None,
-    geometry: str = "numeric",
 ) -> list[Path]:
     """Write closed forms of a robot and return the files.
 
@@ -388,20 +386,19 @@ def write_program(
         Robot and output folder.
     latex, c, numpy
         Write ``<robot>.tex`` (with symbols for the lengths); ``<robot>.h``, ``.c`` and ``_test.c``; ``<robot>.py``.
-    quantities, columns, geometry
-        See `derive`; `geometry` is that of the C and NumPy code.
+    columns
+        See `derive`.
     """
     target, name = Path(folder), identifier(mechanism.name).lower()
     files: dict[str, str] = {}
     if c or numpy:
-        program = derive(mechanism, quantities, geometry=geometry, columns=columns)
+        program = derive(mechanism, columns=columns)
         if c:
             files |= to_c(program).files
         if numpy:
             files[f"{name}.py"] = to_numpy(program)
     if latex:
-        chosen = [quantity for quantity in quantities if quantity in LATEX] or list(quantities)
-        files[f"{name}.tex"] = to_latex(derive(mechanism, chosen, geometry="symbolic", columns=columns))
+        files[f"{name}.tex"] = to_latex(derive(mechanism, LATEX, geometry="symbolic", columns=columns))
     return [write_atomic(target / file, text) for file, text in files.items()]
 
 

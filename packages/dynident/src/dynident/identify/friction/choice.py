@@ -31,7 +31,7 @@ from dynident.friction.text import law_of, law_text
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.estimators.least_squares import WLS
 from dynident.identify.fit import Fit
-from dynident.identify.friction.problem import Progress, Recording, assemble, search, shape_bounds, skipped
+from dynident.identify.friction.problem import Recording, assemble, search, shape_bounds, skipped
 from dynident.identify.posterior.posterior import Knowledge, estimate, prior_of
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import Projection, Rows
@@ -345,8 +345,6 @@ def choose_recorded(
     data: FrictionData,
     laws: Any,
     seed: int = 0,
-    progress: Progress | None = None,
-    blocks: int = 5,
 ) -> FrictionChoice:
     """Choose the law of every joint by blocks of time that were held out; bodies are fitted along with every law.
 
@@ -373,10 +371,10 @@ def choose_recorded(
     def choose(name: str, own: Mapping[str, FrictionLaw], what: str = "") -> None:
         trials = {text: _Joint(data, {**chosen, name: law}, name, seed, shared).errors for text, law in own.items()}
         speed = _speed(data, name)
-        choices[f"{name}{what}"] = choice = compare_models(trials, speed.size, blocks, speed)
+        choices[f"{name}{what}"] = choice = compare_models(trials, speed.size, speed=speed)
         chosen[name] = own[choice.best]
 
-    for done, (name, own) in enumerate(options.items(), 1):
+    for name, own in options.items():
         # Temperature dependence is tested first: temperature differences of blocks would hide those of curves.
         if name in warm:
             choose(name, _scaled_or_not(chosen[name], warm[name]), ", temperature")
@@ -386,8 +384,6 @@ def choose_recorded(
             choose(name, {law_text(law): law for law in curves})
         if name in warm and not scaled:
             choose(name, _scaled_or_not(chosen[name], warm[name]), ", temperature")
-        if progress is not None:
-            progress("choosing laws", done, len(options))
     return FrictionChoice(chosen, choices)
 
 

@@ -49,7 +49,6 @@ from dynident.identify.friction.problem import (
     Blocks,
     Found,
     Problem,
-    Progress,
     Recording,
     assemble,
     covariance,
@@ -82,6 +81,7 @@ if TYPE_CHECKING:
 UNSURE = 0.5  # relative standard deviation above which a shape parameter is undetermined and held at its value
 SETTLED = 0.02  # change of a shape parameter, in standard deviations, below which its column need not be updated
 ROUNDS = 4
+PASSES, AXIS_PASSES = 60, 200  # most passes over all samples
 LOAD_ROUNDS = 2  # fits with the load of the previous fit; the remaining error is the cubed share of friction in the load
 RATIO = 1.1  # least ratio of the slopes of equal terms: about the mean, the curve changes by a thousandth at most
 UNDETERMINED = "not determined by these data; fixed at the lowest error"
@@ -207,8 +207,6 @@ class Search:
     start: Array | None = None
     starts: int = 12
     seed: int = 0
-    passes: int | None = None
-    progress: Progress | None = None
 
 
 @overload
@@ -222,8 +220,6 @@ def fit_friction(
     start: ArrayLike | None = ...,
     starts: int = ...,
     seed: int = ...,
-    passes: int | None = ...,
-    progress: Progress | None = ...,
 ) -> Fit: ...
 
 
@@ -236,7 +232,6 @@ def fit_friction(
     start: ArrayLike | None = ...,
     starts: int = ...,
     seed: int = ...,
-    passes: int | None = ...,
 ) -> AxisFit: ...
 
 
@@ -250,8 +245,6 @@ def fit_friction(
     start: ArrayLike | None = None,
     starts: int = 12,
     seed: int = 0,
-    passes: int | None = None,
-    progress: Progress | None = None,
 ) -> Fit | AxisFit:
     """Fit friction laws to an axis, or bodies and friction laws of a robot to logs or a motion.
 
@@ -283,10 +276,6 @@ def fit_friction(
         Starting points per shape parameter.
     seed : int
         Seed of the random ones.
-    passes : int, optional
-        Largest number of passes over all samples; 60 for a robot and 200 for an axis when omitted.
-    progress : callable, optional
-        Called as ``progress(what, done, whole)``: joints whose law was chosen, then those whose shapes were searched.
 
     Returns
     -------
@@ -303,7 +292,7 @@ def fit_friction(
     >>> round(fit.parameters["tanh.beta"], 6)
     8.0
     """
-    how = Search(None if start is None else np.asarray(start, dtype=np.float64), starts, seed, passes, progress)
+    how = Search(None if start is None else np.asarray(start, dtype=np.float64), starts, seed)
     if isinstance(data, Axis):
         if robot is not None or isinstance(laws, Mapping):
             raise IdentificationError("an Axis has no robot; give None for the robot, and one or several laws")
@@ -334,7 +323,7 @@ def _fit_data(data: FrictionData, laws: Any, estimator: Any, how: Search) -> Fit
     if not _open(laws):
         fit = fitted(laws)
         return replace(fit, notes=tuple(dict.fromkeys((*before, *fit.notes))))
-    choice = choose_recorded(data, laws, how.seed, how.progress)
+    choice = choose_recorded(data, laws, how.seed)
     fit = fitted(dict(choice.laws))
     while (other := passive_instead(choice, fit)) is not None:  # every iteration excludes at least one contender
         choice, fit = other, fitted(dict(other.laws))
@@ -375,12 +364,12 @@ def _find_shapes(assembly: Assembly, how: Search, data: FrictionData | None) -> 
         if name in friction.known
     }
     bounds = shape_bounds(laws, assembly.speeds(), list(robot.friction))
-    found = search(problem, bounds, how.start, how.starts, how.seed, how.passes or 60, held, how.progress)
+    found = search(problem, bounds, how.start, how.starts, how.seed, PASSES, held)
     apart = _apart(laws, assembly.shapes, found.eta, held)
     if apart:
         start = found.eta.copy()
         start[list(apart)] = list(apart.values())
-        found = search(problem, bounds, start, how.starts, how.seed, how.passes or 60, held | apart, how.progress)
+        found = search(problem, bounds, start, how.starts, how.seed, PASSES, held | apart)
     std = np.sqrt(np.diag(covariance(problem, found)))[problem.linear :]
     logarithmic = bounds[:, 0] > 0.0
     size = np.where(logarithmic, np.abs(found.eta), 0.5 * (bounds[:, 1] - bounds[:, 0]))
@@ -710,7 +699,7 @@ def _fit_law(
     )
     bounds = shape_bounds([law], [inner.v], [name])
     held = {} if friction is None else {law.shape.index(label): friction.parameters[label] for label in friction.known}
-    found = search(problem, bounds, how.start, how.starts, how.seed, how.passes or 200, held)
+    found = search(problem, bounds, how.start, how.starts, how.seed, AXIS_PASSES, held)
     square = float(used @ used)
     scatter = found.sigma * np.sqrt(problem.independence)
     fit = AxisFit(

@@ -196,8 +196,6 @@ class Problem:
         return replace(self, masks=masks, counts=counts)
 
 
-Progress = Callable[[str, int, int], object]  # task, number done, total number
-
 #: Rows on which starting points are compared, and the number of best points to continue from.
 THIN = 4000
 FOLLOWED = 3
@@ -313,22 +311,13 @@ def row_sigma(problem: Problem, projection: Projection) -> Array:
     return np.asarray(np.sqrt(np.maximum(variance, floor)))
 
 
-def starting_points(
-    problem: Problem,
-    bounds: Array,
-    starts: int,
-    seed: int,
-    held: Mapping[int, float] | None = None,
-    progress: Progress | None = None,
-) -> Array:
+def starting_points(problem: Problem, bounds: Array, starts: int, seed: int, held: Mapping[int, float] | None = None) -> Array:
     """Starting values of shape parameters on thinned rows, joint by joint; the others at mid-interval or already found."""
     generator = np.random.default_rng(seed)
     thin, known = problem.thinned(THIN), dict(held or {})
     scale = Scale(bounds)
     u = scale.u(_placed(scale.eta(scale.bounds.mean(axis=1)), list(known), np.array(list(known.values()))))
-    for done, family in enumerate(problem.families):
-        if progress is not None:
-            progress("searching shapes", done, len(problem.families))
+    for family in problem.families:
         own = [s for s in family if s not in known]
         # The rows of a tree's joint contain only its own shapes; projected rows contain those of all motors.
         seen = [g for g, pairs in enumerate(problem.bends) if {s for _, s in pairs} & set(own)]
@@ -367,7 +356,6 @@ def search(
     seed: int,
     passes: int,
     held: Mapping[int, float] | None = None,
-    progress: Progress | None = None,
     sigma: Array | None = None,
     tolerance: float = 1e-9,
 ) -> Found:
@@ -382,10 +370,7 @@ def search(
             f"{total:.0f} independent equations cannot determine {unknown} parameters; record a longer log or choose simpler "
             "laws"
         )
-    if start is None:
-        eta = starting_points(problem, bounds, starts, seed, held, progress)
-    else:
-        eta = np.asarray(start, dtype=np.float64)
+    eta = starting_points(problem, bounds, starts, seed, held) if start is None else np.asarray(start, dtype=np.float64)
     inside = eta.shape == (len(bounds),) and not ((eta < bounds[:, 0]) | (eta > bounds[:, 1]))[free].any()
     if not inside:
         raise IdentificationError(f"start is {eta.tolist()}; give {len(bounds)} shape parameters within {bounds.tolist()}")
@@ -402,8 +387,6 @@ def search(
         if np.max(np.abs(sigma / evaluator.sigma - 1.0)) < settled:
             break
         evaluator.sigma = sigma
-    if progress is not None:
-        progress("searching shapes", len(problem.families), len(problem.families))
     low, high = scale.bounds.T
     near = 1e-4 * (high - low)
     at_bound = ((u < low + near) | (u > high - near)) & np.isin(np.arange(u.size), free)

@@ -265,7 +265,7 @@ def regression_without_effort(
     zero = np.zeros_like(prepared.effort)
     found = Regression.from_motion(matched.mechanism, prepared.motion, zero, base, prepared.decimator, keep_rows=True)
     (stretch,) = found.stretches
-    raw = positions_at(matched.log, stretch.motion.t)
+    raw = _at(matched.log.t, matched.log.position, stretch.motion.t)
     motion = fingerprint(plan, efforts=False)
     source = {**source_of(log, prepared), "effort_kind": "none", "motion": motion}
     notes = (*matched.notes, *preparation_notes(prepared), note("no_effort", "efforts are not used"))
@@ -277,7 +277,7 @@ def with_log(stretch: Stretch, matched: Matched, cutoff: float, options: Mapping
     """Return a stretch with further signals of its log: measured positions, their noise and the reference motion."""
     log, t = matched.log, stretch.motion.t
     measured = _differentiated(log.t, log.position, t, cutoff, options)
-    raw = positions_at(log, t)
+    raw = _at(log.t, log.position, t)
     # The low-pass removes the noise above the cut-off; white noise has the same density below it.
     share = max(1.0 - 2.0 * cutoff / stretch.rate, 0.1)
     smooth = _differentiated(log.t, log.position, t, cutoff, {**options, "phase": "zero"}).q
@@ -286,11 +286,6 @@ def with_log(stretch: Stretch, matched: Matched, cutoff: float, options: Mapping
     if log.reference is not None and np.isfinite(log.reference).all():
         reference = robot_motion(matched.mechanism, _differentiated(log.t, log.reference, t, cutoff, options))
     return replace(stretch, measured=measured, positions=raw, noise=noise, cutoff=cutoff, options=options, reference=reference)
-
-
-def positions_at(log: Log, t: Array) -> Array:
-    """Return the measured positions at other times."""
-    return _at(log.t, log.position, t)
 
 
 def _at(t: Array, values: Array, wanted: Array) -> Array:
