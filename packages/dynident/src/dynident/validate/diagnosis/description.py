@@ -39,6 +39,7 @@ FRICTION_COLUMN = 2  # of the columns of a joint: fv and, next, fc
 LONG = 30.0  # [m], beyond the reach of any arm
 OUTSIDE = 0.1  # of the range: tolerated excess of positions without a note
 BEYOND = 3.0  # largest plausible ratio of positions and speeds to their limits, ...
+WHOLE = 1.5  # of the effort: largest plausible share of described torques
 STRONG = 10.0  # ... and of efforts: gear ratios are larger
 
 
@@ -64,7 +65,8 @@ def explain(motion: Motion, measured: Array, described: Array) -> Explained:
         if whole > 0.0:
             alone = np.var(measured[:, i] - _projected(columns[:, 1:], measured[:, i]))
             found.left[i] = max((error if c[0] >= 0.0 else alone) / whole, TINY)
-            found.needed[i] = error < 0.5 * alone
+            # A share above the whole effort is a combination of columns that are nearly dependent.
+            found.needed[i] = error < 0.5 * alone and abs(c[0]) * np.std(described[:, i]) < WHOLE * np.sqrt(whole)
         friction = np.mean(v * (c[2] * v + c[3] * np.sign(v)))
         size = np.sqrt(np.mean(v**2) * whole)
         found.friction[i] = friction / size if size > 0.0 else 0.0
