@@ -30,7 +30,7 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.mechanics.functions import Motion
 from dynident.signals.quality import Finding
-from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, falls, left_out_errors, only_noise
+from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, falls, left_out_errors, only_noise, weighted
 from dynident.validate.diagnosis.sample import Project, Sample, fault, holding, torques
 
 FALL = 1.5
@@ -420,6 +420,37 @@ def rows_left(W: Array, independent: float) -> float:
     n, b, samples = W.shape
     left = independent - b / n
     return 0.0 if n < 2 or left < SURE or b > 0.5 * samples * n else left
+
+
+def changes(data: Data, names: Sequence[str], independent: float) -> list[Finding]:
+    """Return the finding about torques of bodies that change with time, gradually or at half of it, if there is one.
+
+    With u(t) from -1 to 1, the model W (beta + u gamma) must predict left-out stretches better than W beta, and than a model
+    in which all but the bodies change: friction and offsets change with temperature. It is an error if it halves the squared
+    error.
+    """
+    W, tau, motion = data.rows(), data.right(), data.motion
+    if not rows_left(np.repeat(W, 2, axis=1), independent) or (data.sample.adjacent and only_noise(W, tau, motion)):
+        return []
+    time, before = np.linspace(-1.0, 1.0, len(tau)), left_out_errors(W, tau, motion)
+    options = {when: np.concatenate([W, W * u], axis=1) for when, u in (("gradually", time), ("suddenly", np.sign(time)))}
+    errors = {when: left_out_errors(each, tau, motion) for when, each in options.items()}
+    when = max(errors, key=lambda when: falls(before, errors[when])[0])
+    kept = np.concatenate([np.ones_like(data.sample.bodies), ~data.sample.bodies])
+    if not believed(before, errors[when], 2 * ROBOT):
+        return []
+    if not believed(left_out_errors(options[when][:, kept], tau, motion), errors[when], 2 * ROBOT):
+        return []
+    start, change = (np.einsum("nbt,b->nt", W, x) for x in np.split(weighted(options[when], tau)[0], 2))
+    first, last = start - change, start + change
+    growth = np.sum(first * last, axis=1) / np.maximum(np.sum(first**2, axis=1), 1e-300) - 1.0
+    listed = ", ".join(f"{name} {own:+.0%}" for name, own in zip(names, growth, strict=True))
+    said = (
+        f"the efforts of equal motions change {when} from begin to end of the log ({listed}); check payload, gain of the "
+        "amplifiers, clock and temperature, and identify its parts alone"
+    )
+    finding = fault("changes", "effort", said, growth[np.argmax(np.abs(growth))])
+    return [finding if believed(before, errors[when], 2 * ROBOT, np.log(2.0)) else replace(finding, severity="warning")]
 
 
 def likely_gain(products: Products, i: int, left: float) -> float:

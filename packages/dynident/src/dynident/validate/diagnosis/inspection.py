@@ -61,6 +61,7 @@ from dynident.validate.diagnosis.faults import (
     Data,
     Faults,
     best_zero,
+    changes,
     errors_of,
     exchanged,
     find_faults,
@@ -360,6 +361,7 @@ FAULTS = {
     "gain": "efforts of a joint, or of all, are a multiple of the torques",
     "gear": "a gear ratio is missing or counted twice",
     "drift": "efforts drift with time or have an offset",
+    "changes": "the efforts of equal motions change during the log: a payload, gains, the clock",
     "delay": "efforts are delayed or early relative to the positions",
     "zero": "the position of a joint has an offset",
     "axis": "the axis of a joint differs from the description",
@@ -371,7 +373,8 @@ FAULTS = {
     "contradiction": "the motion does not explain the efforts",
     "description": "the bodies that explain the efforts are far from the described ones",
     "negative_terms": "friction or rotor inertia would be negative without the condition that they are not",
-    "misfit": "the error is many times the noise of the log",
+    "misfit": "most of the error is not noise",
+    "computed": "the efforts are those of the description, without the errors of a measurement",
 }
 
 
@@ -440,7 +443,10 @@ def _compare(
                 return [*found, zero], faults.misfit
             if zero and mounting:
                 mounting = replace(mounting, sentence=f"{mounting.sentence}; or {zero.sentence}")
-    return [*found, *([mounting] if mounting else []), *crossed, *faults.findings, *told], faults.misfit
+    told = [*([mounting] if mounting else []), *crossed, *faults.findings, *told]
+    if all(finding.severity == "info" for finding in told):
+        told = [*changes(faults.data, names, independent), *told]
+    return [*found, *told], faults.misfit
 
 
 FINAL = ("zero", "axis", "lengths", "gravity", "clock")
