@@ -48,6 +48,8 @@ SCALED = 1.15  # smallest gain error that is reported
 RIDGE = 1e-6  # of a column's square: directions that these samples do not show stay near zero
 FLOOR = 1e-6  # of a variance: smaller is not plausible
 PASSES, FAULTS = 4, 4
+CHANGED = 0.4  # least fall for a change of the bodies: their columns absorb other errors of the model, too
+JUMPS = (-0.5, 0.0, 0.5)  # of the time of a log from -1 to 1: sudden changes tried
 FEW = 8  # joints whose positions are always doubted: more have too many pairs
 # Tried first; an optimum at the ends is not accepted.
 GAINS = (1e-3, 1e-2, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.18, 1.4, 2.0, 2.8, 5.0, 10.0, 30.0, 1e2, 1e3)
@@ -423,34 +425,33 @@ def rows_left(W: Array, independent: float) -> float:
 
 
 def changes(data: Data, names: Sequence[str], independent: float) -> list[Finding]:
-    """Return the finding about torques of bodies that change with time, gradually or at half of it, if there is one.
+    """Return the finding about torques that change during the log, if there is one: an error if it halves the squared error.
 
-    With u(t) from -1 to 1, the model W (beta + u gamma) must predict left-out stretches better than W beta, and than a model
-    in which all but the bodies change: friction and offsets change with temperature. It is an error if it halves the squared
-    error.
+    With u(t) from -1 to 1, W (beta + u gamma) must predict left-out stretches better than W beta, and better than a model in
+    which all columns but those of bodies change, because friction and offsets change with temperature.
     """
     W, tau, motion = data.rows(), data.right(), data.motion
     if not rows_left(np.repeat(W, 2, axis=1), independent) or (data.sample.adjacent and only_noise(W, tau, motion)):
         return []
     time, before = np.linspace(-1.0, 1.0, len(tau)), left_out_errors(W, tau, motion)
-    options = {when: np.concatenate([W, W * u], axis=1) for when, u in (("gradually", time), ("suddenly", np.sign(time)))}
-    errors = {when: left_out_errors(each, tau, motion) for when, each in options.items()}
-    when = max(errors, key=lambda when: falls(before, errors[when])[0])
-    kept = np.concatenate([np.ones_like(data.sample.bodies), ~data.sample.bodies])
-    if not believed(before, errors[when], 2 * ROBOT):
+    courses = {"gradually": time}
+    courses |= {f"at about {np.interp(jump, time, motion.t):.3g} s": np.sign(time - jump) for jump in JUMPS}
+    errors = {when: left_out_errors(np.hstack([W, W * u]), tau, motion) for when, u in courses.items()}
+    when, after = max(errors.items(), key=lambda each: falls(before, each[1])[0])
+    if not believed(before, after, 2 * ROBOT, CHANGED):
         return []
-    if not believed(left_out_errors(options[when][:, kept], tau, motion), errors[when], 2 * ROBOT):
+    rest = np.hstack([W, W[:, ~data.sample.bodies] * courses[when]])
+    if not believed(left_out_errors(rest, tau, motion), after, 2 * ROBOT, CHANGED):
         return []
-    start, change = (np.einsum("nbt,b->nt", W, x) for x in np.split(weighted(options[when], tau)[0], 2))
-    first, last = start - change, start + change
+    x, change = np.split(weighted(np.hstack([W, W * courses[when]]), tau)[0], 2)
+    first, last = (np.einsum("nbt,b->nt", W, each) for each in (x - change, x + change))
     growth = np.sum(first * last, axis=1) / np.maximum(np.sum(first**2, axis=1), 1e-300) - 1.0
-    listed = ", ".join(f"{name} {own:+.0%}" for name, own in zip(names, growth, strict=True))
     said = (
-        f"the efforts of equal motions change {when} from begin to end of the log ({listed}); check payload, gain of the "
-        "amplifiers, clock and temperature, and identify its parts alone"
+        f"the efforts of equal motions change {when} ({', '.join(map('{} {:+.0%}'.format, names, growth))}); check payload, "
+        "gain of the amplifiers, clock and temperature, and identify the parts of the log alone"
     )
-    finding = fault("changes", "effort", said, growth[np.argmax(np.abs(growth))])
-    return [finding if believed(before, errors[when], 2 * ROBOT, np.log(2.0)) else replace(finding, severity="warning")]
+    severity = "error" if believed(before, after, 2 * ROBOT, np.log(2.0)) else "warning"
+    return [Finding("changes", "effort", severity, said, float(growth[np.argmax(np.abs(growth))]))]
 
 
 def likely_gain(products: Products, i: int, left: float) -> float:

@@ -444,9 +444,8 @@ def _compare(
             if zero and mounting:
                 mounting = replace(mounting, sentence=f"{mounting.sentence}; or {zero.sentence}")
     told = [*([mounting] if mounting else []), *crossed, *faults.findings, *told]
-    if all(finding.severity == "info" for finding in told):
-        told = [*changes(faults.data, names, independent), *told]
-    return [*found, *told], faults.misfit
+    named = any(finding.severity != "info" for finding in told)
+    return [*found, *(() if named else changes(faults.data, names, independent)), *told], faults.misfit
 
 
 FINAL = ("zero", "axis", "lengths", "gravity", "clock")
