@@ -90,6 +90,34 @@ def test_an_accepted_finding_is_recorded_and_fails_nothing(tmp_path):
         found(subject, accept=["luck"])
 
 
+def test_efforts_that_change_during_the_log_are_named_with_their_growth():
+    """Gain or load change with time; so may friction, when a robot warms up, which is healthy."""
+    subject = healthy()
+    log = subject.train[0]
+    time, v = np.linspace(0.0, 1.0, len(log))[:, None], np.gradient(log.position, log.t, axis=0)
+    efforts = {
+        "gradually": log.effort * (1.0 + 0.2 * time),
+        "at about 7.5 s": np.where(time < 0.5, log.effort, 1.2 * log.effort),
+        "never": log.effort - time * (2.0 * np.sign(v) + 0.5 * v),
+    }
+    for when, effort in efforts.items():
+        findings = di.inspect(replace(log, effort=effort), subject.robot).findings
+        if when == "never":
+            assert findings == ()
+        else:
+            assert (findings[0].kind, findings[0].severity) == ("changes", "error")
+            assert when in findings[0].sentence
+            assert findings[0].value == pytest.approx(0.2, abs=0.02)
+
+
+def test_efforts_of_the_description_without_noise_are_computed_ones():
+    subject = healthy()
+    made = [simulated_log(subject.robot, 15.0, seed) for seed in (0, 1)]
+    assert [finding.kind for finding in found(replace(subject, train=made[:1], test=made[1:])).findings] == ["computed"]
+    lighter = subject.robot.with_parameters(subject.robot.parameters.replace(0.9 * subject.robot.parameters.values))
+    assert found(replace(subject, robot=lighter, train=made[:1], test=made[1:])).findings == ()
+
+
 def test_efforts_times_a_factor_are_those_of_a_heavier_robot():
     """One wrong gain of all joints cannot be seen in a log: the robot that makes such efforts exists."""
     subject = healthy()

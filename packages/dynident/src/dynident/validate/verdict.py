@@ -51,7 +51,7 @@ SHARES = ("held_out_error", "new_motion", "coverage", "leverage", "precision")  
 SIGN_LIMIT = 3.0  # standard deviations below zero of a wrong sign
 # Relative error for a warning, that of usual torque measurements; ratio to the noise with 95 % of the squared error besides
 MISFIT, MANY_TIMES = 0.02, 4.5
-COMPUTED = 2e-4  # relative error of the description; measured efforts have more, or at least half of it as noise
+COMPUTED = 1e-4  # relative error of the description: no sensor of efforts is that accurate
 MEAN = 0.8  # mean of |v| over its root mean square, as for normal or sinusoidal motions
 FEEDS = 5.0  # deviations of a significantly negative friction power
 
@@ -190,7 +190,7 @@ def judge(fit: Fit, scores: Sequence[Score] = (), accept: Sequence[str] = ()) ->
         findings = tuple(finding for finding in findings if finding.kind != "negative_terms")
     elif floor is not None:
         findings = (*findings, *_misfit(held_out, floor))
-    findings = (*_computed(scores, floor), *findings)
+    findings = (*_computed(scores), *findings)
     doubts = [f"{f.sentence} [{f.kind}]" for f in findings if f.severity == "error" and f.kind not in accept]
     checks = [*_predictions(fit, held_out), *_new_motion(held_out), *_data(fit, bool(held_out), doubts), *_model(fit)]
     scored = tuple(
@@ -228,13 +228,11 @@ def _misfit(held_out: Sequence[Score], floor: float) -> tuple[Finding, ...]:
     return (Finding("misfit", "effort", "warning", said, error / floor),)
 
 
-def _computed(scores: Sequence[Score], floor: float | None) -> tuple[Finding, ...]:
-    """Return the warning about efforts that equal those of the untouched description and have no noise."""
+def _computed(scores: Sequence[Score]) -> tuple[Finding, ...]:
+    """Return the warning about efforts that equal those of the untouched description."""
     error = min((score.description for score in scores), default=np.nan)
-    if not error < COMPUTED or (floor or 0.0) > 0.5 * COMPUTED:
-        return ()
-    said = f"the efforts equal the described torques to {percent(error)}, without noise; log measured, not computed efforts"
-    return (Finding("computed", "effort", "warning", said, error),)
+    said = f"the efforts equal the described torques to {100 * error:.1g} %, unlike measured ones; log measured efforts"
+    return (Finding("computed", "effort", "warning", said, error),) if error < COMPUTED else ()
 
 
 def _described(score: Score) -> list[float | None] | None:

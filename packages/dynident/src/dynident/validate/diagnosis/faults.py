@@ -438,10 +438,8 @@ def changes(data: Data, names: Sequence[str], independent: float) -> list[Findin
     courses |= {f"at about {np.interp(jump, time, motion.t):.3g} s": np.sign(time - jump) for jump in JUMPS}
     errors = {when: left_out_errors(np.hstack([W, W * u]), tau, motion) for when, u in courses.items()}
     when, after = max(errors.items(), key=lambda each: falls(before, each[1])[0])
-    if not believed(before, after, 2 * ROBOT, CHANGED):
-        return []
-    rest = np.hstack([W, W[:, ~data.sample.bodies] * courses[when]])
-    if not believed(left_out_errors(rest, tau, motion), after, 2 * ROBOT, CHANGED):
+    friction = left_out_errors(np.hstack([W, W[:, ~data.sample.bodies] * courses[when]]), tau, motion)
+    if not all(believed(other, after, 2 * ROBOT, CHANGED) for other in (before, friction)):
         return []
     x, change = np.split(weighted(np.hstack([W, W * courses[when]]), tau)[0], 2)
     first, last = (np.einsum("nbt,b->nt", W, each) for each in (x - change, x + change))

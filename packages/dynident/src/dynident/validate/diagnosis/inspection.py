@@ -374,7 +374,7 @@ FAULTS = {
     "description": "the bodies that explain the efforts are far from the described ones",
     "negative_terms": "friction or rotor inertia would be negative without the condition that they are not",
     "misfit": "most of the error is not noise",
-    "computed": "the efforts are those of the description, without the errors of a measurement",
+    "computed": "the efforts are those of the description, closer than any measurement",
 }
 
 
