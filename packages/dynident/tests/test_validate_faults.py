@@ -19,7 +19,7 @@ from dynident.mechanics.dynamics import unit_gravity
 from dynident.signals.quality import Finding, diagnose
 from dynident.validate.diagnosis.faults import Data, errors_of, times
 from dynident.validate.diagnosis.inspection import FAULTS
-from dynident.validate.diagnosis.left_out import FALL, falls, judged, least_fall, left_out_errors, only_noise
+from dynident.validate.diagnosis.left_out import FALL, fall_of, falls, judged, left_out_errors, only_noise
 from dynident.validate.diagnosis.sample import Sample, fault
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
@@ -293,10 +293,10 @@ def test_the_search_ends_at_the_noise_but_not_with_a_fault(name):
     assert not only_noise(spoiled.rows(), spoiled.right(), spoiled.motion)
 
 
-def test_the_least_fall_is_that_of_a_believed_fault_in_one_joint():
+def test_the_fall_of_is_that_of_a_believed_fault_in_one_joint():
     """Errors of three joints, of which one falls: the mean of g_k reaches its limit exactly there."""
     after = np.ones((10, 3))
-    before = after * [1.0, 1.0, np.exp(least_fall(3))]
+    before = after * [1.0, 1.0, np.exp(fall_of(3))]
     assert falls(before, after)[0] == pytest.approx(FALL)
 
 

@@ -190,7 +190,7 @@ def judge(fit: Fit, scores: Sequence[Score] = (), accept: Sequence[str] = ()) ->
         findings = tuple(finding for finding in findings if finding.kind != "negative_terms")
     elif floor is not None:
         findings = (*findings, *_misfit(held_out, floor))
-    findings = (*_computed(scores), *findings)
+    findings = (*findings, *_computed(fit, scores))
     doubts = [f"{f.sentence} [{f.kind}]" for f in findings if f.severity == "error" and f.kind not in accept]
     checks = [*_predictions(fit, held_out), *_new_motion(held_out), *_data(fit, bool(held_out), doubts), *_model(fit)]
     scored = tuple(
@@ -228,9 +228,9 @@ def _misfit(held_out: Sequence[Score], floor: float) -> tuple[Finding, ...]:
     return (Finding("misfit", "effort", "warning", said, error / floor),)
 
 
-def _computed(scores: Sequence[Score]) -> tuple[Finding, ...]:
+def _computed(fit: Fit, scores: Sequence[Score]) -> tuple[Finding, ...]:
     """Return the warning about efforts that equal those of the untouched description."""
-    error = min((score.description for score in scores), default=np.nan)
+    error = min([fit.posterior.description_relative, *(score.description for score in scores)])
     said = f"the efforts equal the described torques to {100 * error:.1g} %, unlike measured ones; log measured efforts"
     return (Finding("computed", "effort", "warning", said, error),) if error < COMPUTED else ()
 

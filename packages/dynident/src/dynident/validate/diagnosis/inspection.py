@@ -61,7 +61,6 @@ from dynident.validate.diagnosis.faults import (
     Data,
     Faults,
     best_zero,
-    changes,
     errors_of,
     exchanged,
     find_faults,
@@ -443,9 +442,7 @@ def _compare(
                 return [*found, zero], faults.misfit
             if zero and mounting:
                 mounting = replace(mounting, sentence=f"{mounting.sentence}; or {zero.sentence}")
-    told = [*([mounting] if mounting else []), *crossed, *faults.findings, *told]
-    named = any(finding.severity != "info" for finding in told)
-    return [*found, *(() if named else changes(faults.data, names, independent)), *told], faults.misfit
+    return [*found, *([mounting] if mounting else []), *crossed, *faults.findings, *told], faults.misfit
 
 
 FINAL = ("zero", "axis", "lengths", "gravity", "clock")
