@@ -75,7 +75,7 @@ def _averaged(log: di.Log, j: int, s: Subject) -> di.Log:
 recipe("effort of one joint two samples late", "delay")(_efforts(lambda x: np.r_[x[:1], x[:1], x[:-2]]))
 
 
-@recipe("load on the last link in the second half", "contradiction", "drift", joints=True)
+@recipe("load on the last link in the second half", "changes", "contradiction", "drift", joints=True)
 def _loaded(log: di.Log, j: int, s: Subject) -> di.Log:
     values = dict(zip(s.true.parameters.names, s.true.parameters.values, strict=True))
     last = [name for name in values if name.startswith("m_")][-1].removeprefix("m_")
@@ -148,12 +148,12 @@ def _hysteresis(log: di.Log, j: int, s: Subject) -> di.Log:
     return _with(log, effort=np.where(np.gradient(log.position, log.t, axis=0) < 0.0, 0.8, 1.0) * log.effort)
 
 
-@recipe("gain drifts from 1 to 1.2", "gain", "drift")
+@recipe("gain drifts from 1 to 1.2", "changes", "gain", "drift")
 def _drifting(log: di.Log, j: int, s: Subject) -> di.Log:
     return _with(log, effort=log.effort * np.linspace(1.0, 1.2, len(log))[:, None])
 
 
-@recipe("clock drifts by 10 %", "clock")
+@recipe("clock drifts by 10 %", "changes", "clock")
 def _clock(log: di.Log, j: int, s: Subject) -> di.Log:
     u = (log.t - log.t[0]) / (log.t[-1] - log.t[0])
     return _with(log, t=log.t[0] + (log.t[-1] - log.t[0]) * (u + 0.1 * u * u))

@@ -19,7 +19,7 @@ from dynident.mechanics.dynamics import unit_gravity
 from dynident.signals.quality import Finding, diagnose
 from dynident.validate.diagnosis.faults import Data, errors_of, times
 from dynident.validate.diagnosis.inspection import FAULTS
-from dynident.validate.diagnosis.left_out import FALL, falls, judged, least_fall, left_out_errors, only_noise
+from dynident.validate.diagnosis.left_out import FALL, fall_of, falls, judged, left_out_errors, only_noise
 from dynident.validate.diagnosis.sample import Sample, fault
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
@@ -88,6 +88,34 @@ def test_an_accepted_finding_is_recorded_and_fails_nothing(tmp_path):
     assert (read.accepted, read.findings, read.ok) == (("gain",), verdict.findings, verdict.ok)
     with pytest.raises(di.DynidentError, match="accept names luck; codes of findings are axis, "):
         found(subject, accept=["luck"])
+
+
+def test_efforts_that_change_during_the_log_are_named_with_their_growth():
+    """Gain or load change with time; so may friction, when a robot warms up, which is healthy."""
+    subject = healthy()
+    log = subject.train[0]
+    time, v = np.linspace(0.0, 1.0, len(log))[:, None], np.gradient(log.position, log.t, axis=0)
+    efforts = {
+        "gradually": log.effort * (1.0 + 0.2 * time),
+        "at about 7.5 s": np.where(time < 0.5, log.effort, 1.2 * log.effort),
+        "never": log.effort - time * (2.0 * np.sign(v) + 0.5 * v),
+    }
+    for when, effort in efforts.items():
+        findings = di.inspect(replace(log, effort=effort), subject.robot).findings
+        if when == "never":
+            assert findings == ()
+        else:
+            assert (findings[0].kind, findings[0].severity) == ("changes", "error")
+            assert when in findings[0].sentence
+            assert findings[0].value == pytest.approx(0.2, abs=0.02)
+
+
+def test_efforts_of_the_description_without_noise_are_computed_ones():
+    subject = healthy()
+    made = [simulated_log(subject.robot, 15.0, seed) for seed in (0, 1)]
+    assert [finding.kind for finding in found(replace(subject, train=made[:1], test=made[1:])).findings] == ["computed"]
+    lighter = subject.robot.with_parameters(subject.robot.parameters.replace(0.9 * subject.robot.parameters.values))
+    assert found(replace(subject, robot=lighter, train=made[:1], test=made[1:])).findings == ()
 
 
 def test_efforts_times_a_factor_are_those_of_a_heavier_robot():
@@ -265,10 +293,10 @@ def test_the_search_ends_at_the_noise_but_not_with_a_fault(name):
     assert not only_noise(spoiled.rows(), spoiled.right(), spoiled.motion)
 
 
-def test_the_least_fall_is_that_of_a_believed_fault_in_one_joint():
+def test_the_fall_of_is_that_of_a_believed_fault_in_one_joint():
     """Errors of three joints, of which one falls: the mean of g_k reaches its limit exactly there."""
     after = np.ones((10, 3))
-    before = after * [1.0, 1.0, np.exp(least_fall(3))]
+    before = after * [1.0, 1.0, np.exp(fall_of(3))]
     assert falls(before, after)[0] == pytest.approx(FALL)
 
 

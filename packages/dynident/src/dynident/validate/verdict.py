@@ -49,7 +49,9 @@ CONDITION_LIMIT = 1e3
 SHARE_GOOD_LIMIT = 0.25
 SHARES = ("held_out_error", "new_motion", "coverage", "leverage", "precision")  # stated in per cent
 SIGN_LIMIT = 3.0  # standard deviations below zero of a wrong sign
-MISFIT, MANY_TIMES = 0.05, 20.0  # relative error, and ratio to the noise, for a warning
+# Relative error for a warning, that of usual torque measurements; ratio to the noise with 95 % of the squared error besides
+MISFIT, MANY_TIMES = 0.02, 4.5
+COMPUTED = 1e-4  # relative error of the description: no sensor of efforts is that accurate
 MEAN = 0.8  # mean of |v| over its root mean square, as for normal or sinusoidal motions
 FEEDS = 5.0  # deviations of a significantly negative friction power
 
@@ -188,6 +190,7 @@ def judge(fit: Fit, scores: Sequence[Score] = (), accept: Sequence[str] = ()) ->
         findings = tuple(finding for finding in findings if finding.kind != "negative_terms")
     elif floor is not None:
         findings = (*findings, *_misfit(held_out, floor))
+    findings = (*findings, *_computed(fit, scores))
     doubts = [f"{f.sentence} [{f.kind}]" for f in findings if f.severity == "error" and f.kind not in accept]
     checks = [*_predictions(fit, held_out), *_new_motion(held_out), *_data(fit, bool(held_out), doubts), *_model(fit)]
     scored = tuple(
@@ -212,15 +215,24 @@ def judge(fit: Fit, scores: Sequence[Score] = (), accept: Sequence[str] = ()) ->
 
 
 def _misfit(held_out: Sequence[Score], floor: float) -> tuple[Finding, ...]:
-    """Return the warning about an error that is many times the noise, independent of its cause."""
-    error = max((score.metrics.relative for score in held_out), default=0.0)
-    if error < MISFIT or error < MANY_TIMES * floor:
+    """Return the warning about an error of which at most a twentieth of the square is noise, independent of its cause."""
+    worst = max(held_out, key=lambda score: score.metrics.relative, default=None)
+    if worst is None or (error := worst.metrics.relative) < max(MISFIT, MANY_TIMES * floor):
         return ()
+    square = np.sum((worst.measured - worst.predicted) ** 2, axis=0)
     said = (
-        f"the held-out error of {percent(error)} is {error / floor:.0f} times the noise ({percent(floor)}), so the model is "
-        "incomplete; likely friction (--friction auto), flexibility, wrong geometry or changing loads"
+        f"{percent(1.0 - (floor / error) ** 2)} of the squared held-out error is not noise (error {percent(error)}, noise "
+        f"{percent(floor)}), most of it in {worst.joints[square.argmax()]}; to improve the model try --friction auto, then "
+        "check gain and filter of the efforts, geometry, flexibility, changing loads"
     )
     return (Finding("misfit", "effort", "warning", said, error / floor),)
+
+
+def _computed(fit: Fit, scores: Sequence[Score]) -> tuple[Finding, ...]:
+    """Return the warning about efforts that equal those of the untouched description."""
+    error = min([fit.posterior.description_relative, *(score.description for score in scores)])
+    said = f"the efforts equal the described torques to {100 * error:.1g} %, unlike measured ones; log measured efforts"
+    return (Finding("computed", "effort", "warning", said, error),) if error < COMPUTED else ()
 
 
 def _described(score: Score) -> list[float | None] | None:

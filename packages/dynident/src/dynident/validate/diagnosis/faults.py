@@ -30,7 +30,7 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.mechanics.functions import Motion
 from dynident.signals.quality import Finding
-from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, falls, left_out_errors, only_noise
+from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, fall_of, falls, left_out_errors, only_noise, weighted
 from dynident.validate.diagnosis.sample import Project, Sample, fault, holding, torques
 
 FALL = 1.5
@@ -48,6 +48,8 @@ SCALED = 1.15  # smallest gain error that is reported
 RIDGE = 1e-6  # of a column's square: directions that these samples do not show stay near zero
 FLOOR = 1e-6  # of a variance: smaller is not plausible
 PASSES, FAULTS = 4, 4
+CHANGED = 0.4  # least fall for a change of the bodies: their columns absorb other errors of the model, too
+JUMPS = (-0.5, 0.0, 0.5)  # of the time of a log from -1 to 1: sudden changes tried
 FEW = 8  # joints whose positions are always doubted: more have too many pairs
 # Tried first; an optimum at the ends is not accepted.
 GAINS = (1e-3, 1e-2, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.18, 1.4, 2.0, 2.8, 5.0, 10.0, 30.0, 1e2, 1e3)
@@ -321,7 +323,8 @@ def find_faults(
         lowest = data.misfit_of(products)
         findings = (*found.findings, *([] if best.finding is None else [best.finding]))
         found = replace(found, findings=findings, turned=(*found.turned, *best.turned), data=data, misfit=lowest)
-    return replace(found, contradiction=_contradiction(W, products, independent))
+    findings = found.findings if found.findings or found.turned else _changes(found.data, W, products, names, independent)
+    return replace(found, findings=findings, contradiction=_contradiction(W, products, independent))
 
 
 def _with_offset(found: Faults, names: Sequence[str]) -> Faults:
@@ -420,6 +423,37 @@ def rows_left(W: Array, independent: float) -> float:
     n, b, samples = W.shape
     left = independent - b / n
     return 0.0 if n < 2 or left < SURE or b > 0.5 * samples * n else left
+
+
+def _changes(data: Data, W: Array, products: Products, names: Sequence[str], independent: float) -> tuple[Finding, ...]:
+    """Return the finding about torques that change during the log, if there is one: an error if it halves the squared error.
+
+    With u(t) from -1 to 1, W (beta + u gamma) must predict left-out stretches better than W beta, and better than a model in
+    which all columns but those of bodies change, because friction and offsets change with temperature.
+    """
+    tau, motion, time = data.right(), data.motion, np.linspace(-1.0, 1.0, len(data.effort))
+    if not rows_left(np.repeat(W, 2, axis=1), independent):
+        return ()
+    courses = {"gradually": time}
+    courses |= {f"at about {np.interp(jump, time, motion.t):.3g} s": np.sign(time - jump) for jump in JUMPS}
+    L = {when: Products.of(np.hstack([W, W * u]), tau).misfit() for when, u in courses.items()}
+    when = min(L, key=lambda when: L[when])
+    if L[when] > products.misfit() - fall_of(len(names), CHANGED):
+        return ()
+    changing, bodies = np.hstack([W, W * courses[when]]), data.sample.bodies
+    models = (changing, W, changing[:, np.r_[np.ones_like(bodies), ~bodies]])
+    after, *others = (left_out_errors(each, tau, motion) for each in models)
+    if not all(believed(other, after, 2 * ROBOT, CHANGED) for other in others):
+        return ()
+    x, change = np.split(weighted(changing, tau)[0], 2)
+    first, last = (np.einsum("nbt,b->nt", W, each) for each in (x - change, x + change))
+    growth = np.sum(first * last, axis=1) / np.maximum(np.sum(first**2, axis=1), 1e-300) - 1.0
+    said = (
+        f"the efforts of equal motions change {when} ({', '.join(map('{} {:+.0%}'.format, names, growth))}); check payload, "
+        "gain of the amplifiers, clock and temperature, and identify the parts of the log alone"
+    )
+    severity = "error" if believed(others[0], after, 2 * ROBOT, np.log(2.0)) else "warning"
+    return (Finding("changes", "effort", severity, said, float(growth[np.argmax(np.abs(growth))])),)
 
 
 def likely_gain(products: Products, i: int, left: float) -> float:

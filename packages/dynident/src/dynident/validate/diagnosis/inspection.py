@@ -360,6 +360,7 @@ FAULTS = {
     "gain": "efforts of a joint, or of all, are a multiple of the torques",
     "gear": "a gear ratio is missing or counted twice",
     "drift": "efforts drift with time or have an offset",
+    "changes": "the efforts of equal motions change during the log: a payload, gains, the clock",
     "delay": "efforts are delayed or early relative to the positions",
     "zero": "the position of a joint has an offset",
     "axis": "the axis of a joint differs from the description",
@@ -371,7 +372,8 @@ FAULTS = {
     "contradiction": "the motion does not explain the efforts",
     "description": "the bodies that explain the efforts are far from the described ones",
     "negative_terms": "friction or rotor inertia would be negative without the condition that they are not",
-    "misfit": "the error is many times the noise of the log",
+    "misfit": "most of the error is not noise",
+    "computed": "the efforts are those of the description, closer than any measurement",
 }
 
 

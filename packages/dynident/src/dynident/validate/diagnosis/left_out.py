@@ -104,7 +104,7 @@ def left_out_errors(W: Array, effort: Array, motion: Motion, friction: bool = Tr
 def only_noise(W: Array, effort: Array, motion: Motion) -> bool:
     """Return whether smooth friction leaves so little besides noise that no correction could be believed."""
     over = Flexible.of(W, effort, motion).over_noise()
-    return bool(np.sum(np.log(over)) < least_fall(over.size)) and int(stretches(motion).max()) >= FEWEST - 1
+    return bool(np.sum(np.log(over)) < fall_of(over.size)) and int(stretches(motion).max()) >= FEWEST - 1
 
 
 def weighted(W: Array, effort: Array) -> tuple[Array, Array]:
@@ -153,9 +153,9 @@ def falls(before: Array, after: Array) -> tuple[float, float, int]:
     return float(fall.mean()), float(fall.std(ddof=1) / np.sqrt(fall.size)), fall.size
 
 
-def least_fall(n: int) -> float:
-    """Return the decrease of L of n joints for a mean of g_k of `FALL`, all of it in one joint's error."""
-    return float(np.log1p(n * np.expm1(FALL)))
+def fall_of(n: int, least: float = FALL) -> float:
+    """Return the decrease of L of n joints for a mean of g_k of `least`, all of it in one joint's error."""
+    return float(np.log1p(n * np.expm1(least)))
 
 
 def believed(before: Array, after: Array, hypotheses: int, least: float = FALL) -> bool:
