@@ -16,7 +16,6 @@ from dynident.errors import DynidentError
 from dynident.excitation import read_limits
 from dynident.files import visible
 from dynident.identify import Knowledge, fit_friction
-from dynident.mechanics.functions import function_of
 from dynident.mechanism import apply_sidecar
 from dynident_lab.fleet import read_fleet
 from dynident_lab.servo import Modes
@@ -149,8 +148,6 @@ def test_numbers_out_of_range_are_refused() -> None:
         check(arm.robot, seed=-1)
     with pytest.raises(DynidentError, match="from 3 to 501"):
         workspace_map(ROBOT, "link_2", size=10**20)
-    with pytest.raises(DynidentError, match="make returned 1"):
-        function_of(ROBOT, "a", lambda _: 1.0)
     with pytest.raises(DynidentError, match=r"shapes \(0, 2\); give"):
         Modes(np.zeros(2), np.zeros(2), np.zeros((0, 2)))
     assert len(identifier("x" * 5000)) == 100 == len(identifier("y" * 5000))
