@@ -127,6 +127,10 @@ def with_parameters(self: Mechanism, parameters: Parameters) -> Mechanism:
     new = _divided(self, dict(zip(self.tree.bodies, difference, strict=True)))
     bodies = [replace(body, inertia=new[body.name]) if body.name in new else body for body in self.bodies]
     terms: dict[str, dict[str, float]] = {joint.name: dict(joint.terms) for joint in self.joints}
+    for coordinate in self.friction:  # a law replaces these terms, also in files that have the terms only
+        joint = self._coordinate_joint[coordinate]
+        replaced = {symbol + coordinate.removeprefix(joint.name) for symbol, term in TERMS.items() if term.friction}
+        terms[joint.name] |= dict.fromkeys(replaced.intersection(joint.terms), 0.0)
     for coordinate, symbol in self.joint_columns:
         joint = self._coordinate_joint[coordinate]
         terms[joint.name][symbol + coordinate.removeprefix(joint.name)] = parameters[f"{symbol}_{coordinate}"]
