@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property, reduce
 
+from dynident.friction.terms import TERMS
 from dynident.graph.algebra import (
     NodeRows,
     absolute,
@@ -244,8 +245,10 @@ class Dynamics(Drives):
         return friction, loss, ratio * (drive.motor - friction) - loss
 
     def loads(self) -> Function:
-        """Return the load of the links of every owner: drive torque less friction."""
-        torque = [self.seen(a)[2] for a in range(self.k)]
+        """Return the load of the links of every owner: drive torque less friction, rotors and force elements."""
+        inertia = [self.p.reflected[a] + self._lossy_inertia(a) for a in range(self.k)]
+        turned = [dot(self.A[a], self.acceleration) + self._bend(a) for a in range(self.k)]
+        torque = [self.seen(a)[2] - inertia[a] * turned[a] for a in range(self.k)]
         found: list[Node | None] = []
         for i, owner in enumerate(self.layout.owners):
             if i not in self.layout.loading:
@@ -253,8 +256,12 @@ class Dynamics(Drives):
             elif owner.motor >= 0:
                 found.append(torque[owner.motor] / self.p.ratio[owner.motor])
             else:
-                given = [t * float(self.layout.rows[a][owner.joint]) for a, t in enumerate(torque)]
-                found.append(total(given) - self.joint_forces[i])
+                own = [t * float(self.layout.rows[a][owner.joint]) for a, t in enumerate(torque)]
+                rate = dot(self.eq.times_G(owner.form), self.acceleration)
+                rate = rate if self.eq.G is None else rate + along(owner.form, self.eq.bias)
+                rotors = [self.eq.phi[c] for c, s, d, _ in self.eq.joint_columns if d == owner.joint and TERMS[s].rotor]
+                own += [-rotor * rate for rotor in rotors]
+                found.append(total(own) - self.joint_forces[i] - self.eq.forces()[owner.joint])
         return Function("loads", self.inputs("z", "k"), {"load": found})
 
     @cached_property

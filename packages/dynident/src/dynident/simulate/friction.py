@@ -128,7 +128,7 @@ def owners_of(mechanism: Mechanism, friction: Mapping[str, Law], drives: Sequenc
                 f"friction names '{coordinate}', which is not a joint of '{mechanism.name}'; they are {', '.join(names)}"
             )
         j, more = names.index(coordinate), law_parts(law, coordinate)
-        if any(asks_load(part) for part, _ in more) and not rows[:, j].any():
+        if drives and any(asks_load(part) for part, _ in more) and not rows[:, j].any():
             raise SimulationError(
                 f"friction of '{coordinate}' depends on its load, but no drive acts on that joint; give a law without load"
             )

@@ -42,7 +42,7 @@ from dynident.mechanics.functions import lumped_symbols
 from dynident.mechanics.newton_euler import positions_of
 from dynident.simulate.drives import inertial_torques, within_voltage
 from dynident.simulate.dynamics import Dynamics
-from dynident.simulate.friction import Given, softened, starts
+from dynident.simulate.friction import Given, asks_load, softened, starts
 from dynident.simulate.layout import IDEAL, LOST_CLOSURE, LOST_TASK, Field, MachineRoutine, each, own_positions
 from dynident.simulate.reference import TaskRow, table_width, task_fields
 
@@ -58,7 +58,7 @@ class Model:
         self.n, self.k, self.nq = self.mechanism.dof, self.layout.k, positions_of(self.mechanism)
         self.rows = coupling_rows(self.mechanism)
         self.eq = Equations(self.mechanism, self.graph)
-        self.eq.phi = lumped_symbols(self.mechanism, self.p.model_phi)
+        self.eq.phi = self.eq.load_phi = lumped_symbols(self.mechanism, self.p.model_phi)
         # Without loops and with linear couplings A is constant.
         self.straight = not self.mechanism.loops and all(c.function is None for c in self.mechanism.couplings)
 
@@ -146,7 +146,8 @@ class Model:
         first, numbers, one, zero = starts(owners, "numbers"), self.p.model_law, self.graph.one, self.graph.zero
         for i, owner in enumerate(owners):
             form = [self.graph.const(float(c)) for c in owner.form]
-            given = Given(dot(form, eq.tree_v), dot(form, eq.tree_q), zero, one, zero, zero)
+            load = dot(form, eq.loads) if any(map(asks_load, owner.laws)) else zero
+            given = Given(dot(form, eq.tree_v), dot(form, eq.tree_q), load, one, zero, zero)
             friction = softened(owner, given, numbers[first[i] : first[i + 1]], self.p.model_slope[i], dot(form, wanted))
             tree = [x + friction * c for x, c in zip(tree, form, strict=True)]
         torque, ok = self.shared(eq.project(tree))

@@ -91,6 +91,7 @@ class MAP(Estimator):
         covariance[~chosen] = covariance[:, ~chosen] = 0.0
         how = "prior recovery" if x is posterior.x else "physically consistent"
         self.coef_, self.covariance_, self.sigma_, self.condition_ = values, covariance, posterior.sigma, free.condition_
+        self.standard_covariance_ = spread
         found = Posterior(
             values=values,
             covariance=covariance,

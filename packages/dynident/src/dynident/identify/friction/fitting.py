@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.errors import ConditionWarning, IdentificationError, SignalWarning, warn
 from dynident.figures import BLUE, ORANGE, label, one_axes
-from dynident.friction.law import Friction, FrictionLaw, State, Sum
+from dynident.friction.law import Friction, FrictionLaw, Point, State, Sum
 from dynident.friction.laws import Asymmetric, Sigmoid, TemperatureDependent
 from dynident.identify.base import base_parameters
 from dynident.identify.estimators.least_squares import WLS, fit_of
@@ -66,7 +66,7 @@ from dynident.identify.regression.logs import dead_efforts, prepared_for, robot_
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import Projection, Rows, check_projection, law_signals
 from dynident.mechanics.dynamics import joint_loads
-from dynident.mechanics.functions import tree_motion
+from dynident.mechanics.functions import regressor, tree_motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.results import Result
@@ -86,6 +86,7 @@ LOAD_ROUNDS = 2  # fits with the load of the previous fit; the remaining error i
 RATIO = 1.1  # least ratio of the slopes of equal terms: about the mean, the curve changes by a thousandth at most
 UNDETERMINED = "not determined by these data; fixed at the lowest error"
 ROWS = 1024
+TINY, WARM = np.finfo(float).tiny, 20.0
 DOTS = 4000  # samples in a figure, at most about
 SIGMOID_NOTE = (
     "single values of a sigmoid law are not identifiable, because (Bf, w) and (-Bf, -w) are the same law; compare the curve "
@@ -522,9 +523,38 @@ def _fitted(robot: Mechanism, described: Mechanism, assembly: Assembly, solver: 
     evidence = reduce(add, parts)
     linear = {own.name: described.parameters[own.name] for own in robot.own_columns if own.kind == "linear" and own.coordinate}
     before = base.values(robot.parameters.replace(linear).values)
-    fit = fit_of(_believing(solver, linear), evidence)
+    believing = _believing(solver, linear)
+    fit = fit_of(believing, evidence)
+    if isinstance(believing, MAP) and "load" in law_signals(robot):
+        fit = _with_loads(fit, believing.standard_covariance_, assembly.recordings)
     fit = fit.altered(before=before, description_relative=relative_error(evidence, before), estimator=str(solver))
     return fit, resting
+
+
+def _with_loads(fit: Fit, covariance: Array, recordings: Sequence[Recording]) -> Fit:
+    """Return the fit with the uncertainty of the loads in the deviations of the parameters that multiply them.
+
+    The data show the load of a gear only together with its rotor: a rotor of unknown inertia leaves the scale of the load open.
+    """
+    robot, count = fit.mechanism, fit.mechanism.tree.inertias.size
+    moments, squares = np.zeros((robot.dof, count)), np.zeros(robot.dof)
+    for each in recordings:
+        Y = regressor(robot.without_friction(), each.motion[:: -(-len(each.motion) // ROWS)])[:, :, :count]
+        load = Y @ fit.standard.values[:count]
+        moments += np.einsum("tj,tjp->jp", load, Y)
+        squares += np.sum(load**2, axis=0)
+    moments /= np.maximum(squares, TINY)[:, None]
+    unsure = np.sqrt(np.einsum("jp,pq,jq->j", moments, covariance[:count, :count], moments))  # relative
+    std = fit.std.copy()
+    for joint, friction in robot.friction.items():
+        for name in friction.law.linear if joint in robot.coordinate_names else ():
+            if (label := f"{name}_{joint}") in fit.base.leaders:
+                k, j = fit.base.leaders.index(label), robot.coordinate_names.index(joint)
+                one = {**friction.parameters, **dict.fromkeys(friction.law.linear, 0.0), name: 1.0}
+                before, after = (friction.law.torque(Point(1.0, 1.0, x, WARM), one) for x in (1.0, 1.0 + unsure[j]))
+                if after != before:
+                    std[k] = np.hypot(std[k], fit.values[k] * (after / before - 1.0))
+    return fit.altered(marginal_std=std)
 
 
 def _believing(solver: Any, before: Mapping[str, float]) -> Any:
