@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import dynident as di
 from dynident.__main__ import main
 
 ROBOT = str(Path(__file__).parents[3] / "examples" / "demo" / "robot.urdf")
@@ -104,3 +105,15 @@ def test_a_xacro_does_not_ask_the_computer(call, tmp_path, monkeypatch):
     code, _, said = call("describe", "r.xacro")
     assert code == 1
     assert "depends on this computer" in said and "shoulder" not in said
+
+
+def test_identify_holds_the_shapes_that_a_sidecar_calls_known(call):
+    arm = di.examples.arm6("demo")
+    values = "{ fc = 0, fs = 0, vs = 0.05 }"
+    Path("own.toml").write_text(f'[[friction]]\njoint = "joint2"\nlaw = "stribeck"\nvalues = {values}\nknown = ["vs"]\n')
+    code, _, _ = call("identify", ROBOT, "demo/run.csv", "--effort", "joint_torque", "--sidecar", "own.toml", "-q", "-o", "out")
+    assert code == 0
+    found = di.load("out/fit.json").friction["joint2"]
+    assert found.known == ("vs",)
+    assert found.parameters["vs"] == pytest.approx(0.05, rel=1e-12)
+    assert found.parameters["fc"] == pytest.approx(arm.truth["fc_joint2"], rel=0.2)

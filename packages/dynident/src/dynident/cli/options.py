@@ -336,7 +336,7 @@ def three_numbers(text: str | None, option: str) -> list[float]:
 
 def friction_laws(mechanism: di.Mechanism, laws: list[str] | None) -> str | dict[str, object] | None:
     """Return the friction laws to fit, from the command line and the sidecar; None if there are none."""
-    found: dict[str, object] = {name: friction.law for name, friction in mechanism.friction.items()}
+    found: dict[str, object] = {name: own if own.known else own.law for name, own in mechanism.friction.items()}
     for text in laws or []:
         joint, equals, law = text.partition("=")
         if not equals or "(" in joint:  # an option of a law, as in stribeck(exponent=1), names no joint
