@@ -316,6 +316,17 @@ def test_elastic_drives_that_bias_a_load_are_reported() -> None:
         assert np.all(np.abs(found.parameters - from_com(4.0, COM, INERTIA)) < 4.0 * np.sqrt(np.diag(found.covariance)))
 
 
+def test_elastic_drives_that_are_hardly_seen_widen_the_deviations() -> None:
+    robot, compliance, z = arm(), np.array([1e-5, 0.0, 2e-5]), []
+    loaded = robot.with_payload(4.0, COM, INERTIA)
+    for seed in range(3):
+        runs = [elastic_run(r, 10 * seed + k, compliance) for k, r in enumerate((robot, robot, loaded, loaded))]
+        found = payload_of(di.WLS().fit(payload_regression(robot, runs[:2], runs[2:])).result_)
+        z.append((found.parameters - from_com(4.0, COM, INERTIA)) / np.sqrt(np.diag(found.covariance)))
+    assert np.sqrt(np.mean(np.square(z))) < 1.25  # 1.34 and 4.7 if only significant compliances count
+    assert np.abs(z).max() < 3.5
+
+
 # ---- what controllers want -----------------------------------------------------------------------------------------------
 
 

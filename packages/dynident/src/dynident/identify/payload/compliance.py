@@ -3,9 +3,10 @@
     q_link = q_motor - c u,      u = (A^T A)^-1 tau_bodies         encoders at the motors, compliance c of the drives
     tau(q_link) = tau(q_motor) + c C,    C = -d tau_bodies / d(q, v, a) (u, u', u'')
 
-C is an additional regressor column, per joint of a tree and one for all motors of a robot with loops. If the estimated
-compliance is significantly positive, the loads with and without it differ by the bias of the rigid model. C uses torques of
-the model: noise of measured torques would correlate C with the residuals and appear as compliance.
+C is an additional regressor column, per joint of a tree and one for all motors of a robot with loops. Compliances that predict
+better than none (Akaike's criterion) count: the loads with and without them differ by the bias of the rigid model. They are
+reported if they are significant. C uses torques of the model: noise of measured torques would correlate C with the residuals
+and appear as compliance.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dynident.mechanics.dynamics import inverse_dynamics
 from dynident.mechanics.functions import Motion
 from dynident.mechanism.mechanism import Mechanism
 
+LIKELY = 2.0**0.5  # standard deviations of a compliance that predicts better than none
 CLEAR = 2.5  # standard deviations of a significant compliance: one test in 160 is passed by chance
 MATTERS = 0.5  # of a standard deviation of the load: a smaller bias is not reported
 STEP = 1e-3  # of a difference, relative to the motion
@@ -51,12 +53,16 @@ def compliance_bias(fit: Fit, name: str, index: list[int]) -> tuple[Array, str]:
     dependence = float(inflation(groups, fit.values, fit.sigma)[0])
     there = list(range(count))
     elastic, std = _solved(products, b, there, dependence)
-    while there and (z := elastic[b:][there] / np.maximum(std[b:][there], 1e-300)).min() < CLEAR:
+    while (z := elastic[b:][there] / np.maximum(std[b:][there], 1e-300)).size and z.min() < LIKELY:
         there.pop(int(np.argmin(z)))
         elastic, std = _solved(products, b, there, dependence)
-    shift = (elastic - _solved(products, b, [], dependence)[0])[index]
+    stiff, known = _solved(products, b, [], dependence)
+    shift = (elastic - stiff)[index]
+    bias = np.copysign(np.sqrt(shift**2 + np.maximum(std**2 - known**2, 0.0)[index]), shift)  # compliances have deviations too
     if not np.any(np.abs(shift) > MATTERS * fit.std[index]):
         return np.zeros(len(index)), ""
+    if z.max() < CLEAR:
+        return bias, ""
     names = ["all motors"] if fit.mechanism.loops else [fit.mechanism.coordinate_names[k] for k in there]
     listed = ", ".join(f"{one} {elastic[b + k]:.2g} +- {std[b + k]:.1g}" for one, k in zip(names, there, strict=True))
     worst = int(np.argmax(np.abs(shift) / np.where(fit.std[index] > 0.0, fit.std[index], np.inf)))
@@ -64,7 +70,7 @@ def compliance_bias(fit: Fit, name: str, index: list[int]) -> tuple[Array, str]:
         f"elastic drives (compliance {listed} rad/(N m)) explain these runs better and change {base.names[index[worst]]} by "
         f"{shift[worst]:.2g}; the standard deviations include this bias"
     )
-    return shift, text
+    return bias, text
 
 
 def _bodies(robot: Mechanism) -> Mechanism:
