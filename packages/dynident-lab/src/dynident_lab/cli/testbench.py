@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import dynident as di
 from dynident.cli.consoles import out, print_json, save_figures
 from dynident.cli.machines import Bandwidth, Controller, DrivesFile, Machine, Results, Seed, no_drives
@@ -111,7 +113,10 @@ def _alone(mechanism: di.Mechanism, logs: list[Path], logged: LogOptions, joint:
     if as_json:
         print_json({"joint": joint, **found.parameters, "consistency": found.consistency, "notes": list(found.notes)})
     else:
-        out.print(f"friction of {joint}, B_v v + B_f1 tanh(w_1 v) + B_f2 tanh(w_2 v)\n{found.summary()}")
+        speed = np.abs(found.history[:, 1]).max() * np.array([0.05, 0.1, 0.2, 0.5, 1.0])
+        curve = ", ".join(f"{v:.3g}: {f:.4g}" for v, f in zip(speed, found.friction(speed), strict=True))
+        out.print(f"friction of {joint} at speeds up to the largest: {curve}")
+        out.print(f"B_v v + B_f1 tanh(w_1 v) + B_f2 tanh(w_2 v)\n{found.summary()}")
     return 0
 
 
