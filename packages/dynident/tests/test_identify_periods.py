@@ -118,7 +118,7 @@ def test_held_positions_have_the_period_of_the_motion(hold):
 
 @pytest.mark.parametrize("hold", [6, 12])
 def test_rates_of_held_positions_do_not_pass_for_the_motion(hold):
-    """A held position has a peak of its rate with every new value; these peaks repeat themselves long before the motion does."""
+    """A held position has a peak of its rate with every new value: these peaks repeat before the motion does."""
     angle = 2.0 * np.pi * (np.arange(4000) // hold * hold)[:, None] / 1500.0
     q = np.hstack([np.sin(angle), np.cos(2.0 * angle)])
     assert period_of(q, np.gradient(q, axis=0)) == pytest.approx(1500.0, rel=0.02)
