@@ -41,6 +41,8 @@ HARMLESS = 1.5  # times the error of the clean model on clean held-out data
 ALIKE = {"clock": "A clock whose seconds are", "gravity": "or whether efforts contain only", "zero": "or the zero of"}
 #: Findings that doubt the model without naming a fault.
 DOUBTS = ("misfit", "description", "negative_terms")
+#: True findings of recorded logs: all joints of Gen3 make two steps at once, and its efforts jump for three samples then.
+TRUE = {"Gen3": ("lost_rows", "outliers")}
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,8 @@ def main() -> None:
             total["healthy"] += 1
             word = "healthy"
             if outcome.codes:  # a failed check or a doubt is no false alarm: no fault is named
-                doubts = [code for code in outcome.codes if code.startswith("check") or code in DOUBTS]
+                known = (*DOUBTS, *TRUE.get(subject.name, ()))
+                doubts = [code for code in outcome.codes if code.startswith("check") or code in known]
                 word = "doubted" if len(doubts) == len(outcome.codes) else "ACCUSED"
                 listed = accused if word == "ACCUSED" else refuted
                 listed.append(f"{subject.name}, {name}: {outcome.codes} {outcome.sentences[:1]}")

@@ -110,6 +110,18 @@ def test_efforts_that_change_during_the_log_are_named_with_their_growth():
             assert findings[0].value == pytest.approx(0.2, abs=0.02)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_errors_of_a_model_that_depend_on_the_pose_are_no_change_where_no_motion_repeats(seed):
+    """A cogging torque that the model lacks, on a motion that moves on from pose to pose."""
+    robot, small = arm(RRR), smooth(3, 3000, seed)
+    speed = np.array([0.2, -0.13, 0.27])
+    motion = di.Motion(small.t, 0.3 * small.q + small.t[:, None] * speed, 0.3 * small.v + speed, 0.3 * small.a)
+    noise = 0.02 * np.random.default_rng(seed).normal(size=(3000, 3))
+    effort = di.inverse_dynamics(robot, motion) + 2.0 * np.sin(3.0 * motion.q) + noise
+    log = di.Log(motion.t, robot.coordinate_names, motion.q, effort, "joint_torque")
+    assert di.inspect(log, robot, excitation=False).findings == ()
+
+
 def test_efforts_of_the_description_without_noise_are_computed_ones():
     subject = healthy()
     made = [simulated_log(subject.robot, 15.0, seed) for seed in (0, 1)]
