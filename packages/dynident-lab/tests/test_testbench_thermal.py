@@ -104,7 +104,7 @@ def test_jacobian_is_exact() -> None:
 def test_choice_by_blocks_that_were_not_seen() -> None:
     choice = choose_thermal([heating(80.0, 1.0), heating(80.0, 0.5, seed=1)], (FirstOrder, SecondOrder), blocks=3)
     assert choice.best == "SecondOrder"
-    assert choice["SecondOrder"].bic < choice["FirstOrder"].bic
+    assert choice["SecondOrder"].held_out < choice["FirstOrder"].held_out
     assert choice["FirstOrder"].held_out > choice["FirstOrder"].training
 
 

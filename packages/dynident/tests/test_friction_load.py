@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dynident as di
+from dynident.control import feedforward_torques
 from dynident.errors import DynidentWarning
 from dynident.friction import law_of
 from dynident.identify import fit_friction
@@ -111,6 +112,12 @@ def test_simulated_drives_give_the_torque_of_inverse_dynamics(robots, controller
     if controller == "computed_torque":  # its model is exact
         error = truth.motion.q - np.array([curve.at(np.array([t]))[0][0] for t in truth.t])
         assert np.abs(error).max() < 2e-3
+
+
+def test_feed_forward_with_laws_beside_the_model_is_inverse_dynamics(robots):
+    true, motion = robots[1], identify_cases.smooth(3, 50, seed=7)
+    feed = feedforward_torques(true.without_friction(), motion, friction=dict(true.friction))
+    np.testing.assert_allclose(feed, di.inverse_dynamics(true, motion), rtol=1e-12, atol=1e-12)
 
 
 def test_controller_code_takes_the_load_from_the_acceleration(robots):

@@ -244,7 +244,7 @@ def test_deviations_of_essential_parameters_include_the_bias_of_what_was_dropped
         error = (fit.values - fit.base.values(phi))[fit.active]
         stated.append(error / fit.std[fit.active])
         alone.append(error / np.sqrt(np.diag(fit.covariance))[fit.active])
-    assert np.sqrt(np.mean(np.concatenate(stated) ** 2)) < 1.5
+    assert np.sqrt(np.mean(np.concatenate(stated) ** 2)) < 1.2  # 1.26 with the difference from the full fit alone
     assert np.sqrt(np.mean(np.concatenate(alone) ** 2)) > 2.0
 
 

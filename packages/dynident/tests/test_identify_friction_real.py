@@ -50,4 +50,4 @@ def test_emps_law_is_chosen_by_held_out_blocks(emps) -> None:
     effort = prepared.decimator.apply(prepared.effort)[:, 0]
     choice = fit_friction(None, Axis(effort, v, {"m": a}), (Viscous(), Coulomb() + Viscous(), Asymmetric())).choice
     assert choice.best == law_text(Asymmetric())
-    assert choice[law_text(Asymmetric())].bic < choice["coulomb + viscous"].bic < choice["viscous"].bic
+    assert choice[law_text(Asymmetric())].held_out < choice["coulomb + viscous"].held_out < choice["viscous"].held_out

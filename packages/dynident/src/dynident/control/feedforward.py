@@ -43,6 +43,7 @@ from dynident.mechanics.functions import (
     run,
     tree_motion,
 )
+from dynident.mechanics.newton_euler import inverse_dynamics
 from dynident.mechanism.mechanism import Mechanism
 
 Laws = Mapping[str, Friction | DynamicLaw]
@@ -147,24 +148,25 @@ def feedforward_function(
     numbers = iter(graph.symbols("friction", sum(law.values.size for law in laws.values())))
     given = {name: dict(zip(law.law.parameters, numbers, strict=False)) for name, law in laws.items()}
 
-    def rubbed(name: str, v: Node, q: Node, load: Node) -> Node:
+    def rubbed(name: str, v: Node, q: Node, torque: Node, load: Node) -> Node:
         if name not in laws:
-            return load
+            return torque
         law = laws[name].law
         warm = reference_temperature(law)
-        return load + law.expression(graph, Point(v, q, load, 20.0 if warm is None else warm), given[name])
+        return torque + law.expression(graph, Point(v, q, load, 20.0 if warm is None else warm), given[name])
 
     force = eq.torques()
+    loaded = any("tau" in law.law.looks_at for law in laws.values())
+    bodies = eq.project(inverse_dynamics(eq.state, eq.bodies(eq.phi))) if loaded else list(force)
     for i, name in enumerate(model.coordinate_names):
         if name not in motors:
-            force[i] = rubbed(name, eq.v[i], eq.tree_q[model.tree.coordinates.index(name)], force[i])
+            force[i] = rubbed(name, eq.v[i], eq.tree_q[model.tree.coordinates.index(name)], force[i], bodies[i])
     A = [eq.times_G(row) for row in rows]
-    tau, ok = least_norm(A, force, graph.symbols("w", len(rows)) if weighted else None)
+    (tau, ok), (loads, _) = (least_norm(A, x, graph.symbols("w", len(rows)) if weighted else None) for x in (force, bodies))
     if pushed:
         tau = [x + y for x, y in zip(tau, internal(A, graph.symbols("u", len(rows)))[0], strict=True)]
-    tau = [
-        rubbed(name, along(row, eq.tree_v), along(row, eq.tree_q), x) for name, row, x in zip(motors, rows, tau, strict=True)
-    ]
+    parts = zip(motors, rows, tau, loads, strict=True)
+    tau = [rubbed(name, along(row, eq.tree_v), along(row, eq.tree_q), x, load) for name, row, x, load in parts]
     shared = {name: values.size for name, values in feedforward_numbers(model, laws).items() if name != "phi"}
     shared |= {"w": len(rows)} if weighted else {}
     more = {"u": len(rows)} if pushed else {}

@@ -129,8 +129,7 @@ def with_parameters(self: Mechanism, parameters: Parameters) -> Mechanism:
     terms: dict[str, dict[str, float]] = {joint.name: dict(joint.terms) for joint in self.joints}
     for coordinate in self.friction:  # a law replaces these terms, also in files that have the terms only
         joint = self._coordinate_joint[coordinate]
-        replaced = {symbol + coordinate.removeprefix(joint.name) for symbol, term in TERMS.items() if term.friction}
-        terms[joint.name] |= dict.fromkeys(replaced.intersection(joint.terms), 0.0)
+        terms[joint.name] |= {key: 0.0 for key in joint.terms if TERMS[key.split(".")[0]].friction}
     for coordinate, symbol in self.joint_columns:
         joint = self._coordinate_joint[coordinate]
         terms[joint.name][symbol + coordinate.removeprefix(joint.name)] = parameters[f"{symbol}_{coordinate}"]

@@ -12,7 +12,6 @@ and a body is physically consistent if P is positive semi-definite [Wensing2018]
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -109,11 +108,6 @@ class Parameters(Tabular):
     def to_dict(self) -> dict[str, float]:
         """Return the numbers by name."""
         return {name: float(value) for name, value in zip(self.names, self.values, strict=True)}
-
-    def to_json(self) -> str:
-        """Return names, numbers, units, owners and provenance as JSON text (exact floats)."""
-        fields = {"names": self.names, "values": self.values.tolist(), "units": self.units, "owners": self.owners}
-        return json.dumps({**fields, "provenance": self.provenance}, indent=1)
 
 
 def _numbers(values: ArrayLike) -> Array:

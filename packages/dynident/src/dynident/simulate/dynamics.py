@@ -67,9 +67,13 @@ class Dynamics(Drives):
         ratio = self.p.ratio[a]
         return (self.drives[a].kept - 1.0) * (ratio * ratio) * self.p.before[a]
 
-    def _bend(self, a: int) -> Node:
-        """Return the velocity-dependent part of the acceleration of rho."""
-        return self.graph.zero if self.eq.G is None else along(self.layout.rows[a], self.eq.bias)
+    def _turned(self, row: Sequence[float]) -> Node:
+        """Return the computed acceleration along a row of tree coordinates."""
+        return dot(self.eq.times_G(row), self.acceleration) + self._bend(row)
+
+    def _bend(self, row: Sequence[float]) -> Node:
+        """Return the velocity-dependent part of the acceleration along a row."""
+        return self.graph.zero if self.eq.G is None else along(row, self.eq.bias)
 
     @staticmethod
     def _add(M: NodeRows, row: Sequence[Node], inertia: Node) -> None:
@@ -99,7 +103,7 @@ class Dynamics(Drives):
         out = [-x for x in eq.project(tree)]
         push = [graph.symbol(f"e[{i}]") for i in range(self.layout.work.push.count)]
         for a, drive in enumerate(self.drives):
-            torque = drive.torque - (self.p.reflected[a] + self._lossy_inertia(a)) * self._bend(a)
+            torque = drive.torque - (self.p.reflected[a] + self._lossy_inertia(a)) * self._bend(self.layout.rows[a])
             if self.layout.pushed:
                 torque = torque + push[a]
             out = [x + torque * c for x, c in zip(out, self.A[a], strict=True)]
@@ -203,7 +207,7 @@ class Dynamics(Drives):
             if not self.layout.loses_rigidly(a) or i is None:
                 through.append(old)
                 continue
-            turned = self.p.ratio[a] * (dot(self.A[a], self.acceleration) + self._bend(a))
+            turned = self.p.ratio[a] * self._turned(self.layout.rows[a])
             new = drive.front - self.p.before[a] * turned
             through.append(new)
             same = equal(new > 0.0, old > 0.0)
@@ -246,9 +250,8 @@ class Dynamics(Drives):
 
     def loads(self) -> Function:
         """Return the load of the links of every owner: drive torque less friction, rotors and force elements."""
-        inertia = [self.p.reflected[a] + self._lossy_inertia(a) for a in range(self.k)]
-        turned = [dot(self.A[a], self.acceleration) + self._bend(a) for a in range(self.k)]
-        torque = [self.seen(a)[2] - inertia[a] * turned[a] for a in range(self.k)]
+        rotors = [(self.p.reflected[a] + self._lossy_inertia(a)) * self._turned(row) for a, row in enumerate(self.layout.rows)]
+        torque = [self.seen(a)[2] - rotors[a] for a in range(self.k)]
         found: list[Node | None] = []
         for i, owner in enumerate(self.layout.owners):
             if i not in self.layout.loading:
@@ -257,10 +260,8 @@ class Dynamics(Drives):
                 found.append(torque[owner.motor] / self.p.ratio[owner.motor])
             else:
                 own = [t * float(self.layout.rows[a][owner.joint]) for a, t in enumerate(torque)]
-                rate = dot(self.eq.times_G(owner.form), self.acceleration)
-                rate = rate if self.eq.G is None else rate + along(owner.form, self.eq.bias)
-                rotors = [self.eq.phi[c] for c, s, d, _ in self.eq.joint_columns if d == owner.joint and TERMS[s].rotor]
-                own += [-rotor * rate for rotor in rotors]
+                inertia = [self.eq.phi[c] for c, s, d, _ in self.eq.joint_columns if d == owner.joint and TERMS[s].rotor]
+                own += [-x * self._turned(owner.form) for x in inertia]
                 found.append(total(own) - self.joint_forces[i] - self.eq.forces()[owner.joint])
         return Function("loads", self.inputs("z", "k"), {"load": found})
 

@@ -25,16 +25,6 @@ class Singularities:
     serial: Array
     parallel: Array
 
-    def flagged(self, threshold: float = 0.05) -> list[tuple[str, int, float]]:
-        """Return the kinds of near singularities."""
-        found = []
-        measures = {"serial, leg 1": self.serial[:, 0], "serial, leg 2": self.serial[:, 1], "parallel": self.parallel}
-        for kind, sine in measures.items():
-            sample = int(np.argmin(sine))
-            if sine[sample] < threshold:
-                found.append((kind, sample, float(sine[sample])))
-        return found
-
 
 def inverse_kinematics(P: ArrayLike, geometry: Geometry | None = None) -> Array:
     """Return all angles at positions P = A0 + l1 e(alpha1) + l2 e(alpha2) = B0 + l4 e(alpha4) + l3 e(alpha3).

@@ -9,7 +9,9 @@ that count, b parameters and r of them removed,
 
 `contributing_parameters` applies the other common rule: keep parameters that contribute to the torques.
 
-Deviations of kept parameters include the estimated bias due to the removals: std^2 = std_r^2 + (beta_r - beta)^2.
+Deviations of kept parameters include the bias due to the removals, at least as F shows it for all parameters together:
+
+    std^2 = std_r^2 + max((beta_r - beta)^2, F (std_full^2 - std_r^2))
 """
 
 from __future__ import annotations
@@ -109,10 +111,12 @@ def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit]
         dropped = f"{removed[-1]} = {fit.values[worst]:.3g} +- {100 * fit.relative_std[worst]:.3g} %"
         log.append(note("removal", f"removal {count}: {dropped}; residuals {grown:+.2g} %, F = {F:.2g}"))
         fit = smaller
-    if removed:  # removals bias the others: the difference from the full fit estimates this bias
-        kept = fit.active & fit.solved & full.solved
-        bias = np.where(kept, fit.values - full.values, 0.0)
-        fit = fit.altered(marginal_std=np.where(kept, np.hypot(np.sqrt(np.diag(fit.covariance)), bias), 0.0))
+    if removed:  # removals bias the others
+        kept, own = fit.active & fit.solved & full.solved, np.diag(fit.covariance)
+        F = max(residual(fit.values) / whole - 1.0, 0.0) * freedom / len(removed) if whole > 0.0 else 0.0
+        gained = F * np.maximum(np.diag(full.covariance) - own, 0.0)
+        bias = np.maximum(np.square(fit.values - full.values), gained)
+        fit = fit.altered(marginal_std=np.where(kept, np.sqrt(own + bias), 0.0))
     growth = np.sqrt(residual(fit.values) / whole) - 1.0 if whole > 0.0 else 0.0
     head = f"{len(removed)} of {full.base.rank} base parameters removed, residuals {100 * growth:+.2g} %"
     text = f"{head}: {', '.join(removed)}; {ended}"

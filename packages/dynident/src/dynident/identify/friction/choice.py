@@ -1,13 +1,10 @@
-"""Model selection by held-out data: cross-validation over blocks of time, and information criteria.
+"""Model selection by held-out data: cross-validation over blocks of time.
 
 A richer law always fits its own data better, so the training error is no criterion. Blocks of time, not random samples,
 are held out: neighbouring samples share their errors. The fastest stretches are held out together as well, and so are the
 slowest, since a model is used beyond its fitted speeds: a model that is worse there than the simplest one is excluded.
 The simplest remaining law is chosen whose squared error exceeds that of the best by no more than one standard error of their
 difference over the blocks; a gain below one per cent of the error does not count, even if significant.
-
-For the same reason AIC and BIC count effective samples, ``N_eff = N / (1 + 2 sum_k rho_k)`` with rho the autocorrelation of
-the residuals.
 """
 
 from __future__ import annotations
@@ -39,7 +36,6 @@ from dynident.mechanics.functions import tree_motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import one_blas_thread
 from dynident.results import Result
-from dynident.signals.dependence import effective_samples
 from dynident.signals.log import Log
 
 BEYOND = 0.2  # held-out share of the record at high speed, and at low speed
@@ -56,12 +52,8 @@ class Contender:
 
     name: str  # Name of the model
     held_out: float  # Root mean square error of the held-out blocks
-    scatter: float  # Standard error of the mean of the squared block errors, as an error of `held_out`
     training: float  # Root mean square error on all data after a fit to all of them; for information only
     parameters: int  # Number of parameters
-    effective: float  # Effective number of independent samples by this model's own residuals
-    aic: float
-    bic: float
     failed: str = ""  # Reason why the model could not be fitted; empty otherwise
     extrapolated: float = float("nan")
     slower: float = float("nan")
@@ -83,11 +75,11 @@ class Choice(Result):
         """Return the comparison as a text table. One line per model."""
         width = max(len(c.name) for c in self.contenders)
         heads = ("held out", "faster", "slower", "training")
-        lines = [f"{'model':<{width}}  {'  '.join(f'{head:>9}' for head in heads)}  {'k':>3}  {'AIC':>9}  {'BIC':>9}"]
+        lines = [f"{'model':<{width}}  {'  '.join(f'{head:>9}' for head in heads)}  {'k':>3}"]
         for c in self.contenders:
             errors = (c.held_out, c.extrapolated, c.slower, c.training)
             shown = "  ".join(f"{e:>9.4g}" if np.isfinite(e) else f"{'-':>9}" for e in errors)
-            numbers = f"{shown}  {c.parameters:>3}  {c.aic:>9.1f}  {c.bic:>9.1f}"
+            numbers = f"{shown}  {c.parameters:>3}"
             lines.append(f"{c.name:<{width}}  {c.failed or numbers}{'  <- chosen' if c.name == self.best else ''}")
         return "\n".join(lines)
 
@@ -107,15 +99,12 @@ def compare_models(candidates: Mapping[str, Candidate], count: int, blocks: int 
     edges = np.linspace(0, count, blocks + 1).astype(int)
     beyond = [] if speed is None else _extremes(np.asarray(speed, dtype=np.float64), blocks)
     tried = {name: _tried(fit, edges, beyond) for name, fit in candidates.items()}
-    found = {name: _contender(name, trial, blocks) for name, trial in tried.items()}
+    found = {name: _contender(name, trial) for name, trial in tried.items()}
     usable = [c for c in found.values() if not c.failed]
     if not usable:
         raise IdentificationError(
             "no model could be fitted to every set of blocks: " + "; ".join(c.failed for c in found.values())
         )
-    lowest = min(usable, key=lambda c: c.held_out)
-    found = {name: c if c.failed else _criteria(c, lowest.effective) for name, c in found.items()}
-    usable = [c for c in found.values() if not c.failed]
     simplest = min(usable, key=lambda c: (c.parameters, c.held_out))
     standing = [c for c in usable if _extrapolates(tried[c.name], tried[simplest.name])]
     near = _not_worse({c.name: tried[c.name].squares for c in standing})
@@ -191,23 +180,12 @@ def _not_worse(squares: Mapping[str, Array]) -> set[str]:
     return found
 
 
-def _contender(name: str, trial: _Trial, blocks: int) -> Contender:
-    nan = float("nan")
+def _contender(name: str, trial: _Trial) -> Contender:
     if trial.failed:
-        return Contender(name, nan, nan, nan, 0, nan, nan, nan, trial.failed)
-    mean, held = float(np.mean(trial.errors**2)), float(np.nanmean(trial.squares))
-    spread = float(np.nanstd(trial.squares, ddof=1) / np.sqrt(blocks))
-    scatter = float(np.sqrt(held + spread) - np.sqrt(held))
-    beyond = [float(np.sqrt(np.nanmean(squares))) for squares in trial.beyond]
-    effective = effective_samples(trial.errors)
-    return Contender(
-        name, float(np.sqrt(held)), scatter, float(np.sqrt(mean)), trial.parameters, effective, nan, nan, "", *beyond
-    )
-
-
-def _criteria(c: Contender, n: float) -> Contender:
-    likelihood, k = 2.0 * n * float(np.log(max(c.training, 1e-150))), c.parameters + 1
-    return replace(c, aic=likelihood + 2.0 * k, bic=likelihood + k * float(np.log(n)))
+        return Contender(name, float("nan"), float("nan"), 0, trial.failed)
+    errors = (np.nanmean(trial.squares), np.mean(trial.errors**2), *(np.nanmean(squares) for squares in trial.beyond))
+    held_out, training, *beyond = np.sqrt(errors).tolist()
+    return Contender(name, held_out, training, trial.parameters, "", *beyond)
 
 
 USUAL = ("coulomb + viscous", "asymmetric", "polynomial", "tanh + viscous", "stribeck + viscous")

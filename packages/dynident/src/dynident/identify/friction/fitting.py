@@ -536,16 +536,13 @@ def _with_loads(fit: Fit, covariance: Array, recordings: Sequence[Recording]) ->
 
     The data show the load of a gear only together with its rotor: a rotor of unknown inertia leaves the scale of the load open.
     """
-    robot, count = fit.mechanism, fit.mechanism.tree.inertias.size
-    moments, squares = np.zeros((robot.dof, count)), np.zeros(robot.dof)
+    robot, std, count = fit.mechanism, fit.std.copy(), fit.mechanism.tree.inertias.size
+    bodies, moments = fit.standard.values[:count], np.zeros((robot.dof, count))
     for each in recordings:
         Y = regressor(robot.without_friction(), each.motion[:: -(-len(each.motion) // ROWS)])[:, :, :count]
-        load = Y @ fit.standard.values[:count]
-        moments += np.einsum("tj,tjp->jp", load, Y)
-        squares += np.sum(load**2, axis=0)
-    moments /= np.maximum(squares, TINY)[:, None]
-    unsure = np.sqrt(np.einsum("jp,pq,jq->j", moments, covariance[:count, :count], moments))  # relative
-    std = fit.std.copy()
+        moments += np.einsum("tj,tjp->jp", Y @ bodies, Y)
+    variance = np.einsum("jp,pq,jq->j", moments, covariance[:count, :count], moments)
+    unsure = np.sqrt(variance) / np.maximum(moments @ bodies, TINY)  # of the load, relative
     for joint, friction in robot.friction.items():
         for name in friction.law.linear if joint in robot.coordinate_names else ():
             if (label := f"{name}_{joint}") in fit.base.leaders:

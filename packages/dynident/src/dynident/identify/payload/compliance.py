@@ -61,8 +61,6 @@ def compliance_bias(fit: Fit, name: str, index: list[int]) -> tuple[Array, str]:
     bias = np.copysign(np.sqrt(shift**2 + np.maximum(std**2 - known**2, 0.0)[index]), shift)  # compliances have deviations too
     if not np.any(np.abs(shift) > MATTERS * fit.std[index]):
         return np.zeros(len(index)), ""
-    if z.max() < CLEAR:
-        return bias, ""
     names = ["all motors"] if fit.mechanism.loops else [fit.mechanism.coordinate_names[k] for k in there]
     listed = ", ".join(f"{one} {elastic[b + k]:.2g} +- {std[b + k]:.1g}" for one, k in zip(names, there, strict=True))
     worst = int(np.argmax(np.abs(shift) / np.where(fit.std[index] > 0.0, fit.std[index], np.inf)))
@@ -70,7 +68,7 @@ def compliance_bias(fit: Fit, name: str, index: list[int]) -> tuple[Array, str]:
         f"elastic drives (compliance {listed} rad/(N m)) explain these runs better and change {base.names[index[worst]]} by "
         f"{shift[worst]:.2g}; the standard deviations include this bias"
     )
-    return bias, text
+    return bias, text if z.max() >= CLEAR else ""
 
 
 def _bodies(robot: Mechanism) -> Mechanism:
