@@ -20,7 +20,6 @@ from dynident.mechanism.mechanism import Mechanism
 
 OPEN = 1e-8  # largest residual of a closed loop
 SINGULAR = 1e-7  # pivot ratio of the closure below which the independent coordinates no longer determine the others
-NEAR = 1e-3  # step of Gauss and Newton [rad, m] after which the next one keeps the derivatives: its error is a thousandth
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,13 +150,11 @@ def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
     x = tree[:, mechanism.closure.independent]
     if len(driven) == mechanism.closure.dof:
         return x
-    size = np.inf
     for _ in range(4):  # Gauss-Newton from the solution of the chosen motors, with equal weights for all motors
-        if size > NEAR:
-            inverse = _left_inverse(N @ projector(mechanism, tree))
-        step = inverse @ (motors - n0 - tree @ N.T)[:, :, None]
-        x, size = x + step[:, :, 0], np.max(np.abs(step), initial=0.0)
-        if size < 1e-10:
+        error = motors - n0 - tree @ N.T
+        step = _left_inverse(N @ projector(mechanism, tree)) @ error[:, :, None]
+        x = x + step[:, :, 0]
+        if np.max(np.abs(step)) < 1e-10:
             break
         tree = close_positions(mechanism, x, tree[0])
     return x
