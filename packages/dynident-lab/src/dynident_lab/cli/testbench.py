@@ -19,7 +19,6 @@ from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
 from dynident.outputs import output_set
 from dynident_lab.campaigns.log import CampaignLog, is_campaign
-from dynident_lab.cli.campaigns import friction_campaign
 from dynident_lab.testbench.friction_filter import filter_joint
 from dynident_lab.testbench.report import write_friction_report
 from dynident_lab.testbench.study import friction_study
@@ -71,6 +70,8 @@ def friction(
     check_output(output, folder=True)
     options = {"by": by, "level": level, "tolerance": tolerance, "shortest": shortest}
     if len(logs) == 1 and is_campaign(logs[0]):
+        from dynident_lab.cli.campaigns import friction_campaign  # noqa: PLC0415 - `track` does not need it
+
         with progress(2, quiet) as step:
             step("studying the campaign cycle by cycle")
             whole = friction_campaign(described.robot(robot), logs[0], output, options)
