@@ -6,6 +6,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from identify_cases import arm, simulated_log
 
 import dynident as di
 from dynident.errors import DynidentWarning
@@ -115,18 +116,10 @@ def test_rows_near_standstill_are_left_out_where_drives_step_and_joints_stick():
     assert data.rows < every.rows
 
 
-def drawn(seed):
-    """Return the log of a random motion of the slider."""
-    rng = np.random.default_rng(seed)
-    t = np.arange(6000) / 1000
-    w, size = rng.uniform(1.0, 15.0, 4), rng.normal(size=4) / 40.0
-    angle = np.outer(t, w) + rng.uniform(0.0, 6.0, 4)
-    return slides(np.sin(angle) @ size, np.cos(angle) @ (w * size), -np.sin(angle) @ (w**2 * size), t, f"drawn {seed}")
-
-
 @pytest.mark.parametrize(("count", "each"), [(4, 3), (8, 2)])
 def test_every_log_of_a_fit_has_its_share_of_twelve_stretches_and_two_at_least(count, each):
+    robot = arm()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DynidentWarning)
-        data = di.Regression.from_logs(slider(), [drawn(k) for k in range(count)])
-    assert [len(group.counts) for group in data.groups] == [count * each]
+        data = di.Regression.from_logs(robot, [simulated_log(robot, 6.0, seed, noise=0.05) for seed in range(count)])
+    assert [len(group.counts) for group in data.groups] == 3 * [count * each]
