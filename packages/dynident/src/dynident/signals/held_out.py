@@ -221,11 +221,6 @@ class Chain:
     piece: Piece
     windows: list[Window]
 
-    @property
-    def same_speed(self) -> bool:
-        """Whether both clocks run at the same speed."""
-        return abs(float(np.median([w.a for w in self.windows])) - 1.0) < SAME
-
     def goes_on(self, window: Window) -> bool:
         """Return whether a window continues the clock of the last one."""
         last, middle = self.windows[-1], float(np.mean(window.t))
@@ -260,7 +255,8 @@ class Chain:
     def verdict(self, snippets: list[Triple], short: bool) -> str:
         """Return "copy", "repeat" or "new" (see the top of this module); a short path is never "repeat"."""
         rows = [w.efforts for w in self.windows]
-        again = "repeat" if self.same_speed and not (short or self.piece.back) else "new"
+        same = abs(float(np.median([w.a for w in self.windows])) - 1.0) < SAME and not self.piece.back
+        again = "repeat" if same and not short else "new"
         if not any(np.any(there) for there, _, _ in rows):  # a fit to positions alone
             return again
         if max(explained(rows), explained(snippets)) > EXPLAINED:
