@@ -61,7 +61,9 @@ class Outcome:
         """Return whether, within the noise, a possible robot makes the faulty efforts as well as the true one the clean."""
         pairs = ((self.own, clean.own), (self.other, clean.other))
         same = [x.shape == y.shape == clean.noise.shape and bool(np.all(np.isfinite(x))) for x, y in pairs]
-        return any(own and np.all(x**2 <= y**2 + clean.noise**2) for own, (x, y) in zip(same, pairs, strict=True))
+        return any(  # the noise is no larger than the error of a true model
+            own and np.all(x**2 <= y**2 + np.minimum(y, clean.noise) ** 2) for own, (x, y) in zip(same, pairs, strict=True)
+        )
 
     def told(self, healthy: Outcome, causes: tuple[str, ...]) -> list[tuple[str, str]]:
         """Return the findings that the healthy log does not have, and failed checks if there are none."""
