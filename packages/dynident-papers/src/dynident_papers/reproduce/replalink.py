@@ -101,20 +101,14 @@ def replalink_table_6_4() -> Reproduction:
     found = enumerate_subsets(replalink.base_matrix(), V, replalink.PARAMETER_NAMES, trusted)
     s = found.statistics(include_held=True, keep="values")
     rounding = "base parameters and trusted values are printed with four decimals"
-    large = ("m2", "m4", "m5", "I4", "I7")
+    why, table = dict.fromkeys(("m2", "m4", "m5", "I4", "I7"), rounding), replalink.TABLE_6_4
     put_in = ("m1", "m3", "I1", "I6", "Fc1", "Fc4", "c1", "c4")  # trusted in every solution, or base parameters themselves
+    kind = dict.fromkeys(put_in, "round trip")
     tables = [
         Table(
             title,
             tuple(
-                Row(
-                    name,
-                    round(float(x), 12),
-                    replalink.TABLE_6_4[name][k],
-                    UNITS[name[0]],
-                    rounding if name in large else "",
-                    "round trip" * (name in put_in),
-                )
+                Row(name, round(float(x), 12), table[name][k], UNITS[name[0]], why.get(name, ""), kind.get(name, ""))
                 for name, x in zip(found.names, values, strict=True)
             ),
         )

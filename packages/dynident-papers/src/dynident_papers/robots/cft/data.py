@@ -90,14 +90,6 @@ GEAR_RATIOS: Array = np.array([1 / 2, 1 / 2, 1.0, 1 / 6])
 """K_g; the K_c of m3 contains its gear ratio."""
 CONVERSIONS: Array = np.array([0.005, 0.005, 6.16 / 182, 0.06]) / (2.0 * np.pi)
 """K_c [m/rad or rad/rad]."""
-GAINS_PRINTED = MappingProxyType(
-    {
-        "TUEdACS": (430.2725, 430.2725, 31.7814, 107.5681),
-        # Misprints: the last one is printed in N m/V but is N/V; 31.7814 and 7.9453 are truncated, not rounded.
-        "dSPACE": (107.5681, 107.5681, 7.9453, 26.8920),
-    }
-)
-"""K_T as printed [N/V, N/V, N m/V, N/V]."""
 
 # Table 3: rows axes 1 ... 4, columns harmonics 1 ... 4
 EXCITATION_A: Array = np.array(
