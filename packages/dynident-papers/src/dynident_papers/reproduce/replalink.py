@@ -222,7 +222,7 @@ def replalink_fig_6_17() -> Reproduction:
     largest = {name: np.abs(x - torque["base parameters"]).max(axis=0) for name, x in torque.items()}
     rows = [
         Row(
-            "means against the base model, worse actuator",
+            "means against the base model (printed: against measured torques), worse actuator",
             float(largest["means"].max()),
             63.5,
             "N m",
