@@ -81,6 +81,19 @@ def test_the_share_of_the_load_is_found_and_held_out_efforts_are_honest(robots, 
     assert fit.score(log_of(true, 2, gain=1.7)).metrics.relative > 0.3  # the measured effort is no input of the model
 
 
+def test_a_large_share_of_the_load_does_not_bias_bodies(robots):
+    bare, true = robots
+    law = law_of(LAW)
+    lossy = true.with_friction(
+        {name: law.using(own.parameters | {"load.fc_tau1": 0.35}) for name, own in true.friction.items()}
+    )
+    fit = fit_friction(bare, log_of(lossy, 3), LAW, estimator=di.MAP())
+    known = dict(zip(lossy.parameters.names, lossy.parameters.values, strict=True))
+    z = (fit.values - fit.base.values([known.get(name, 0.0) for name in fit.mechanism.parameters.names])) / fit.std
+    assert np.sqrt(np.mean(z**2)) < 1.6  # 2.1 and 5.9 with two fits
+    assert np.abs(z).max() < 4.0
+
+
 def test_a_fit_with_load_friction_is_saved_written_and_exported(robots, fit, tmp_path):
     motion = identify_cases.smooth(3, 40, seed=6)
     fit.save(tmp_path / "fit.json")

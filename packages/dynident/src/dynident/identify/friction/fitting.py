@@ -82,7 +82,7 @@ UNSURE = 0.5  # relative standard deviation above which a shape parameter is und
 SETTLED = 0.02  # change of a shape parameter, in standard deviations, below which its column need not be updated
 ROUNDS = 4
 PASSES, AXIS_PASSES = 60, 200  # most passes over all samples
-LOAD_ROUNDS = 2  # fits with the load of the previous fit; the remaining error is the cubed share of friction in the load
+LOAD_ROUNDS, LOAD_SETTLED = 4, 0.1  # most fits with the load of the previous fit; change in deviations that ends them
 RATIO = 1.1  # least ratio of the slopes of equal terms: about the mean, the curve changes by a thousandth at most
 UNDETERMINED = "not determined by these data; fixed at the lowest error"
 ROWS = 1024
@@ -472,10 +472,11 @@ def _has_equal_terms(law: FrictionLaw) -> bool:
 def _relinearised(robot: Mechanism, described: Mechanism, assembly: Assembly, solver: Any) -> tuple[Fit, list[dict[str, Any]]]:
     """Return the fit of `_fitted`, repeated with the load of its own bodies where friction depends on it."""
     fit, resting = _fitted(robot, described, assembly, solver)
-    if "load" in law_signals(robot):
-        for _ in range(LOAD_ROUNDS):
-            assembly = replace(assembly, recordings=_loaded(assembly.recordings, fit.mechanism, fit.standard))
-            fit, resting = _fitted(robot, described, assembly, solver)
+    for _ in range(LOAD_ROUNDS if "load" in law_signals(robot) else 0):
+        assembly, before = replace(assembly, recordings=_loaded(assembly.recordings, fit.mechanism, fit.standard)), fit.values
+        fit, resting = _fitted(robot, described, assembly, solver)
+        if np.all(np.abs(fit.values - before) <= LOAD_SETTLED * fit.std):
+            break
     return fit, resting
 
 
