@@ -12,6 +12,7 @@ from dynident.control import feedforward_torques
 from dynident.errors import DynidentWarning
 from dynident.friction import law_of
 from dynident.identify import fit_friction
+from dynident.monitor import Monitor
 from dynident.simulate import standard_machine
 from dynident.symbolic.controller import ControllerCode
 from dynident.trajectory import random_motion
@@ -131,6 +132,22 @@ def test_feed_forward_with_laws_beside_the_model_is_inverse_dynamics(robots):
     true, motion = robots[1], identify_cases.smooth(3, 50, seed=7)
     feed = feedforward_torques(true.without_friction(), motion, friction=dict(true.friction))
     np.testing.assert_allclose(feed, di.inverse_dynamics(true, motion), rtol=1e-12, atol=1e-12)
+
+
+def test_the_monitor_is_quiet_on_a_healthy_run_and_sees_a_push(robots):
+    bare, true = robots
+
+    def slowly(seed, push=0.0):
+        motion = identify_cases.smooth(3, 4000, seed=seed)
+        motion = di.Motion(motion.t / 0.4, motion.q, 0.4 * motion.v, 0.16 * motion.a)
+        effort = di.inverse_dynamics(true, motion) + 0.2 * np.random.default_rng(seed).normal(size=motion.q.shape)
+        effort[2000:2200, 1] -= push
+        return di.Log(motion.t, true.coordinate_names, motion.q, effort, "joint_torque", name=str(seed))
+
+    watch = Monitor(fit_friction(bare, slowly(1), LAW, estimator=di.MAP()))
+    assert not watch.run(slowly(2)).events
+    (event,) = watch.run(slowly(2, push=4.0)).events
+    assert 25.0 < event.start < 26.0
 
 
 def test_controller_code_takes_the_load_from_the_acceleration(robots):

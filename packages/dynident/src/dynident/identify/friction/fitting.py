@@ -205,7 +205,6 @@ class AxisFit(Result):
 class Search:
     """Options of the search for shape parameters, see `fit_friction`."""
 
-    start: Array | None = None
     starts: int = 12
     seed: int = 0
 
@@ -218,7 +217,6 @@ def fit_friction(
     options: Mapping[str, Any] | None = ...,
     projection: Projection | None = ...,
     estimator: Any = ...,
-    start: ArrayLike | None = ...,
     starts: int = ...,
     seed: int = ...,
 ) -> Fit: ...
@@ -230,7 +228,6 @@ def fit_friction(
     data: Axis,
     laws: Law | Sequence[Law] = ...,
     *,
-    start: ArrayLike | None = ...,
     starts: int = ...,
     seed: int = ...,
 ) -> AxisFit: ...
@@ -243,7 +240,6 @@ def fit_friction(
     options: Mapping[str, Any] | None = None,
     projection: Projection | None = None,
     estimator: Any = None,
-    start: ArrayLike | None = None,
     starts: int = 12,
     seed: int = 0,
 ) -> Fit | AxisFit:
@@ -271,8 +267,6 @@ def fit_friction(
         more motors than degrees of freedom.
     estimator : estimator, optional
         Estimator of the final fit; `WLS()` when omitted.
-    start : array_like (S,), optional
-        Shape parameters from which to start; many starts when omitted.
     starts : int
         Starting points per shape parameter.
     seed : int
@@ -293,7 +287,7 @@ def fit_friction(
     >>> round(fit.parameters["tanh.beta"], 6)
     8.0
     """
-    how = Search(None if start is None else np.asarray(start, dtype=np.float64), starts, seed)
+    how = Search(starts, seed)
     if isinstance(data, Axis):
         if robot is not None or isinstance(laws, Mapping):
             raise IdentificationError("an Axis has no robot; give None for the robot, and one or several laws")
@@ -365,7 +359,7 @@ def _find_shapes(assembly: Assembly, how: Search, data: FrictionData | None) -> 
         if name in friction.known
     }
     bounds = shape_bounds(laws, assembly.speeds(), list(robot.friction))
-    found = search(problem, bounds, how.start, how.starts, how.seed, PASSES, held)
+    found = search(problem, bounds, None, how.starts, how.seed, PASSES, held)
     apart = _apart(laws, assembly.shapes, found.eta, held)
     if apart:
         start = found.eta.copy()
@@ -727,7 +721,7 @@ def _fit_law(
     )
     bounds = shape_bounds([law], [inner.v], [name])
     held = {} if friction is None else {law.shape.index(label): friction.parameters[label] for label in friction.known}
-    found = search(problem, bounds, how.start, how.starts, how.seed, AXIS_PASSES, held)
+    found = search(problem, bounds, None, how.starts, how.seed, AXIS_PASSES, held)
     square = float(used @ used)
     scatter = found.sigma * np.sqrt(problem.independence)
     fit = AxisFit(
