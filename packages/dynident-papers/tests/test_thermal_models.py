@@ -116,8 +116,7 @@ def test_fractional_model() -> None:
     cooling = model.cooling(t, 45.0)
     assert cooling.temperature[0] == 45.0
     assert np.abs(model.simulate(t, 0.0, start=45.0).temperature - cooling.temperature)[72:].max() < 0.02
-    characteristic = (model.C / loss) ** (1.0 / model.nu)  # the argument of the Mittag-Leffler function is -1
-    assert model.heating([characteristic], FULL).temperature[0] - 20.0 == pytest.approx(
+    assert model.heating([model.characteristic_time(FULL)], FULL).temperature[0] - 20.0 == pytest.approx(
         FULL / loss * (1.0 - 0.4116308400), abs=1e-8
     )
     warm = Thermal((Coulomb() + Viscous()).using(fc=10.0, fv=1.0), model)

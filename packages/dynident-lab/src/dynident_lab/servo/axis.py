@@ -180,6 +180,11 @@ class Axis:
         H = system.response(f)[:, system.outputs.index(OUTPUT[loop])]
         return np.asarray(H[:, 0] + 2j * np.pi * f * H[:, 1] if loop == "position" else H[:, 0])
 
+    def disturbance_response(self, frequency: ArrayLike, loop: Loop = "position", *, sampled: bool = True) -> Complex:
+        """Return the response of a loop's own output to the torque that the mechanism requires."""
+        system = self.loop(loop, sampled=sampled)
+        return np.asarray(system.response(frequency)[:, system.outputs.index(OUTPUT[loop]), 2])
+
     def margins(self, loop: Loop = "position", *, sampled: bool = True) -> Margins:
         """Return gain and phase margin of a loop whose inner loops are closed."""
         system = self.loop(loop, sampled=sampled, open=True)

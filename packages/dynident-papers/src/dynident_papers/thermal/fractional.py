@@ -43,6 +43,10 @@ class Fractional(Weakening):
         if self.nu > 1.0:
             raise DescriptionError(f"Fractional: nu = {self.nu} must be at most 1, or the temperature would oscillate")
 
+    def characteristic_time(self, power: float = 0.0) -> float:
+        """Time at which the argument of the Mittag-Leffler function is -1."""
+        return float((self.C / self._loss(power)) ** (1.0 / self.nu))
+
     def heating(self, t: ArrayLike, power: float) -> Warming:
         """Temperature at a constant power from a joint at the temperature of the surroundings (eqs. 141-142)."""
         return self._closed(t, power, self.reference)
