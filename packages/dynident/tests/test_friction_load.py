@@ -10,6 +10,7 @@ import pytest
 import dynident as di
 from dynident.control import feedforward_torques
 from dynident.errors import DynidentWarning
+from dynident.excitation import MotionLimits
 from dynident.friction import law_of
 from dynident.identify import fit_friction
 from dynident.monitor import Monitor
@@ -148,6 +149,14 @@ def test_the_monitor_is_quiet_on_a_healthy_run_and_sees_a_push(robots):
     assert not watch.run(slowly(2)).events
     (event,) = watch.run(slowly(2, push=4.0)).events
     assert 25.0 < event.start < 26.0
+
+
+def test_a_motion_is_designed_for_the_terms_of_joints_whose_friction_has_a_load(robots):
+    true, one = robots[1], np.ones(3)
+    limits = MotionLimits(true.coordinate_names, -2.0 * one, 2.0 * one, 2.0 * one, 8.0 * one, np.inf * one)
+    found = di.excite(true, limits, iterations=1, starts=1)
+    assert "fc_joint_2" in found.design.exact.names
+    assert any("not for laws of their load" in note for note in found.notes)
 
 
 def test_controller_code_takes_the_load_from_the_acceleration(robots):
