@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from xml.etree import ElementTree
@@ -27,6 +28,7 @@ from dynident.plugins import COMMANDS, PROVIDED, ROBOTS, entries
 from dynident.trajectory import random_motion, sample, to_csv
 from dynident_papers import robots
 from dynident_papers.identify import reduction
+from dynident_papers.reproduce.cft_identification import single_joint, true_friction
 from dynident_papers.robots import cft, five_bar, rrr
 
 
@@ -236,6 +238,18 @@ def test_a_folder_with_the_name_of_a_machine_does_not_hide_it(monkeypatch, capsy
     assert run(monkeypatch, "simulate", "swing.csv", "--robot", "five_bar", "-q") == 0
     assert run(monkeypatch, "describe", "five_bar") == 0
     assert "robot five_bar" in capsys.readouterr().out
+
+
+def test_friction_of_a_joint_alone_is_found_behind_the_motors_of_a_robot_with_loops(monkeypatch, capsys, folder):
+    """(29) of [Rodriguez2002] on the log of its own motors."""
+    run_of_q4 = di.Motion(*single_joint(2, 20.0))
+    machine = find_machine("cft")
+    machine.simulate(run_of_q4).log.save(folder / "q4.npz")
+    assert run(monkeypatch, "friction", "cft", "q4.npz", "--alone", "q4") == 0
+    said = capsys.readouterr().out
+    found = {float(v): float(f) for v, f in re.findall(r"([\d.]+): ([\d.]+)", said.splitlines()[0])}
+    fast = np.array(sorted(found))[-2:]  # the shorter the record, the worse the slow part
+    assert [found[v] for v in fast] == pytest.approx(true_friction(2, fast), rel=0.03)
 
 
 def test_the_log_of_a_ready_machine_can_be_identified_by_its_name(monkeypatch, capsys, folder):

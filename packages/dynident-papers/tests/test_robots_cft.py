@@ -284,13 +284,20 @@ def test_force_maps_invert_each_other_and_do_the_same_work() -> None:
     assert np.abs(power - np.sum(tau * v, axis=1)).max() < 1e-10
 
 
+GAINS_PRINTED = {  # K_T [N/V, N/V, N m/V, N/V]; the last one of dSPACE is printed in N m/V but is N/V
+    "TUEdACS": (430.2725, 430.2725, 31.7814, 107.5681),
+    "dSPACE": (107.5681, 107.5681, 7.9453, 26.8920),
+}
+PULSES = 2000  # of an encoder, per turn
+
+
 def test_gains_and_encoders() -> None:
     """Table 6; 31.7814 and 7.9453 are truncated in print."""
-    for setup, printed in data.GAINS_PRINTED.items():
+    for setup, printed in GAINS_PRINTED.items():
         assert cft.motor_gains(setup) == pytest.approx(printed, abs=1.01e-4)
     assert cft.motor_gains() == pytest.approx([430.2725, 430.2725, 31.7815, 107.5681], abs=6e-5)
     assert cft.encoder_position([[1000, 1000, 1000, 1000]])[0] == pytest.approx([8.7989e-3, 7.5209e-3, 1.6886e-2, 5e-3])
-    turns = 6.16 / cft.ENCODER_FACTORS[2] / data.ENCODER_PULSES
+    turns = 6.16 / cft.ENCODER_FACTORS[2] / PULSES
     assert turns == pytest.approx(182.4, abs=0.01)  # printed 182
 
 

@@ -71,6 +71,11 @@ def sines(seed: int, seconds: float = 30.0, speed: float = 1.0, size: float = 1.
     return di.Motion(t, q, v, a)
 
 
+def backwards(motion: di.Motion) -> di.Motion:
+    """Return a motion that takes the same path from its end to its start."""
+    return di.Motion(motion.t, motion.q[::-1].copy(), -motion.v[::-1], motion.a[::-1].copy())
+
+
 def pick_and_place(*targets: tuple[float, float, float], move: float = 1.0, rest: float = 0.4) -> di.Motion:
     """Return moves from home to every target and back, with rests in between."""
     home = np.zeros(3)
@@ -214,6 +219,7 @@ DISGUISES: dict[str, Callable[[Case, Path], di.Log]] = {
     "a quarter mixed in": lambda case, _: mixed(case.log, case.other, 4),
     "periods exchanged": lambda case, _: exchanged(case.log),
     "seven pieces exchanged": lambda case, _: exchanged(case.log, 7),
+    "played backwards": lambda case, _: samples(case.log, slice(None, None, -1), case.log.t),
 }
 
 
@@ -289,6 +295,7 @@ OTHER_MOTIONS = {
     "same frequencies, amplitudes 10 % larger": lambda: sines(1, size=1.1),
     "the same path, twice as fast": lambda: sines(1, speed=2.0),
     "the same path, half as fast": lambda: sines(1, speed=0.5, seconds=40.0),
+    "the same path, backwards": lambda: backwards(sines(1)),
     "the same path, 5 % faster": lambda: sines(1, speed=1.05),
     "pick and place": lambda: pick_and_place((0.6, 0.4, -0.8), (-0.5, 0.7, 0.3), (0.2, -0.6, 0.9)),
     "one joint after the other": lambda: pick_and_place((0.8, 0.0, 0.0), (0.0, 0.8, 0.0), (0.0, 0.0, 0.8)),

@@ -6,6 +6,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from identify_cases import arm, simulated_log
 
 import dynident as di
 from dynident.errors import DynidentWarning
@@ -113,3 +114,12 @@ def test_rows_near_standstill_are_left_out_where_drives_step_and_joints_stick():
     deviations = [di.MAP().fit(each).result_.std[0] for each in (data, every)]
     assert deviations[0] < 0.7 * deviations[1]
     assert data.rows < every.rows
+
+
+@pytest.mark.parametrize(("count", "each"), [(4, 3), (8, 2)])
+def test_every_log_of_a_fit_has_its_share_of_twelve_stretches_and_two_at_least(count, each):
+    robot = arm()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DynidentWarning)
+        data = di.Regression.from_logs(robot, [simulated_log(robot, 6.0, seed, noise=0.05) for seed in range(count)])
+    assert [len(group.counts) for group in data.groups] == 3 * [count * each]

@@ -114,3 +114,19 @@ def test_held_positions_have_the_period_of_the_motion(hold):
     motion = harmonic(6.3)
     held = np.arange(len(motion.t)) // hold * hold
     assert period_of(motion.q[held], motion.v[held]) == pytest.approx(RATE / BASE, rel=1e-3)
+
+
+@pytest.mark.parametrize("hold", [6, 12])
+def test_rates_of_held_positions_do_not_pass_for_the_motion(hold):
+    """A held position has a peak of its rate with every new value: these peaks repeat before the motion does."""
+    angle = 2.0 * np.pi * (np.arange(4000) // hold * hold)[:, None] / 1500.0
+    q = np.hstack([np.sin(angle), np.cos(2.0 * angle)])
+    assert period_of(q, np.gradient(q, axis=0)) == pytest.approx(1500.0, rel=0.02)
+
+
+def test_infinite_samples_have_no_period_and_no_warning():
+    motion = harmonic(6.3)
+    q = motion.q.copy()
+    q[100] = np.inf
+    with np.errstate(all="raise"):
+        assert period_of(q, motion.v) == np.inf

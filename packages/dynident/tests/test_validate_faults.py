@@ -110,6 +110,18 @@ def test_efforts_that_change_during_the_log_are_named_with_their_growth():
             assert findings[0].value == pytest.approx(0.2, abs=0.02)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_errors_of_a_model_that_depend_on_the_pose_are_no_change_where_no_motion_repeats(seed):
+    """A cogging torque that the model lacks, on a motion that moves on from pose to pose."""
+    robot, small = arm(RRR), smooth(3, 3000, seed)
+    speed = np.array([0.2, -0.13, 0.27])
+    motion = di.Motion(small.t, 0.3 * small.q + small.t[:, None] * speed, 0.3 * small.v + speed, 0.3 * small.a)
+    noise = 0.02 * np.random.default_rng(seed).normal(size=(3000, 3))
+    effort = di.inverse_dynamics(robot, motion) + 2.0 * np.sin(3.0 * motion.q) + noise
+    log = di.Log(motion.t, robot.coordinate_names, motion.q, effort, "joint_torque")
+    assert di.inspect(log, robot, excitation=False).findings == ()
+
+
 def test_efforts_of_the_description_without_noise_are_computed_ones():
     subject = healthy()
     made = [simulated_log(subject.robot, 15.0, seed) for seed in (0, 1)]
@@ -219,6 +231,15 @@ def test_outliers_are_counted_and_left_out():
     np.testing.assert_allclose(spoiled.values, clean.values, atol=0.02 * np.abs(clean.values).max())
 
 
+def test_rows_of_zeros_in_a_fortieth_of_the_log_are_outliers_whatever_the_zero_of_the_positions():
+    """Each spoils the distances of three samples to their neighbours: more than one in twenty."""
+    log = healthy().train[0]
+    kept = np.random.default_rng(0).random(len(log)) >= 0.025
+    spoiled = replace(log, position=(log.position + 9.0) * kept[:, None], effort=log.effort * kept[:, None])
+    (finding,) = diagnose(spoiled).of("outliers")
+    assert f"({np.sum(~kept)} whole rows)" in finding.sentence
+
+
 def test_the_noise_floor_is_that_of_the_log():
     """White noise of 0.2 N m at 200 Hz, of which the band of the fit has its share; a true model has no larger error."""
     robot = healthy().robot
@@ -229,6 +250,15 @@ def test_the_noise_floor_is_that_of_the_log():
     assert floor == pytest.approx(0.2 * np.sqrt(3.0 * band / 100.0) / size, rel=0.3)
     assert 0.7 < done.scores[0].metrics.relative / floor < 2.0
     assert "noise floor" in done.summary()
+
+
+def test_the_noise_floor_is_no_larger_than_the_training_error():
+    """Ripple above the band of the motion is no noise within it."""
+    robot = healthy().robot
+    run, other = (simulated_log(robot, 15.0, seed, noise=0.02) for seed in (0, 1))
+    ripple = 0.5 * np.std(run.effort, axis=0) * np.sin(2.0 * np.pi * 60.0 * run.t + np.sin(7.0 * run.t))[:, None]
+    done = di.identify(robot, replace(run, effort=run.effort + ripple), other)
+    assert done.verdict.noise_floor <= done.fit.training_relative < 0.01
 
 
 PAGE = Path(__file__).parents[3] / "docs" / "howto" / "verdict_fails.md"

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import dynident as di
 from dynident.cli.consoles import out, print_json, save_figures
 from dynident.cli.machines import Bandwidth, Controller, DrivesFile, Machine, Results, Seed, no_drives
@@ -17,7 +19,6 @@ from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
 from dynident.outputs import output_set
 from dynident_lab.campaigns.log import CampaignLog, is_campaign
-from dynident_lab.cli.campaigns import friction_campaign
 from dynident_lab.testbench.friction_filter import filter_joint
 from dynident_lab.testbench.report import write_friction_report
 from dynident_lab.testbench.study import friction_study
@@ -69,6 +70,8 @@ def friction(
     check_output(output, folder=True)
     options = {"by": by, "level": level, "tolerance": tolerance, "shortest": shortest}
     if len(logs) == 1 and is_campaign(logs[0]):
+        from dynident_lab.cli.campaigns import friction_campaign  # noqa: PLC0415 - `track` does not need it
+
         with progress(2, quiet) as step:
             step("studying the campaign cycle by cycle")
             whole = friction_campaign(described.robot(robot), logs[0], output, options)
@@ -111,7 +114,10 @@ def _alone(mechanism: di.Mechanism, logs: list[Path], logged: LogOptions, joint:
     if as_json:
         print_json({"joint": joint, **found.parameters, "consistency": found.consistency, "notes": list(found.notes)})
     else:
-        out.print(f"friction of {joint}, B_v v + B_f1 tanh(w_1 v) + B_f2 tanh(w_2 v)\n{found.summary()}")
+        speed = np.abs(found.history[:, 1]).max() * np.array([0.05, 0.1, 0.2, 0.5, 1.0])
+        curve = ", ".join(f"{v:.3g}: {f:.4g}" for v, f in zip(speed, found.friction(speed), strict=True))
+        out.print(f"friction of {joint} at speeds up to the largest: {curve}")
+        out.print(f"B_v v + B_f1 tanh(w_1 v) + B_f2 tanh(w_2 v)\n{found.summary()}")
     return 0
 
 

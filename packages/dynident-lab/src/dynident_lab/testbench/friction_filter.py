@@ -25,8 +25,9 @@ from dynident.friction import Friction, Offset, Sigmoid
 from dynident.identify import Axis, fit_friction
 from dynident.identify.friction.fitting import SIGMOID_NOTE
 from dynident.identify.friction.problem import direction_note
+from dynident.mechanics import actuator_jacobian, mass_matrix
 from dynident.mechanics import gravity as gravity_torque
-from dynident.mechanics import mass_matrix
+from dynident.mechanics.closure import coordinates_from_actuators
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
 from dynident.signals.matching import match
@@ -95,8 +96,11 @@ def filter_joint(mechanism: Mechanism, log: Log, joint: str, terms: int = 2) -> 
     if joint not in names:
         raise IdentificationError(f"joint '{joint}' is not in the log; it has {', '.join(names)}")
     i, (t, q, tau) = names.index(joint), (matched.log.t, matched.log.position, matched.log.effort)
+    if robot.loops:  # the log has motors
+        q = coordinates_from_actuators(robot, q)
+        tau = np.einsum("nki,nk->ni", actuator_jacobian(robot, q), tau)
     moved = np.ptp(q, axis=0)
-    others = [name for k, name in enumerate(names) if k != i and moved[k] > 0.01 * moved[i]]
+    others = [name for k, name in enumerate(names) if k != i and moved[k] > 0.05 * moved[i]]
     if others:
         raise IdentificationError(f"'{others[0]}' moves, too; record '{joint}' alone, the other joints at rest")
     q = np.where(np.arange(len(names)) == i, q, q.mean(axis=0))

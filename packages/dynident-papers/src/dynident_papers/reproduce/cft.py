@@ -57,7 +57,7 @@ def cft_table_2() -> Reproduction:
     counts = Table(
         "coordinates",
         (
-            Row("joints of the chain", chain.dof, 7),
+            Row("joints of the chain", chain.dof, 7, kind="round trip"),
             Row("independent coordinates", cft.mechanism().dof, 4),
         ),
     )
@@ -145,7 +145,9 @@ def cft_table_5() -> Reproduction:
     limits = np.array([[-0.2918, 0.0232], [-0.0269, 0.5801], [-0.2892, 5.8708], [-0.0606, 0.5344]])
     lead = np.array([0.005 / 2, 0.005 / 2, 6.16 / 182, 0.06 / 6])  # per turn of the motor, behind its gear (Table 6)
     enlarged = np.array([7.0, 6.0, 1.0, 1.0])  # by the pantograph (47)
-    measured = "screw, gear and 2000 pulses with the enlargement L5 / L4 or L6 / L4, whose lengths have two digits"
+    measured = (
+        "the lead 0.005 m of the screws has one digit: one of 5.01 to 5.02 mm, with the printed spans, gives both numbers"
+    )
     turns = "Table 6 rounds the turns to 182: numbers of turns that round to it give the printed factor"
     factors = Table.of(
         "encoder factors per pulse, from the geometry",
@@ -157,7 +159,7 @@ def cft_table_5() -> Reproduction:
     )
     found_spans, units = limits[:, 1] - limits[:, 0], ("m", "m", "rad", "m")
     spans = Table.of("spans", cft.CARTESIAN, found_spans, (0.315, 0.607, 6.16, None), units, kind="round trip")
-    lengths = "L2 of Table 1 has two digits: the measured nut follows from a length that rounds to it"
+    lengths = "the 0.25 m of (49) have two digits: the measured nut follows from a length that rounds to them"
     ends = np.array([[0.0232, -0.0269, 2.4, 0.0]])  # where both screws are at their smallest position
     geometric, found = cft.references_from_cartesian(ends)[0], cft.measured_references(ends)[0]
     shifts = Table.of(
@@ -169,13 +171,14 @@ def cft_table_5() -> Reproduction:
         ("", lengths),
     )
 
-    def enlargement(i: int, length: float) -> bool:
-        """Return whether lengths that round to Table 1 explain an encoder factor."""
-        wanted = printed[i] * 2000 / lead[i]
-        return bool((length - 0.005) / 0.055 < wanted < (length + 0.005) / 0.045)
+    def one_lead() -> bool:
+        """Return whether one lead that rounds to 0.005 m gives both factors with enlargements by the printed spans (3.1.1)."""
+        low, high = np.array([(0.3145, 0.3155), (0.6065, 0.6075)]).T / np.array([(0.0455, 0.0445), (0.10125, 0.10115)]).T
+        least, most = (2 * 2000 * printed[:2] / ratio for ratio in (high, low))
+        return bool(0.0045 < least.max() < most.min() < 0.0055)
 
     experiments = {
-        measured: lambda: enlargement(0, 0.35) and enlargement(1, 0.30),
+        measured: one_lead,
         turns: lambda: round(6.16 / (float(printed[2]) * 2000)) == 182,
         lengths: lambda: bool((0.245 - ends[0, 0]) / cft.UP < found[1] < (0.255 - ends[0, 0]) / cft.UP),
     }
@@ -212,7 +215,7 @@ def cft_definiteness() -> Reproduction:
     table = Table(
         "31 x 31 x 13 points of the workspace of Table 5",
         (
-            Row("points where M is not positive definite", 100.0 * grid.indefinite, 0.0, "%", why),
+            Row("points where M is not positive definite; none by (22)", 100.0 * grid.indefinite, None, "%", why),
             Row("smallest eigenvalue of M", grid.worst[1]),
             Row("the same with 0.2 kg m^2 added to q4 and q5", repaired.worst[1]),
         ),

@@ -32,7 +32,7 @@ EXCLUDES = (
     "exponential by least squares both 2.75 N m at the start and 0.61 N m at the end; 0.19 N m are missing at least"
 )
 ROUNDED = "the thesis contradicts itself: no numbers that round to (130) have the time constants of axis 4 in Table 8"
-FIRST_TEST = "the first test, 5 min after the stop, sees a fast part: run after 10 min, errors are nearer by half"
+FIRST_TEST = "the first test, 5 min after the stop, sees a fast part: a fitted delay of 10 min halves all differences at least"
 NOTE = "The measurements are not published: friction is made with (130) and 0.3 % noise, and fitted again."
 TABLE_6 = {
     "abs mean": ((0.39, 2.1), (0.06, 0.3)),
@@ -315,7 +315,7 @@ def fig_29() -> Reproduction:
     fits = [fit_thermal(test, kind) for kind in (FirstOrder, Fractional)]
     model = fits[1].model
     assert isinstance(model, Fractional)
-    reason = "the length of the test is not printed: the order is 0.59 over 180 min and 0.63 over 240, the printed one between"
+    reason = "depends on the length of the test, which is not printed: the order is 0.59 over 180 min and 0.63 over 240"
     rows = [Row("order nu", float(model.nu), 0.6121, "", reason)]
     rows += [Row(f"mean error, {type(f.model).__name__}", 100.0 * f.mean_error, None, "%") for f in fits]
     figures = {"fractional and first order (Fig. 29)": lambda: _compared(test, fits, "Axis 4: fractional order")}

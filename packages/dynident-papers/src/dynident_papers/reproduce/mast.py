@@ -128,7 +128,10 @@ def mast_bode() -> Reproduction:
     alone = bandwidth(mast.unloaded(), "z", 1e-3, FREQUENCIES, mechanism=False)
     tilts = [bandwidth(mast.machine(), name, 2.5e-3, FREQUENCIES) for name in ("psi", "theta")]
     flat = "depends on the amplitude, which is not printed: friction takes more of a sine of 1 mm than of one of 5 mm"
-    gains = "gains are not printed: a position gain of 20 1/s over a PI velocity loop of 11 Hz at least halves every difference"
+    gains = (
+        "gains are not printed: three fitted to these six numbers, a position gain of 20 1/s over a PI velocity loop of 11 Hz, "
+        "at least halve every difference"
+    )
     rows = [
         Row("bandwidth with mechanism, z", z.bandwidth, mast.BANDWIDTH_MAST, "Hz", flat),
         Row("bandwidth of the actuators alone", alone.bandwidth, mast.BANDWIDTH_ACTUATORS, "Hz", flat),

@@ -20,8 +20,8 @@ from dynident_papers.workspace.workspace import workspace_map
 LIMITS: dict[str, Any] = {"default": {"acceleration": prr2.ACCELERATION_LIMIT}, "margin": 0.0}
 UNITS = {"m": "kg", "I": "kg m^2", "F": "N", "c": "N s/m"}  # by the first letter of a parameter
 CORNERS = (
-    "the document contradicts itself: at any height of the tool over its joints, the printed rectangle needs over 0.5 m of "
-    "travel of a slider, and the printed limits allow 0.35 m"
+    "depends on the travel of the sliders, which is not printed for the work space: here it is 0.35 m, that of the "
+    "identification; the printed rectangle needs over 0.5 m, at any height of the tool over its joints"
 )
 LOWER = "the thesis' searches ended above the optimum: our motion keeps the same limits, and (6.13) confirms its number"
 GAINS = (

@@ -5,7 +5,8 @@ difference = ours - published;   a row agrees when |difference| is at most half 
 Every published number has a kind. Only derived numbers count as agreement. A number of any kind that differs has a reason with
 an experiment, a function that returns whether it holds, which the tests run: with the cause removed, the number moves to the
 printed one; or two printed numbers cannot both hold; or the printed number is within what a quantity that is not printed
-allows (`REASONS`). Otherwise the reason begins with "not explained" and states the findings.
+allows; or settings fitted to the printed numbers explain more numbers than there are settings (`REASONS`). Otherwise the
+reason begins with "not explained" and states the findings.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ REASONS = {  # words in a reason: its heading in tables
     UNEXPLAINED: "not explained",
     "contradicts itself": "print contradicts itself",
     "depends on": "depends on unprinted data",
+    "fitted": "settings fitted to more numbers",
     "": "cause tested",
 }
 COARSE = 0.05  # relative difference above which a number that rounds to a printed one shows the difference

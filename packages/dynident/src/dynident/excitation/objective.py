@@ -181,7 +181,7 @@ class RobotEquations:
     def pullback(self, x: Array, v: Array, a: Array, B: Array, shares: Array | None = None) -> Slopes:
         """Return dq, dv, da (N, n) of sum B W, weights B (k, N) of `rows`: exact, or by differences for opaque columns.
 
-        With `shares` (k, r), B holds r rows per equation: the weights of an entry are those rows times its shares.
+        With `shares` (2, k, r), B holds the entries of W: the weights of those of an equation are shares[1] W^T shares[0].
         """
         if not self.exact:
             return self._differences((x, v, a), B)
@@ -189,7 +189,7 @@ class RobotEquations:
         arrays = {**self._arrays(x, v, a), "B": np.ascontiguousarray(B), **slopes}
         if shares is not None:
             arrays["shares"] = shares.ravel()
-        rank = 0 if shares is None else shares.shape[1]
+        rank = 0 if shares is None else shares.shape[2]
         self._function("excitation_slopes", rank)(len(x), arrays, threads=False)
         return slopes["dq"], slopes["dv"], slopes["da"]
 
@@ -235,13 +235,13 @@ class RobotEquations:
             if not sweep:
                 outputs = {"W": W, "pivot": [absolute(robot.pivot) if self.mechanism.loops else robot.graph.one]}
                 return Compiled(declared(self.mechanism, name, outputs, frozenset({"W"}), shared=shared))
-            n, count = self.dof, rank * len(self.seen) or len(W)
+            n, count = self.dof, len(W)
             weights = B = robot.graph.symbols("B", count)
             if rank:
-                shared["shares"] = len(W) * rank
-                share = robot.graph.symbols("shares", len(W) * rank)
-                rows = [B[rank * i : rank * (i + 1)] for i in entries[:, 0]]
-                weights = [dot(row, share[rank * e : rank * (e + 1)]) for e, row in enumerate(rows)]
+                shared["shares"] = 2 * count * rank
+                V, share = np.array(robot.graph.symbols("shares", 2 * count * rank), dtype=object).reshape(2, count, rank)
+                sums = [[dot(B[g.own], list(V[g.own, r])) for r in range(rank)] for g in self.groups]
+                weights = [dot(sums[i], list(share[e])) for e, i in enumerate(entries[:, 0])]
             slopes = reverse(W, weights, [*robot.x, *robot.v, *robot.a])
             by_x = slopes[: len(robot.x)]
             dq = robot.project(by_x) if self.mechanism.loops else by_x
@@ -324,14 +324,11 @@ class Slope:
         return np.asarray((self.vectors * self.sizes) @ self.vectors.T + np.diag(self.diagonal))
 
     def weights(self, W: Array, equations: RobotEquations, noise: Array) -> tuple[Array, Array | None]:
-        """Return Gamma W / noise^2 of all rows W (k, N), or V^T W of every equation and the shares of its entries in it."""
-        few = self.sizes.size
-        if few <= FEW and equations.exact and not self.diagonal.any():
-            out = _memory("B", few * len(noise), W.shape[1])
-            for i, group in enumerate(equations.groups):
-                np.matmul(self.vectors[group.columns].T, W[group.own], out=out[few * i : few * (i + 1)])
+        """Return Gamma W / noise^2 of all rows W (k, N), or W itself and the shares of `RobotEquations.pullback`."""
+        if self.sizes.size <= FEW and equations.exact and not self.diagonal.any():
             which, columns = np.nonzero(equations.seen)
-            return out, self.vectors[columns] * self.sizes / noise[which, None] ** 2
+            V = self.vectors[columns]
+            return W, np.array([V, V * self.sizes / noise[which, None] ** 2])
         out = _memory("B", *W.shape)
         for group, size in zip(equations.groups, noise, strict=True):
             own = self.vectors[group.columns]

@@ -14,7 +14,7 @@ from typing import Any
 from dynident.errors import DynidentError
 from dynident.graph import cache
 
-LARGE = 12_000  # lines of a module above which optimisation is reduced
+SHORT, LARGE = 1000, 12_000  # lines of a module above which optimisation is reduced
 HUGE = 60_000  # lines above which code is generated without optimisation: seconds saved, code about 2.5 times slower
 SLOW = 1.0  # [s] longer compilations are announced
 PER_LINE = 1e-4  # [s] longest compilation time per line on a usual processor
@@ -91,11 +91,16 @@ class MachineCode:
             raise DynidentError(f"{what}: invalid LLVM IR ({' '.join(str(error).split())[:200]})") from error
         module.triple, module.data_layout = target()[0], str(machine.target_data)
         if passes:
-            # A higher level costs twice the time without faster code; large modules gain from inlining only.
-            options = binding.create_pipeline_tuning_options(speed_level=1 if text.count("\n") <= LARGE else 0)
+            # A higher level costs twice the time without faster code.
+            options = binding.create_pipeline_tuning_options(speed_level=1)
             options.loop_vectorization = options.slp_vectorization = False  # the printer has done that
             builder = binding.create_pass_builder(machine, options)
-            builder.getModulePassManager().run(module, builder)
+            manager = builder.getModulePassManager()
+            if text.count("\n") > SHORT:  # takes a tenth of the time; the code of a simulation is 1 % slower
+                manager = binding.create_new_module_pass_manager()
+                for name in ("always_inliner", "ipsccp", "sroa", "instruction_combine", "simplify_cfg"):
+                    getattr(manager, f"add_{name}_pass")()
+            manager.run(module, builder)
         body: bytes = machine.emit_object(module)
         seconds = perf_counter() - start
         log.log(logging.INFO if seconds > SLOW else logging.DEBUG, "compiled %s in %.1f s", what, seconds)

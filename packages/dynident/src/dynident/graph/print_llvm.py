@@ -20,7 +20,7 @@ from typing import Any
 
 from dynident.errors import DynidentError
 from dynident.graph.expression import Function, Node, reachable
-from dynident.graph.machine import MachineCode, vector_width
+from dynident.graph.machine import MachineCode
 from dynident.graph.operations import DSINC_SERIES, SINC_SERIES, SMALL
 from dynident.graph.routine import Call, Index, Leave, Load, Repeat, Routine, Save, Statement, When, called
 
@@ -175,7 +175,7 @@ def library(text: str) -> str:
 
 
 CUT = 1200  # operations of one piece
-GROUP = 4  # angles whose sines a function of one sample computes together; twice as many where registers hold 8 numbers
+GROUP, MOST = 4, 16  # fewest and most angles whose sines a function of one sample computes together
 
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _ORDER = {"lt": "olt", "le": "ole", "eq": "oeq"}
@@ -262,8 +262,8 @@ class Emitter:
         self.known[node.index] = name
 
     def turn(self, turn: Turn) -> None:
-        """Print the sines and cosines of some angles: one vector of samples, or up to four plain numbers."""
-        wide = self.width if self.width > 1 else GROUP if len(turn.angles) <= GROUP else 2 * GROUP
+        """Print the sines and cosines of some angles: one vector of samples, or up to sixteen plain numbers."""
+        wide = self.width if self.width > 1 else max(GROUP, 1 << (len(turn.angles) - 1).bit_length())
         T = f"<{wide} x double>"
         angle = self.operand(turn.angles[0])
         if self.width == 1:
@@ -307,7 +307,7 @@ def instructions(function: Function, width: int) -> list[Instruction]:
     ]
     groups.sort(key=lambda store: max(node.index for node in store.values))  # keeps fewer values alive
     wanted = [node for store in groups for node in store.values]
-    turns = _turns(reachable(wanted), 1 if width > 1 else max(GROUP, vector_width()))
+    turns = _turns(reachable(wanted), 1 if width > 1 else MOST)
     done: set[int] = set()
     turned: set[int] = set()
     result: list[Instruction] = []
@@ -379,7 +379,8 @@ class _FunctionPrinter:
         parts = [self._piece(number, piece) for number, piece in enumerate(self.pieces)] if many else []
         arrays = self.function.arrays
         takes = ", ".join(f"ptr %{a}, i64 %{a}.stride" for a in arrays)
-        lines = [f"define void @{self.name}(i64 %.blocks, {takes}) alignstack({max(16, 8 * self.width)}) {{", ".entry:"]
+        align = f"alignstack({max(16, 8 * self.width)})"
+        lines = [f"define internal void @{self.name}(i64 %.blocks, {takes}) {align} {{", ".entry:"]
         if many:
             lines.append(f"  %.scratch = alloca [{max(len(self.slots), 1)} x {self.type}], align {8 * self.width}")
         lines += ["  %.none = icmp eq i64 %.blocks, 0", "  br i1 %.none, label %.end, label %.loop", ".loop:"]
@@ -530,12 +531,12 @@ class _RoutinePrinter:
         self.labels = 0
         self.ends: list[str] = []  # label behind the innermost loop
 
-    def text(self) -> str:
+    def text(self, linkage: str) -> str:
         for name, size in self.routine.locals.items():
             self.heads.append(f"  %{name} = alloca [{size} x double], align 64")
         self._block(self.routine.body)
         takes = ", ".join(f"ptr %{array}" for array in self.routine.arrays)
-        start = [f"define void @{self.routine.name}({takes}) alignstack(64) {{", "entry:", *self.heads]
+        start = [f"define {linkage}void @{self.routine.name}({takes}) alignstack(64) {{", "entry:", *self.heads]
         return "\n".join([*start, *self.out.lines, "  ret void", "}"])
 
     def _label(self, kind: str) -> str:
@@ -648,9 +649,13 @@ class _RoutinePrinter:
 
 
 def module_text(routines: Sequence[Routine]) -> str:
-    """Return the module with some routines and everything they call."""
-    whole = called(routines)
-    parts = [function_text(what, 1) if isinstance(what, Function) else _RoutinePrinter(what).text() for what in whole]
+    """Return the module with some routines and everything they call, which LLVM may inline without keeping a copy."""
+    parts = [
+        function_text(what, 1)
+        if isinstance(what, Function)
+        else _RoutinePrinter(what).text("" if what in routines else "internal ")
+        for what in called(routines)
+    ]
     body = "\n".join(parts)
     return "\n".join([library(body), body])
 

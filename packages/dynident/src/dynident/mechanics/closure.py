@@ -154,9 +154,9 @@ def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
         error = motors - n0 - tree @ N.T
         step = _left_inverse(N @ projector(mechanism, tree)) @ error[:, :, None]
         x = x + step[:, :, 0]
-        tree = close_positions(mechanism, x, tree[0])
         if np.max(np.abs(step)) < 1e-10:
             break
+        tree = close_positions(mechanism, x, tree[0])
     return x
 
 

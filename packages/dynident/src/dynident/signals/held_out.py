@@ -27,9 +27,9 @@ all joints: its gain is divided out; frequencies removed by it or below the roun
 Snippets show the noise above the motion band, rows the noise inside it. Noise added to a copy is in the residual
 of the model as well, so a difference larger than this residual is not added noise.
 
-A run with another speed (a != 1) is another motion, unless its efforts show a copy. More than 5 % of copied motion refuse a log
-as validation: the rest is not scored alone, since a log with training data in it is a mistake to be fixed. If at least half of
-the motion repeats the training motion, the log shows repeatability only.
+A run with another speed (a != 1), or backwards, is another motion, unless its efforts show a copy. More than 5 % of copied
+motion refuse a log as validation: the rest is not scored alone, since a log with training data in it is a mistake to be fixed.
+If at least half of the motion repeats the training motion, the log shows repeatability only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -168,6 +168,7 @@ class Piece:
     snippets: list[tuple[Array, Array]]
     rounding: Array  # variance that rounding adds to second differences of the snippets
     own: bool  # the log is another part of the same recording, which cannot be a copy
+    back: bool = False  # time runs backwards
     step: float = field(init=False)
     speed: Array = field(init=False)
     length: Array = field(init=False)
@@ -176,6 +177,11 @@ class Piece:
         object.__setattr__(self, "step", float(self.t[1] - self.t[0]))
         object.__setattr__(self, "speed", np.gradient(self.z, self.step, axis=0))
         object.__setattr__(self, "length", _length(self.z))
+
+    def backwards(self) -> Piece:
+        """Return the piece with time reversed."""
+        snippets = [(-T[::-1], y[::-1]) for T, y in self.snippets]
+        return replace(self, t=-self.t[::-1], z=self.z[::-1], effort=self.effort[::-1], snippets=snippets, back=True)
 
 
 class Samples:
@@ -215,11 +221,6 @@ class Chain:
     piece: Piece
     windows: list[Window]
 
-    @property
-    def same_speed(self) -> bool:
-        """Whether both clocks run at the same speed."""
-        return abs(float(np.median([w.a for w in self.windows])) - 1.0) < SAME
-
     def goes_on(self, window: Window) -> bool:
         """Return whether a window continues the clock of the last one."""
         last, middle = self.windows[-1], float(np.mean(window.t))
@@ -254,7 +255,8 @@ class Chain:
     def verdict(self, snippets: list[Triple], short: bool) -> str:
         """Return "copy", "repeat" or "new" (see the top of this module); a short path is never "repeat"."""
         rows = [w.efforts for w in self.windows]
-        again = "repeat" if self.same_speed and not short else "new"
+        same = abs(float(np.median([w.a for w in self.windows])) - 1.0) < SAME and not self.piece.back
+        again = "repeat" if same and not short else "new"
         if not any(np.any(there) for there, _, _ in rows):  # a fit to positions alone
             return again
         if max(explained(rows), explained(snippets)) > EXPLAINED:
@@ -304,7 +306,7 @@ def overlap(sources: Iterable[Mapping[str, Any]], checksum: str, prepared: Prepa
         starts = starts[(first[:, None] + np.arange(BLOCK)).ravel()]
     ends = np.interp(np.stack([starts, starts + WINDOW]), length, t).T
     chains: list[Chain] = []
-    for piece in pieces:
+    for piece in (*pieces, *(piece.backwards() for piece in pieces)):
         chains += _chains(piece, samples, ends, _paths(length, z, starts), n)
     kept = sum(piece.t.size for piece in pieces) / max(total, 1)  # fingerprints of long logs are incomplete
     copied, repeated, where = _shares(chains, ends, prepared, predicted)
@@ -373,7 +375,7 @@ def _refined(piece: Piece, samples: Samples, own: Array, there: Array, n: int) -
             return None
         shift, stretch = np.linalg.solve(gram, slope.T @ error.reshape(-1))
         a, b = a * (1.0 + stretch), b + shift + stretch * (b - middle)
-        converged = abs(shift) + abs(stretch) * (T[-1] - T[0]) < 0.01 * piece.step
+        converged = abs(shift) + abs(stretch) * (T[-1] - T[0]) < 0.1 * piece.step
     if misfit > SAME**2:
         return None
     return Window(float(a), float(b), own, (piece.effort[rows], found[:, n : 2 * n], found[:, 2 * n :]))
@@ -392,7 +394,8 @@ def _shares(chains: Sequence[Chain], ends: Array, prepared: Prepared, predicted:
         covered = np.isin(ends[:, 0], [w.t[0] for w in chain.windows])
         (copied if kind == "copy" else repeated)[covered] = True
         first, last = chain.windows[0], chain.windows[-1]
-        spans[kind].append((chain.piece.name, first.a * first.t[0] + first.b, last.a * last.t[1] + last.b))
+        span = first.a * first.t[0] + first.b, last.a * last.t[1] + last.b
+        spans[kind].append((chain.piece.name, *((-span[1], -span[0]) if chain.piece.back else span)))
     where = _listed(spans["copy"] or spans["repeat"], 2.0 * float(np.mean(ends[:, 1] - ends[:, 0])))
     return Overlap(float(np.mean(copied)), float(np.mean(copied | repeated)), where)
 

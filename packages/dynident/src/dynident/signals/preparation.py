@@ -578,24 +578,20 @@ def period_of(*states: Array) -> float:
 
         d(p) = sum |x(t + p) - x(t)|^2 / sum (|x(t + p)|^2 + |x(t)|^2),      x without mean, in units of its deviation
 
-    is zero at multiples of the period. The first minimum below `SAME` is used, up to half of the samples.
+    is zero at multiples of the period. The first minimum below `SAME` is used, up to half of the samples, after the positions,
+    the first half of the columns, have left their state: rates of held positions repeat themselves with every new value.
     """
     step = -(-len(states[0]) // SAMPLES)
     x = np.hstack([each[::step] for each in states])
+    if len(x) < 8 or not np.isfinite(x).all():
+        return float("inf")
     x = x - x.mean(axis=0)
     size = x.std(axis=0)
-    x = x[:, size > 0.0] / size[size > 0.0]
-    N = len(x)
-    if x.size == 0 or N < 8 or not np.isfinite(x).all():
+    if not np.any(size > 0.0):
         return float("inf")
-    length = 1 << (2 * N - 1).bit_length()  # zeros behind the motion keep its ends apart
-    spectrum = np.abs(np.fft.rfft(np.ascontiguousarray(x.T), length)) ** 2
-    product = np.fft.irfft(spectrum.sum(axis=0), length)[: N // 2 + 2]
-    energy = np.concatenate([[0.0], np.cumsum(np.sum(x**2, axis=1))])
-    lags = np.arange(product.size)
-    both = energy[N - lags] + energy[N] - energy[lags]
-    d = 1.0 - 2.0 * product / both
-    away = np.flatnonzero(d > FURTHER)
+    x = x[:, size > 0.0] / size[size > 0.0]
+    d = _distances(x)
+    away = np.flatnonzero(_distances(x[:, : np.count_nonzero(size[: size.size // 2])]) > FURTHER)
     if not away.size:
         return float("inf")
     inner = np.arange(max(int(away[0]), 1), d.size - 1)
@@ -609,6 +605,17 @@ def period_of(*states: Array) -> float:
                 period = _lowest(d, int(near[np.argmin(d[near])]))[0] / times
             return step * period
     return float("inf")
+
+
+def _distances(x: Array) -> Array:
+    """Return d(p) of `period_of` for p = 0, 1, ... up to half of the rows."""
+    N = len(x)
+    length = 1 << (2 * N - 1).bit_length()  # zeros behind the motion keep its ends apart
+    spectrum = np.abs(np.fft.rfft(np.ascontiguousarray(x.T), length)) ** 2
+    product = np.fft.irfft(spectrum.sum(axis=0), length)[: N // 2 + 2]
+    energy = np.concatenate([[0.0], np.cumsum(np.sum(x**2, axis=1))])
+    lags = np.arange(product.size)
+    return np.asarray(1.0 - 2.0 * product / np.maximum(energy[N - lags] + energy[N] - energy[lags], 1e-300))
 
 
 def _lowest(d: Array, lag: int) -> tuple[float, float]:

@@ -255,7 +255,8 @@ def without_outliers(log: Log) -> tuple[Log, list[Finding]]:
     """Return a log in which samples that cannot be measurements are missing, and the finding that counts them.
 
     A sample is an outlier if it differs from the medians of the three samples before and after it by more than `FAR` times the
-    95th percentile of the distance to the mean of both neighbours, by three quanta, by `SMALL` of the range of the
+    95th percentile of the distance to the mean of both neighbours, which counts as at most four times the 85th percentile
+    (`MOST` outliers and their neighbours do not reach it), by three quanta, by `SMALL` of the range of the
     channel and by four times the difference of these medians; or if it is `BEYOND` ranges away. Efforts near standstill, where
     friction breaks away, must differ by the range. A number that is repeatedly an outlier stands for missing values: all
     rows in which every joint has it are missing. Channels with more than `MOST` outliers remain unchanged. Runs of one number
@@ -323,7 +324,8 @@ def _outliers(x: Array, exempt: Mask | None) -> Mask:
     np.abs(steps, out=steps)
     quantum = float(np.min(steps, where=steps > 0.0, initial=np.inf))
     del steps
-    limit = max(FAR * float(np.nanpercentile(_spaced(off), 95)), 3.0 * quantum, SMALL * (high - low))
+    most, usual = np.nanpercentile(_spaced(off), (100.0 * (1.0 - MOST), 100.0 * (1.0 - 3.0 * MOST)))
+    limit = max(FAR * float(min(most, 4.0 * usual)), 3.0 * quantum, SMALL * (high - low))
     with np.errstate(invalid="ignore"):
         far = (x > middle + BEYOND * (high - low)) | (x < middle - BEYOND * (high - low))
         seen = np.flatnonzero((off > 0.5 * limit) | far)

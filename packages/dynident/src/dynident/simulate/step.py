@@ -205,8 +205,7 @@ class Sticking:
             new = where(equal(side[o], 0.0), stuck, slid)
             r.put(r.s.side, new, o)
             rests = both(equal(new, 0.0), opposite(equal(side[o], 0.0)))
-            turned = both(tail[o] > 0.0, opposite(equal(side[o], 0.0)))
-            r.put(r.s.held, where(either(rests, turned), 0.0, held[o]), o)
+            r.put(r.s.held, where(rests, 0.0, held[o]), o)
         return r
 
     def _stop_rotor(self, r: MachineRoutine, o: int, tail: Node, limits: tuple[Node, Node], h: Node) -> None:

@@ -73,7 +73,6 @@ THETA.flags.writeable = False
 # Table 5 (set-up with TUEdACS); rows xc1 ... xc4
 ENCODER_FACTORS: Array = np.array([8.7989e-6, 7.5209e-6, 1.6886e-5, 5.0e-6])
 """Metres or radians per pulse (Table 5). The third one means 182.4 turns of the motor, not 182."""
-ENCODER_PULSES = 2000
 LIMITS: Array = np.array([[-0.2918, 0.0232], [-0.0269, 0.5801], [-0.2892, 5.8708], [-0.0606, 0.5344]])
 """Lower and upper limits of xc1 ... xc4 (Table 5)."""
 LIMITS_DSPACE: Array = np.array([*LIMITS[:3].tolist(), [-0.55, 0.05]])
@@ -90,14 +89,6 @@ GEAR_RATIOS: Array = np.array([1 / 2, 1 / 2, 1.0, 1 / 6])
 """K_g; the K_c of m3 contains its gear ratio."""
 CONVERSIONS: Array = np.array([0.005, 0.005, 6.16 / 182, 0.06]) / (2.0 * np.pi)
 """K_c [m/rad or rad/rad]."""
-GAINS_PRINTED = MappingProxyType(
-    {
-        "TUEdACS": (430.2725, 430.2725, 31.7814, 107.5681),
-        # Misprints: the last one is printed in N m/V but is N/V; 31.7814 and 7.9453 are truncated, not rounded.
-        "dSPACE": (107.5681, 107.5681, 7.9453, 26.8920),
-    }
-)
-"""K_T as printed [N/V, N/V, N m/V, N/V]."""
 
 # Table 3: rows axes 1 ... 4, columns harmonics 1 ... 4
 EXCITATION_A: Array = np.array(

@@ -31,11 +31,11 @@ from dynident_papers.trajectories.four_bar import FourBar
 
 __all__ = [
     "ACCELERATION_LIMIT", "ASSEMBLY_MODES", "ASSUMPTIONS", "BASE_LEADERS", "BOX", "CONDITION_PATTERNSEARCH", "CUTOFF",
-    "FUNDAMENTAL", "GEAR", "HARMONICS", "INITIAL_AMPLITUDES", "PARAMETER_NAMES", "POSITION_LIMITS", "RECOVERED", "SAMPLING",
-    "STANDARD_NAMES", "START", "TABLE_6_4", "THEORETICAL", "THESIS_EQUATIONS", "TORQUE_CONSTANT", "TRUSTED", "VELOCITY_LIMIT",
-    "WORKING_MODES", "Geometry", "Pose", "base_matrix", "body_jacobians", "dynamics_matrices", "forward_kinematics",
-    "four_bar_motion", "fourier", "initial_motion", "inverse_dynamics", "inverse_kinematics", "machine", "mechanism",
-    "regressor", "singularity", "thesis_system",
+    "FUNDAMENTAL", "GEAR", "HARMONICS", "INITIAL_AMPLITUDES", "NOTES", "PARAMETER_NAMES", "POSITION_LIMITS", "RECOVERED",
+    "SAMPLING", "STANDARD_NAMES", "START", "TABLE_6_4", "THEORETICAL", "THESIS_EQUATIONS", "TORQUE_CONSTANT", "TRUSTED",
+    "VELOCITY_LIMIT", "WORKING_MODES", "Geometry", "Pose", "base_matrix", "body_jacobians", "dynamics_matrices",
+    "forward_kinematics", "four_bar_motion", "fourier", "initial_motion", "inverse_dynamics", "inverse_kinematics", "machine",
+    "mechanism", "regressor", "singularity", "thesis_system",
 ]  # fmt: skip
 
 

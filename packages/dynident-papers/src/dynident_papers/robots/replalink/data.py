@@ -104,6 +104,10 @@ WORKING_MODES = ("++", "+-", "-+", "--")
 """Signs of sin(alpha2 - alpha1) and of sin(alpha3 - alpha4): how the two elbows A and B are bent."""
 
 CONTROL_CYCLE = 0.0012  # control period [s], 6.2.5
+NOTES = (
+    "errors of 0.005 mrad are those of the measured velocity, a difference of counts and half a cycle of 1.2 ms late: no model "
+    "lowers them, and with exact velocities the identified model lowers them by 83 %",
+)
 
 ASSUMPTIONS: Mapping[str, Assumption] = {
     "geometry": Assumption("base distance", "m", "not printed and not in the base parameters, see `Geometry`"),

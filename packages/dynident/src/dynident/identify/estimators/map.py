@@ -34,7 +34,7 @@ from dynident.parallel import one_blas_thread
 from dynident.signals.quality import Finding, note
 
 NEGLIGIBLE = 1e-3  # of the effort: smaller errors are those of a simulation, and contradict nothing
-DOUBTED = 3.0  # deviations below zero from which on the data contradict a term that cannot be negative
+DOUBTED = 5.0  # deviations below zero that contradict a sign: 1 % by Student for twenty terms and six stretches of time
 MISFIT = 2.0  # times the error of left-out stretches, up to which possible bodies may raise the error of a joint
 DISAGREE = 1.0  # relative to efforts and body size: tolerated error of a description; an empty description is not worse
 RECOVERIES = ("physical", "prior")

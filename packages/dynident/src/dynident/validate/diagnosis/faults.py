@@ -49,6 +49,7 @@ RIDGE = 1e-6  # of a column's square: directions that these samples do not show 
 FLOOR = 1e-6  # of a variance: smaller is not plausible
 PASSES, FAULTS = 4, 4
 CHANGED = 0.4  # least fall for a change of the bodies: their columns absorb other errors of the model, too
+REPEATS = 0.5  # of the variance of a change in time: least share that the positions do not tell
 JUMPS = (-0.5, 0.0, 0.5)  # of the time of a log from -1 to 1: sudden changes tried
 FEW = 8  # joints whose positions are always doubted: more have too many pairs
 # Tried first; an optimum at the ends is not accepted.
@@ -428,8 +429,9 @@ def rows_left(W: Array, independent: float) -> float:
 def _changes(data: Data, W: Array, products: Products, names: Sequence[str], independent: float) -> tuple[Finding, ...]:
     """Return the finding about torques that change during the log, if there is one: an error if it halves the squared error.
 
-    With u(t) from -1 to 1, W (beta + u gamma) must predict left-out stretches better than W beta, and better than a model in
-    which all columns but those of bodies change, because friction and offsets change with temperature.
+    With u(t) from -1 to 1, W (beta + u gamma) must predict left-out stretches better than W beta, than a model in which all
+    columns but those of bodies change, because friction and offsets change with temperature, and than a change that goes
+    back. Where the positions tell most of u, no motion repeats, and any u absorbs the errors of a model that depend on them.
     """
     tau, motion, time = data.right(), data.motion, np.linspace(-1.0, 1.0, len(data.effort))
     if not rows_left(np.repeat(W, 2, axis=1), independent):
@@ -438,10 +440,12 @@ def _changes(data: Data, W: Array, products: Products, names: Sequence[str], ind
     courses |= {f"at about {np.interp(jump, time, motion.t):.3g} s": np.sign(time - jump) for jump in JUMPS}
     L = {when: Products.of(np.hstack([W, W * u]), tau).misfit() for when, u in courses.items()}
     when = min(L, key=lambda when: L[when])
-    if L[when] > products.misfit() - fall_of(len(names), CHANGED):
+    poses = np.column_stack([np.ones_like(time), motion.q, motion.q**2])
+    unforeseen = courses[when] - poses @ np.linalg.lstsq(poses, courses[when], rcond=1e-9)[0]
+    if L[when] > products.misfit() - fall_of(len(names), CHANGED) or np.var(unforeseen) < REPEATS * np.var(courses[when]):
         return ()
     changing, bodies = np.hstack([W, W * courses[when]]), data.sample.bodies
-    models = (changing, W, changing[:, np.r_[np.ones_like(bodies), ~bodies]])
+    models = (changing, W, changing[:, np.r_[np.ones_like(bodies), ~bodies]], np.hstack([W, W * (2.0 * np.abs(time) - 1.0)]))
     after, *others = (left_out_errors(each, tau, motion) for each in models)
     if not all(believed(other, after, 2 * ROBOT, CHANGED) for other in others):
         return ()

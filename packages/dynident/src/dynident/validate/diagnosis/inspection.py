@@ -289,8 +289,9 @@ def with_findings(fit: Fit) -> Fit:
     data = replace(fit.data, logs=())  # they have been inspected
     seen = [each for each in found if np.isfinite(each.noise)]
     if seen:
-        floor = float(np.sqrt(np.mean([each.noise**2 for each in seen])))
-        said = f"noise floor of the efforts {floor:.2%}, by {seen[0].noise_source}"
+        noise, source = float(np.sqrt(np.mean([each.noise**2 for each in seen]))), seen[0].noise_source
+        floor = min(noise, fit.training_relative)  # a controller that feeds noise back makes true efforts above the motion
+        said = f"noise floor of the efforts {floor:.2%}, by {source if floor == noise else 'the training error, its bound'}"
         mild["noise"] = Finding("noise_floor", "effort", "info", said, floor)
     told = (*suspicions(found), *suspicions(found, "warning"), *reversed(mild.values()))
     known = {note.sentence for note in fit.notes}
