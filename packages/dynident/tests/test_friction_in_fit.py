@@ -102,7 +102,7 @@ def test_deviations_of_linear_and_shape_parameters_are_true() -> None:
     wanted = di.inverse_dynamics(robot, fresh)
     z, inside = [], []
     for _ in range(20):
-        fit = fit_friction(arm(1), Recording(motion, clean + 0.05 * rng.normal(size=clean.shape)), CURVE.law, start=[0.15])
+        fit = fit_friction(arm(1), Recording(motion, clean + 0.05 * rng.normal(size=clean.shape)), CURVE.law, starts=2)
         truth = fit.base.values(robot.parameters.replace({}).values)
         z.append((fit.values - truth) / fit.std)
         prediction = fit.predict(fresh)
@@ -145,7 +145,7 @@ def test_laws_of_redundant_motors_are_found_whatever_their_preload() -> None:
     speed = close_motion(bare, motion).v @ bare.actuator_matrix[0].T
     rubbed = np.column_stack([truth[joint](v) for joint, v in zip(joints, speed.T, strict=True)])
     effort = actuator_torques(bare, motion.q, di.inverse_dynamics(bare, motion), preload=[5.0, -3.0, 2.0, 4.0]) + rubbed
-    fit = fit_friction(robot, Recording(motion, effort), laws, start=[0.05, 0.2, 0.1, 0.3])
+    fit = fit_friction(robot, Recording(motion, effort), laws)
     for joint in joints:
         np.testing.assert_allclose(fit.friction[joint].values, truth[joint].values, rtol=1e-4)
     at = fit.base.leaders.index("m_platform")

@@ -10,8 +10,10 @@ import pytest
 import dynident as di
 from dynident.control import feedforward_torques
 from dynident.errors import DynidentWarning
+from dynident.excitation import MotionLimits
 from dynident.friction import law_of
 from dynident.identify import fit_friction
+from dynident.monitor import Monitor
 from dynident.simulate import standard_machine
 from dynident.symbolic.controller import ControllerCode
 from dynident.trajectory import random_motion
@@ -81,6 +83,19 @@ def test_the_share_of_the_load_is_found_and_held_out_efforts_are_honest(robots, 
     assert fit.score(log_of(true, 2, gain=1.7)).metrics.relative > 0.3  # the measured effort is no input of the model
 
 
+def test_a_large_share_of_the_load_does_not_bias_bodies(robots):
+    bare, true = robots
+    law = law_of(LAW)
+    lossy = true.with_friction(
+        {name: law.using(own.parameters | {"load.fc_tau1": 0.35}) for name, own in true.friction.items()}
+    )
+    fit = fit_friction(bare, log_of(lossy, 3), LAW, estimator=di.MAP())
+    known = dict(zip(lossy.parameters.names, lossy.parameters.values, strict=True))
+    z = (fit.values - fit.base.values([known.get(name, 0.0) for name in fit.mechanism.parameters.names])) / fit.std
+    assert np.sqrt(np.mean(z**2)) < 1.6  # 2.1 and 5.9 with two fits
+    assert np.abs(z).max() < 4.0
+
+
 def test_a_fit_with_load_friction_is_saved_written_and_exported(robots, fit, tmp_path):
     motion = identify_cases.smooth(3, 40, seed=6)
     fit.save(tmp_path / "fit.json")
@@ -118,6 +133,30 @@ def test_feed_forward_with_laws_beside_the_model_is_inverse_dynamics(robots):
     true, motion = robots[1], identify_cases.smooth(3, 50, seed=7)
     feed = feedforward_torques(true.without_friction(), motion, friction=dict(true.friction))
     np.testing.assert_allclose(feed, di.inverse_dynamics(true, motion), rtol=1e-12, atol=1e-12)
+
+
+def test_the_monitor_is_quiet_on_a_healthy_run_and_sees_a_push(robots):
+    bare, true = robots
+
+    def slowly(seed, push=0.0):
+        motion = identify_cases.smooth(3, 4000, seed=seed)
+        motion = di.Motion(motion.t / 0.4, motion.q, 0.4 * motion.v, 0.16 * motion.a)
+        effort = di.inverse_dynamics(true, motion) + 0.2 * np.random.default_rng(seed).normal(size=motion.q.shape)
+        effort[2000:2200, 1] -= push
+        return di.Log(motion.t, true.coordinate_names, motion.q, effort, "joint_torque", name=str(seed))
+
+    watch = Monitor(fit_friction(bare, slowly(1), LAW, estimator=di.MAP()))
+    assert not watch.run(slowly(2)).events
+    (event,) = watch.run(slowly(2, push=4.0)).events
+    assert 25.0 < event.start < 26.0
+
+
+def test_a_motion_is_designed_for_the_terms_of_joints_whose_friction_has_a_load(robots):
+    true, one = robots[1], np.ones(3)
+    limits = MotionLimits(true.coordinate_names, -2.0 * one, 2.0 * one, 2.0 * one, 8.0 * one, np.inf * one)
+    found = di.excite(true, limits, iterations=1, starts=1)
+    assert "fc_joint_2" in found.design.exact.names
+    assert any("not for laws of their load" in note for note in found.notes)
 
 
 def test_controller_code_takes_the_load_from_the_acceleration(robots):

@@ -209,7 +209,7 @@ def test_results_are_drawn_without_arguments(name: str) -> None:
 
 
 def test_no_result_writes_json_by_hand() -> None:
-    assert {cls.__name__ for cls in classes_of("dynident") if hasattr(cls, "to_json")} == {"Parameters"}
+    assert not any(hasattr(cls, "to_json") for cls in classes_of("dynident"))
 
 
 def test_a_run_from_its_file_goes_on_as_the_run_itself(tmp_path: Path) -> None:

@@ -87,9 +87,7 @@ def identify_friction(
     """
     from dynident.identify import fit_friction  # noqa: PLC0415 - needed only for proofs with a friction law
 
-    fit = fit_friction(
-        prior or catalogue_model(machine.model), training_logs(machine, training, seed), law, starts=starts, seed=seed
-    )
+    fit = fit_friction(prior or catalogue_model(machine.model), training_logs(machine, training, seed), law, starts=starts)
     return Known(fit.model.without_friction(), fit.friction)
 
 

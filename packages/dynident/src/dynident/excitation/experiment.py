@@ -223,6 +223,8 @@ def excite(
     mechanism = robot if isinstance(robot, Mechanism) else read_robot(robot)
     if payload is not None:
         mechanism = mechanism.with_payload(payload, body=payload_link, name=PAYLOAD, separate=True)
+    loaded = [joint for joint, friction in mechanism.friction.items() if "tau" in friction.law.looks_at]
+    mechanism = mechanism.with_friction(dict.fromkeys(loaded))  # not linear; the bodies' excitation is that of their loads
     notes: tuple[str, ...] = ()
     if isinstance(limits, MotionLimits):
         found, origin = limits, "those given"
@@ -231,6 +233,8 @@ def excite(
         mechanism, found, notes = motion_limits(mechanism, limits, floor, collision)
         notes = (*((held,) if held else ()), *notes)
         origin = "those of the description" if limits is None else f"the description's, completed by {limits}"
+    if loaded:
+        notes = (*notes, f"the motion is designed for the friction terms of {', '.join(loaded)}, not for laws of their load")
     if speed is not None or not isinstance(limits, MotionLimits):
         found = _slower(found, SPEED if speed is None else speed)
         notes = (*notes, f"{100 * (SPEED if speed is None else speed):.0f} % of the limits of speed and acceleration are used")

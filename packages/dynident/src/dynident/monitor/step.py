@@ -45,7 +45,7 @@ from dynident.errors import DescriptionError
 from dynident.files import write_atomic
 from dynident.friction.law import Friction, Point
 from dynident.friction.terms import TERMS
-from dynident.graph.algebra import absolute, either, maximum, opposite, sqrt, where
+from dynident.graph.algebra import absolute, dot, either, maximum, opposite, solve_symmetric, sqrt, where
 from dynident.graph.expression import Function, Graph, Node, reachable, reverse, total
 from dynident.graph.print_c import c_files, c_self_test, c_table
 from dynident.graph.print_llvm import compile_routines
@@ -55,8 +55,9 @@ from dynident.identify.regression.rows import Rows, unprojected
 from dynident.mechanics.actuation import actuation, least_squares
 from dynident.mechanics.branch import closing_routine, motor_step
 from dynident.mechanics.closure import close_positions, random_closed_motion
+from dynident.mechanics.dynamics import LOAD_STEPS
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.newton_euler import energies
+from dynident.mechanics.newton_euler import energies, inverse_dynamics, mass_matrix
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.tree import FREE, SPHERICAL
 
@@ -126,10 +127,11 @@ def _friction(rows: Rows, laws: Mapping[str, Friction], rest: float) -> tuple[Fu
     tau, T = graph.symbols("tau", channels), graph.symbols("T", channels)
     f, limit = [zero] * n, [zero] * n
     warm: dict[str, int] = {}
+    loads = _loads(x, laws, tau, T, rest)
     for joint, friction in laws.items():
         v, q, row, c = _friction_state(x, rows, joint)
         stands = absolute(v) < rest
-        at = Point(v, q, *((zero, zero) if c is None else (tau[c], T[c])))
+        at = Point(v, q, *((zero, zero) if c is None else (loads[c], T[c])))
         torque = where(stands, zero, friction.expression(graph, at))
         levels = [friction.expression(graph, at._replace(v=zero), way=way) for way in (-1.0, 1.0)]
         held = where(stands, _largest(levels), zero)
@@ -157,6 +159,25 @@ def _friction(rows: Rows, laws: Mapping[str, Friction], rest: float) -> tuple[Fu
         limit = [own + absolute(g) * _largest(levels) for own, g in zip(limit, x.project(row), strict=True)]
     inputs = {"q": len(x.x), "v": n, "tau": channels, "T": channels}
     return Function("friction", inputs, {"f": f, "limit": limit}, {"phi": len(mechanism.parameters)}), warm
+
+
+def _loads(x: Equations, laws: Mapping[str, Friction], tau: list[Node], T: list[Node], rest: float) -> list[Node]:
+    """Return the loads of the gears of a tree: the torques of its bodies at the accelerations that the efforts cause."""
+    if x.mechanism.loops or not any("tau" in friction.law.looks_at for friction in laws.values()):
+        return tau
+    x.a = [x.graph.zero] * x.mechanism.dof
+    M, bias, loads = x.mass_matrix(), x.torques(), tau
+    bodies = x.project(inverse_dynamics(x.state, x.bodies(x.phi)))
+    inertia = x.sandwich(mass_matrix(x.state, x.bodies(x.phi)))
+    for _ in range(LOAD_STEPS):
+        drive = [t - b for t, b in zip(tau, bias, strict=True)]
+        for joint, friction in laws.items():
+            i = x.mechanism.coordinate_names.index(joint)
+            rub = friction.expression(x.graph, Point(x.v[i], x.x[i], loads[i], T[i]))
+            drive[i] = drive[i] - where(absolute(x.v[i]) < rest, x.graph.zero, rub)
+        a = [row[0] for row in solve_symmetric(M, [[torque] for torque in drive])[0]]
+        loads = [own + dot(row, a) for own, row in zip(bodies, inertia, strict=True)]
+    return loads
 
 
 def _friction_state(x: Equations, rows: Rows, joint: str) -> tuple[Node, Node, list[Node], int | None]:

@@ -65,7 +65,6 @@ class Choice(Result):
 
     contenders: tuple[Contender, ...]  # All models
     best: str
-    blocks: int  # Number of blocks
 
     def __getitem__(self, name: str) -> Contender:
         """Return one contender by its name."""
@@ -110,7 +109,7 @@ def compare_models(candidates: Mapping[str, Candidate], count: int, blocks: int 
     near = _not_worse({c.name: tried[c.name].squares for c in standing})
     fewest = min(c.parameters for c in standing if c.name in near)
     best = loses_least([c for c in standing if c.name in near and c.parameters == fewest])
-    return Choice(tuple(sorted(found.values(), key=lambda c: (bool(c.failed), c.held_out))), best.name, blocks)
+    return Choice(tuple(sorted(found.values(), key=lambda c: (bool(c.failed), c.held_out))), best.name)
 
 
 def loses_least(contenders: Sequence[Contender]) -> Contender:

@@ -82,7 +82,7 @@ UNSURE = 0.5  # relative standard deviation above which a shape parameter is und
 SETTLED = 0.02  # change of a shape parameter, in standard deviations, below which its column need not be updated
 ROUNDS = 4
 PASSES, AXIS_PASSES = 60, 200  # most passes over all samples
-LOAD_ROUNDS = 2  # fits with the load of the previous fit; the remaining error is the cubed share of friction in the load
+LOAD_ROUNDS, LOAD_SETTLED = 4, 0.1  # most fits with the load of the previous fit; change in deviations that ends them
 RATIO = 1.1  # least ratio of the slopes of equal terms: about the mean, the curve changes by a thousandth at most
 UNDETERMINED = "not determined by these data; fixed at the lowest error"
 ROWS = 1024
@@ -201,15 +201,6 @@ class AxisFit(Result):
         return result
 
 
-@dataclass(frozen=True)
-class Search:
-    """Options of the search for shape parameters, see `fit_friction`."""
-
-    start: Array | None = None
-    starts: int = 12
-    seed: int = 0
-
-
 @overload
 def fit_friction(
     robot: Mechanism,
@@ -218,9 +209,7 @@ def fit_friction(
     options: Mapping[str, Any] | None = ...,
     projection: Projection | None = ...,
     estimator: Any = ...,
-    start: ArrayLike | None = ...,
     starts: int = ...,
-    seed: int = ...,
 ) -> Fit: ...
 
 
@@ -230,9 +219,7 @@ def fit_friction(
     data: Axis,
     laws: Law | Sequence[Law] = ...,
     *,
-    start: ArrayLike | None = ...,
     starts: int = ...,
-    seed: int = ...,
 ) -> AxisFit: ...
 
 
@@ -243,9 +230,7 @@ def fit_friction(
     options: Mapping[str, Any] | None = None,
     projection: Projection | None = None,
     estimator: Any = None,
-    start: ArrayLike | None = None,
     starts: int = 12,
-    seed: int = 0,
 ) -> Fit | AxisFit:
     """Fit friction laws to an axis, or bodies and friction laws of a robot to logs or a motion.
 
@@ -271,12 +256,8 @@ def fit_friction(
         more motors than degrees of freedom.
     estimator : estimator, optional
         Estimator of the final fit; `WLS()` when omitted.
-    start : array_like (S,), optional
-        Shape parameters from which to start; many starts when omitted.
     starts : int
         Starting points per shape parameter.
-    seed : int
-        Seed of the random ones.
 
     Returns
     -------
@@ -293,38 +274,37 @@ def fit_friction(
     >>> round(fit.parameters["tanh.beta"], 6)
     8.0
     """
-    how = Search(None if start is None else np.asarray(start, dtype=np.float64), starts, seed)
     if isinstance(data, Axis):
         if robot is not None or isinstance(laws, Mapping):
             raise IdentificationError("an Axis has no robot; give None for the robot, and one or several laws")
-        return _fit_axis(data, laws, how)
+        return _fit_axis(data, laws, starts)
     if not isinstance(robot, Mechanism):
         raise IdentificationError(f"robot is {type(robot).__name__}; give a Mechanism, or an Axis as data")
     known = estimator.known if isinstance(estimator, MAP) else None
     if isinstance(data, Recording):
         chosen = usual_projection(robot) if projection is None else check_projection(projection)
-        return _fit_data(FrictionData(robot, (data,), chosen, known), laws, estimator, how)
+        return _fit_data(FrictionData(robot, (data,), chosen, known), laws, estimator, starts)
     # A law describes friction near standstill too, so rows there are used.
     prepared = friction_data(robot, data, {"standstill": 0.0, **(options or {})}, projection, known)
-    fit = _fit_data(prepared, laws, estimator, how)
+    fit = _fit_data(prepared, laws, estimator, starts)
     rejudged = _rejudged(prepared, fit.mechanism)
-    return fit if rejudged is None else _fit_data(rejudged, laws, estimator, how)
+    return fit if rejudged is None else _fit_data(rejudged, laws, estimator, starts)
 
 
-def _fit_data(data: FrictionData, laws: Any, estimator: Any, how: Search) -> Fit:
+def _fit_data(data: FrictionData, laws: Any, estimator: Any, starts: int) -> Fit:
     """Return the fit of a robot with given or chosen laws; chosen laws dissipate energy."""
     if not data.robot.loops and any(each.load is None for each in data.recordings) and _load_matters(laws):
         plain = MAP(known=data.known).fit(data.evidence).result_
         data = replace(data, recordings=_loaded(data.recordings, plain.mechanism, plain.standard))
 
     def fitted(chosen: Laws) -> Fit:
-        return _fit_recordings(with_laws(data.robot, chosen), data, estimator, how)
+        return _fit_recordings(with_laws(data.robot, chosen), data, estimator, starts)
 
     before = () if data.of_logs is None else data.of_logs.notes
     if not _open(laws):
         fit = fitted(laws)
         return replace(fit, notes=tuple(dict.fromkeys((*before, *fit.notes))))
-    choice = choose_recorded(data, laws, how.seed)
+    choice = choose_recorded(data, laws)
     fit = fitted(dict(choice.laws))
     while (other := passive_instead(choice, fit)) is not None:  # every iteration excludes at least one contender
         choice, fit = other, fitted(dict(other.laws))
@@ -350,7 +330,7 @@ def _open(laws: Any) -> bool:
     return laws == "auto" if isinstance(laws, str) else isinstance(laws, Sequence)
 
 
-def _find_shapes(assembly: Assembly, how: Search, data: FrictionData | None) -> tuple[Mechanism, list[Finding]]:
+def _find_shapes(assembly: Assembly, starts: int, data: FrictionData | None) -> tuple[Mechanism, list[Finding]]:
     """Return the robot with the best-fitting laws; undetermined shape parameters are held."""
     robot = assembly.robot
     problem, notes = assembly.problem()
@@ -365,12 +345,12 @@ def _find_shapes(assembly: Assembly, how: Search, data: FrictionData | None) -> 
         if name in friction.known
     }
     bounds = shape_bounds(laws, assembly.speeds(), list(robot.friction))
-    found = search(problem, bounds, how.start, how.starts, how.seed, PASSES, held)
+    found = search(problem, bounds, None, starts, 0, PASSES, held)
     apart = _apart(laws, assembly.shapes, found.eta, held)
     if apart:
         start = found.eta.copy()
         start[list(apart)] = list(apart.values())
-        found = search(problem, bounds, start, how.starts, how.seed, PASSES, held | apart)
+        found = search(problem, bounds, start, starts, 0, PASSES, held | apart)
     std = np.sqrt(np.diag(covariance(problem, found)))[problem.linear :]
     logarithmic = bounds[:, 0] > 0.0
     size = np.where(logarithmic, np.abs(found.eta), 0.5 * (bounds[:, 1] - bounds[:, 0]))
@@ -404,13 +384,13 @@ def _apart(laws: Sequence[FrictionLaw], places: Sequence[slice], eta: Array, hel
     return found
 
 
-def _fit_recordings(robot: Mechanism, data: FrictionData, estimator: Any, how: Search) -> Fit:
+def _fit_recordings(robot: Mechanism, data: FrictionData, estimator: Any, starts: int) -> Fit:
     """Fit bodies and friction of a robot with laws to all recordings at once."""
     dead = skipped(data.recordings)
     robot = robot.altered(friction={name: law for name, law in robot.friction.items() if name not in dead})
     assembly = assemble(robot, data.recordings, data.projection)
     # An estimator with a prior uses it in the search for shapes too.
-    found, notes = _find_shapes(assembly, how, data if isinstance(estimator, MAP) else None)
+    found, notes = _find_shapes(assembly, starts, data if isinstance(estimator, MAP) else None)
     found, told = _without_temperature(robot, found, assembly)
     notes += told
     solver = WLS() if estimator is None else estimator
@@ -472,10 +452,11 @@ def _has_equal_terms(law: FrictionLaw) -> bool:
 def _relinearised(robot: Mechanism, described: Mechanism, assembly: Assembly, solver: Any) -> tuple[Fit, list[dict[str, Any]]]:
     """Return the fit of `_fitted`, repeated with the load of its own bodies where friction depends on it."""
     fit, resting = _fitted(robot, described, assembly, solver)
-    if "load" in law_signals(robot):
-        for _ in range(LOAD_ROUNDS):
-            assembly = replace(assembly, recordings=_loaded(assembly.recordings, fit.mechanism, fit.standard))
-            fit, resting = _fitted(robot, described, assembly, solver)
+    for _ in range(LOAD_ROUNDS if "load" in law_signals(robot) else 0):
+        assembly, before = replace(assembly, recordings=_loaded(assembly.recordings, fit.mechanism, fit.standard)), fit.values
+        fit, resting = _fitted(robot, described, assembly, solver)
+        if np.all(np.abs(fit.values - before) <= LOAD_SETTLED * fit.std):
+            break
     return fit, resting
 
 
@@ -650,22 +631,22 @@ def _rejudged(data: FrictionData, robot: Mechanism) -> FrictionData | None:
 # ---- one axis ----------------------------------------------------------------------------------------------------------
 
 
-def _fit_axis(axis: Axis, laws: Law | Sequence[Law], how: Search) -> AxisFit:
+def _fit_axis(axis: Axis, laws: Law | Sequence[Law], starts: int) -> AxisFit:
     """Return the fit of one axis with the simplest of several laws that is not worse on held-out blocks of time."""
     tau, given, columns = _checked_axis(axis)
     if isinstance(laws, Friction):
-        return _fit_law(laws.law, tau, given, columns, axis.name, how, known_shape(laws))
+        return _fit_law(laws.law, tau, given, columns, axis.name, starts, known_shape(laws))
     candidates = candidates_of(laws)
     if len(candidates) == 1:
-        return _fit_law(next(iter(candidates.values())), tau, given, columns, axis.name, how)
+        return _fit_law(next(iter(candidates.values())), tau, given, columns, axis.name, starts)
 
     def errors(law: FrictionLaw, rows: NDArray[np.bool_]) -> tuple[Array, int]:
         own = {name: values[rows] for name, values in columns.items()}
-        found = _fit_law(law, tau[rows], given.take(rows), own, axis.name, how)
+        found = _fit_law(law, tau[rows], given.take(rows), own, axis.name, starts)
         return tau - found.predict(given, columns), len(found.linear) + len(found.shape)
 
     choice = compare_models({text: partial(errors, law) for text, law in candidates.items()}, tau.size)
-    return replace(_fit_law(candidates[choice.best], tau, given, columns, axis.name, how), choice=choice)
+    return replace(_fit_law(candidates[choice.best], tau, given, columns, axis.name, starts), choice=choice)
 
 
 def _checked_axis(axis: Axis) -> tuple[Array, State, dict[str, Array]]:
@@ -689,7 +670,7 @@ def _fit_law(
     given: State,
     columns: dict[str, Array],
     name: str,
-    how: Search,
+    starts: int,
     friction: Friction | None = None,
 ) -> AxisFit:
     """Return the fit of one law to checked data of an axis; known shape parameters keep the values of `friction`."""
@@ -726,7 +707,7 @@ def _fit_law(
     )
     bounds = shape_bounds([law], [inner.v], [name])
     held = {} if friction is None else {law.shape.index(label): friction.parameters[label] for label in friction.known}
-    found = search(problem, bounds, how.start, how.starts, how.seed, AXIS_PASSES, held)
+    found = search(problem, bounds, None, starts, 0, AXIS_PASSES, held)
     square = float(used @ used)
     scatter = found.sigma * np.sqrt(problem.independence)
     fit = AxisFit(

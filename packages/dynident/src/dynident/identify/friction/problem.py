@@ -370,12 +370,8 @@ def search(
             f"{total:.0f} independent equations cannot determine {unknown} parameters; record a longer log or choose simpler "
             "laws"
         )
-    eta = starting_points(problem, bounds, starts, seed, held) if start is None else np.asarray(start, dtype=np.float64)
-    inside = eta.shape == (len(bounds),) and not ((eta < bounds[:, 0]) | (eta > bounds[:, 1]))[free].any()
-    if not inside:
-        raise IdentificationError(f"start is {eta.tolist()}; give {len(bounds)} shape parameters within {bounds.tolist()}")
     scale = Scale(bounds)
-    u = scale.u(eta)
+    u = scale.u(starting_points(problem, bounds, starts, seed, held) if start is None else start)
     evaluator = Evaluator(problem, scale, np.ones(len(problem.names)) if sigma is None else sigma, free)
     if sigma is None:
         evaluator.settle(u)
