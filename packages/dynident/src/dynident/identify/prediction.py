@@ -89,8 +89,8 @@ def predicted(fit: Fit, motion: Motion, betas: Array, temperature: Array | None)
         piece = slice(first, first + ROWS)
         own = {name: values[piece] for name, values in signals.items()}
         W, known = fit.equations.equations(motion[piece], None, fit.base.columns, start, first, own or None)
-        effort[:, piece] = np.einsum("nbt,mb->mtn", W, betas, optimize=True) - known.T
-        spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
+        effort[:, piece] = (betas @ W).transpose(1, 2, 0) - known.T
+        spread = L @ W
         share[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread))
         beyond = np.einsum("nbt,nb->tn", W**2, errors)
         residual = factor**2 * (share[piece] ** 2 + moving + growth * np.maximum(beyond - moving, 0.0))

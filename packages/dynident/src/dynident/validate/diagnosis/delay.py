@@ -54,6 +54,7 @@ BUMPS = (0.2, 0.6)  # of the RMS speed: widths of friction that falls with speed
 BAND = 3.0
 CUTOFF, PER_PERIOD, PER_WINDOW = 16.0, 8, 5  # PER_WINDOW samples of a window are enough for the cut-off
 MOST, STRETCHES, FEWEST = 2000, 20, 8  # windows; stretches, and their least number
+TAIL = 16  # periods of the cut-off after which a low-pass has forgotten the end of its samples
 ROWS = 1.5  # fewest rows per unknown
 GRID, STEPS, PASSES = 7, 8, 3  # delays tried per direction; Gauss-Newton steps; iterations of the weights
 RIDGE = 1e-9  # of a column's square: directions that the samples do not show stay near zero
@@ -108,16 +109,18 @@ class Windows:
     candidates: tuple[Channels, ...] = ()  # channels with a possible common delay; none if the log is too short
 
     def __init__(self, rows: Rows, base: BaseParameters, prepared: Prepared, dead: Sequence[str]) -> None:
-        self.rate, self._times, loops = prepared.rate, prepared.motion.t, bool(rows.mechanism.loops)
+        self.rate, loops = prepared.rate, bool(rows.mechanism.loops)
         rms = np.sqrt(np.mean(prepared.motion.v**2, axis=0))
         moving = np.flatnonzero((rms > 0.0) & [name not in dead for name in prepared.joints])
         if not moving.size or (loops and dead):
             return
         band = band_of(prepared.motion.q[:, moving], prepared.motion.v[:, moving])
         cutoff, self.reach = min(CUTOFF * band, prepared.cutoff.frequency), min(0.5 / band, LONGEST)
-        motion = Motion(self._times, *butterworth(self.rate, prepared.motion.q, cutoff))
-        self._effort, self._slope, _ = butterworth(self.rate, prepared.filtered, cutoff)
         margin, step = int(np.ceil(self.reach * self.rate)), max(1, round(self.rate / (PER_PERIOD * PER_WINDOW * band)))
+        first = slice(2 * margin + step * PER_WINDOW * MOST + int(TAIL * self.rate / cutoff))  # a long log has more than needed
+        self._times = prepared.motion.t[first]
+        motion = Motion(self._times, *butterworth(self.rate, prepared.motion.q[first], cutoff))
+        self._effort, self._slope, _ = butterworth(self.rate, prepared.filtered[first], cutoff)
         self.count = min((len(motion) - 2 * margin) // (step * PER_WINDOW), MOST)
         if self.count < 2 * FEWEST:
             return
