@@ -236,6 +236,17 @@ def test_training_data_in_disguise_are_no_validation(case, disguise, tmp_path):
     assert not judge(case.fit, [score]).validated
 
 
+@pytest.mark.filterwarnings("ignore::dynident.errors.SignalWarning")
+def test_a_copy_of_a_slow_log_is_recognised():
+    """A motion of a quarter of an hour at 6.7 Hz: speeds are a thirtieth."""
+    robot, fast = arm(RRR), sines(1)
+    slow = di.Motion(30.0 * fast.t, fast.q, fast.v / 30.0, fast.a / 30.0**2)
+    log = arm_log(robot, slow, 1)
+    fit = di.identify(robot, log, validate=0).fit
+    with pytest.raises(IdentificationError, match="holds training data"):
+        fit.score(noisy(log))
+
+
 def test_the_message_names_the_log_and_the_time(serial):
     part = samples(serial.log, slice(2000, 5000), serial.log.t[2000:5000] + 100.0)
     with pytest.raises(IdentificationError, match="'run' from ") as refused:
