@@ -229,14 +229,20 @@ def users(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
 
 
 def related(
-    mutant: Mutant, calls: dict[str, dict[str, Any]], mentions: dict[str, set[str]], quick: float, every: bool = False
+    mutant: Mutant,
+    calls: dict[str, dict[str, Any]],
+    mentions: dict[str, set[str]],
+    named: set[str],
+    quick: float,
+    every: bool = False,
 ) -> list[list[str]]:
     """Return quick tests that call the function (or use the constant) in two files, more of them, and others of their files.
 
-    With `every`, all other tests that call the function follow.
+    Tests in the files `named` use the constant themselves. With `every`, all other tests that call the function follow.
     """
     wanted = mentions.get(mutant.assigned, set()) if mutant.assigned else {f"{mutant.module} {mutant.function}"}
     direct = {test for test, found in calls.items() if not wanted.isdisjoint(found["call"])}
+    direct |= {test for test in calls if Path(test.partition("::")[0]).name in named}
     through = {test for test, found in calls.items() if not wanted.isdisjoint(found["setup"])}
     if not direct | through:  # called in another process only
         direct = {test for test, found in calls.items() if any(name.startswith(mutant.module) for name in found["call"])}
@@ -319,7 +325,8 @@ def try_all(todo: list[Mutant], trees: dict[str, ast.Module], present: set[str],
                     record(file)
             calls = {test: found for test, found in recorded(words).items() if test in present}
             last = every and count == NEAR[-1][0]
-            batches = related(mutant, calls, mentions, quick, last)[: None if last else most]
+            named = {file.name for file, found in words.items() if mutant.assigned and found[mutant.assigned]}
+            batches = related(mutant, calls, mentions, named, quick, last)[: None if last else most]
             batches = [[test for test in batch if test not in passed[mutant]] for batch in batches]
             tree = copy.deepcopy(trees[mutant.module])
             next(plant for found, plant in mutants_of(tree, mutant.module) if found == mutant)()
