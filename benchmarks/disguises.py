@@ -238,6 +238,14 @@ def disguises(train: Table, other: Table) -> Iterator[tuple[str, str, Table, int
         yield "mixed with new data", f"{share:g} of the training log", _joined(other, part), 10
     for parts in (2, 4, 7):
         yield "periods exchanged", f"{parts} parts", _shuffled(train, parts, parts), 10
+    yield "several at once", "played backwards", train.rows(slice(None, None, -1), even=True), 10
+    yield "several at once", "two halves exchanged, three digits", _shuffled(train, 2, 2), 3
+    both = _noisy(train.rows(slice(None, None, 2)), 0.01)
+    yield "several at once", "decimated, noisy, clock 7 % slow and shifted", replace(both, t=1.07 * both.t + 12.0), 6
+    smooth = _noisy(train.through(_smooth(30.0)).rows(slice(None, None, 2)), 0.01)
+    yield "several at once", "filtered, decimated, noisy, shifted", replace(smooth, t=smooth.t + 12.0), 6
+    drifting = train.t + 0.03 * train.t**2 / (2.0 * train.t[-1])
+    yield "several at once", "clock drifts by 3 %, efforts 3 % larger", replace(train, t=drifting, tau=1.03 * train.tau), 10
     both = _noisy(train.rows(slice(None, None, 2)), 0.01)
     yield "several at once", "decimated, noisy, shifted", replace(both, t=both.t + 5.0), 6
     both = _joined(_shuffled(_noisy(train, 0.01), 3, 1), other)

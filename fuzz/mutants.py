@@ -228,10 +228,21 @@ def users(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
     return found
 
 
-def related(mutant: Mutant, calls: dict[str, dict[str, Any]], mentions: dict[str, set[str]], quick: float) -> list[list[str]]:
-    """Return quick tests that call the function (or use the constant) in two files, more of them, and others of their files."""
+def related(
+    mutant: Mutant,
+    calls: dict[str, dict[str, Any]],
+    mentions: dict[str, set[str]],
+    named: set[str],
+    quick: float,
+    every: bool = False,
+) -> list[list[str]]:
+    """Return quick tests that call the function (or use the constant) in two files, more of them, and others of their files.
+
+    Tests in the files `named` use the constant themselves. With `every`, all other tests that call the function follow.
+    """
     wanted = mentions.get(mutant.assigned, set()) if mutant.assigned else {f"{mutant.module} {mutant.function}"}
     direct = {test for test, found in calls.items() if not wanted.isdisjoint(found["call"])}
+    direct |= {test for test in calls if Path(test.partition("::")[0]).name in named}
     through = {test for test, found in calls.items() if not wanted.isdisjoint(found["setup"])}
     if not direct | through:  # called in another process only
         direct = {test for test, found in calls.items() if any(name.startswith(mutant.module) for name in found["call"])}
@@ -252,6 +263,13 @@ def related(mutant: Mutant, calls: dict[str, dict[str, Any]], mentions: dict[str
                 batch.append(test)
         chosen |= {*batch}
         batches += [batch] if batch else []
+    spent = SLOW
+    for test in sorted(direct - chosen, key=lambda test: calls[test]["seconds"]) if every else ():
+        if spent + calls[test]["seconds"] > SLOW:
+            batches.append([])
+            spent = 0.0
+        batches[-1].append(test)
+        spent += calls[test]["seconds"]
     return batches
 
 
@@ -290,8 +308,8 @@ def results_of(seed: int, **new: str) -> dict[str, str]:
     return results
 
 
-def try_all(todo: list[Mutant], trees: dict[str, ast.Module], present: set[str], seed: int) -> None:
-    """Try mutants with the nearest test files, and those that survive with more of them."""
+def try_all(todo: list[Mutant], trees: dict[str, ast.Module], present: set[str], seed: int, every: bool = False) -> None:
+    """Try mutants with the nearest test files, and those that survive with more of them; with `every`, all that call them."""
     words = {file: Counter(re.findall(r"\w+", file.read_text(encoding="utf-8"))) for file in sorted(TESTS.glob("test_*.py"))}
     mentions, unusable = users(trees), set[str]()
     passed: dict[Mutant, set[str]] = {mutant: set() for mutant in todo}
@@ -306,8 +324,10 @@ def try_all(todo: list[Mutant], trees: dict[str, ast.Module], present: set[str],
                 if not kept(file).exists():
                     record(file)
             calls = {test: found for test, found in recorded(words).items() if test in present}
-            batches = related(mutant, calls, mentions, quick)
-            batches = [[test for test in batch if test not in passed[mutant]] for batch in batches[:most]]
+            last = every and count == NEAR[-1][0]
+            named = {file.name for file, found in words.items() if mutant.assigned and found[mutant.assigned]}
+            batches = related(mutant, calls, mentions, named, quick, last)[: None if last else most]
+            batches = [[test for test in batch if test not in passed[mutant]] for batch in batches]
             tree = copy.deepcopy(trees[mutant.module])
             next(plant for found, plant in mutants_of(tree, mutant.module) if found == mutant)()
             begin = time.monotonic()
@@ -328,7 +348,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="try only mutants whose names contain this, such as a module")
     parser.add_argument("--list", action="store_true", help="print the mutants and what is known of them; run nothing")
-    parser.add_argument("--again", action="store_true", help="try survivors again, after new tests")
+    parser.add_argument("--again", action="store_true", help="try survivors again, with all tests that call them")
     parser.add_argument("--part", default="1/1", help="2/3: the second of three processes that try a third each")
     given = parser.parse_args(arguments)
     names = [p.relative_to(SOURCE).as_posix() for p in sorted(SOURCE.rglob("*.py")) if p.name != "__init__.py"]
@@ -342,7 +362,7 @@ def main(arguments: list[str]) -> int:
     old = results_of(given.seed)
     todo = [m for m in wanted if m.name not in old or (given.again and old[m.name].startswith("survived"))]
     if todo:
-        try_all(todo, trees, prepare_parent(names), given.seed)
+        try_all(todo, trees, prepare_parent(names), given.seed, given.again)
     results = results_of(given.seed)
     for m in drawn if given.list else ():
         sys.stdout.write(f"{m.name} (line {m.line}): {results.get(m.name, 'equivalent' if m.name in same else '-')}\n")

@@ -18,7 +18,7 @@ import dynident as di
 from dynident.errors import IdentificationError
 from dynident.mechanics import inverse_dynamics
 from dynident.signals import prepare
-from dynident.signals.held_out import _listed, unpacked
+from dynident.signals.held_out import _listed, another_run, unpacked
 from dynident.signals.preparation import MOST_PIECES, PIECE, Options, Preparation, both, fingerprint
 from dynident.signals.quality import Segment
 from dynident.simulate import with_noise
@@ -236,6 +236,17 @@ def test_training_data_in_disguise_are_no_validation(case, disguise, tmp_path):
     assert not judge(case.fit, [score]).validated
 
 
+@pytest.mark.filterwarnings("ignore::dynident.errors.SignalWarning")
+def test_a_copy_of_a_slow_log_is_recognised():
+    """A motion of a quarter of an hour at 6.7 Hz: speeds are a thirtieth."""
+    robot, fast = arm(RRR), sines(1)
+    slow = di.Motion(30.0 * fast.t, fast.q, fast.v / 30.0, fast.a / 30.0**2)
+    log = arm_log(robot, slow, 1)
+    fit = di.identify(robot, log, validate=0).fit
+    with pytest.raises(IdentificationError, match="holds training data"):
+        fit.score(noisy(log))
+
+
 def test_the_message_names_the_log_and_the_time(serial):
     part = samples(serial.log, slice(2000, 5000), serial.log.t[2000:5000] + 100.0)
     with pytest.raises(IdentificationError, match="'run' from ") as refused:
@@ -328,6 +339,19 @@ def test_pick_and_place_cycles_differ_by_their_targets():
     second = pick_and_place((0.5, 0.5, -0.7), (-0.6, 0.6, 0.4), (0.3, -0.5, 0.8), (-0.6, -0.4, -0.5))
     fit = di.identify(robot, arm_log(robot, first, 1), validate=0).fit
     assert fit.score(arm_log(robot, second, 2, "other")).repeated == 0.0
+
+
+# ---- copy or another run ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("shared", "added", "phi"), [(1.0, 0.0, 0.0), (1.0, 0.3, 0.09), (0.0, 1.0, 2.0)])
+def test_noise_of_a_copy_and_of_another_run(shared, added, phi):
+    """phi = |x2 - x1|^2 / |x1|^2; the likelihood ratio is about as large as expected, and negative for a copy."""
+    rng = np.random.default_rng(1)
+    one, other = rng.normal(size=(2, 4000, 3))
+    ratio, expected, found = another_run([(one, shared * one + added * other, one)], 1.0, np.zeros(3))
+    assert found == pytest.approx(phi, rel=0.1, abs=1e-9)
+    assert ratio == pytest.approx((1.0 - 2.0 * shared) * expected, rel=0.3, abs=1e-9)
 
 
 # ---- the fingerprint -------------------------------------------------------------------------------------------------

@@ -29,7 +29,8 @@ of the model as well, so a difference larger than this residual is not added noi
 
 A run with another speed (a != 1), or backwards, is another motion, unless its efforts show a copy. More than 5 % of copied
 motion refuse a log as validation: the rest is not scored alone, since a log with training data in it is a mistake to be fixed.
-If at least half of the motion repeats the training motion, the log shows repeatability only.
+If at least half of the motion repeats the training motion, the log shows repeatability only. Not recognised: pieces of less
+path than a window, a seventh of an oscillation; positions changed by more than 2 % of the motion; other speed without noise.
 """
 
 from __future__ import annotations

@@ -587,8 +587,6 @@ def period_of(*states: Array) -> float:
         return float("inf")
     x = x - x.mean(axis=0)
     size = x.std(axis=0)
-    if not np.any(size > 0.0):
-        return float("inf")
     x = x[:, size > 0.0] / size[size > 0.0]
     d = _distances(x)
     away = np.flatnonzero(_distances(x[:, : np.count_nonzero(size[: size.size // 2])]) > FURTHER)

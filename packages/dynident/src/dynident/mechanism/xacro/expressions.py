@@ -79,6 +79,8 @@ class _Walk:
     def _binary(self, node: ast.BinOp, depth: int) -> Any:
         compute = BINARY.get(type(node.op)) or refuse(f"uses Python's {type(node.op).__name__}")
         pair = self._paid((self.value(node.left, depth), self.value(node.right, depth)))
+        if check := TOO_LARGE.get(type(node.op)):
+            check(*pair)
         return checked(computed(compute, *pair), self.budget)
 
     def _and_or(self, node: ast.BoolOp, depth: int) -> Any:
@@ -514,38 +516,36 @@ METHODS: Mapping[type, Mapping[str, Callable[..., Any]]] = {
 # ---- operators ------------------------------------------------------------------------------------------------------
 
 
-def _power(base: Any, exponent: Any) -> Any:
+def _power(base: Any, exponent: Any) -> None:
     whole = isinstance(base, int) and isinstance(exponent, int)
     if whole and exponent > 0 and abs(base) > 1 and exponent * math.log2(abs(base)) > MAX_BITS + 1:
         raise ExpressionError(f"makes an integer of more than {MAX_BITS} bits")
-    return base**exponent
 
 
-def _times(left: Any, right: Any) -> Any:
+def _times(left: Any, right: Any) -> None:
     for sequence, count in ((left, right), (right, left)):
         if isinstance(sequence, str | list | tuple) and isinstance(count, int):
             most = MAX_STRING if isinstance(sequence, str) else MAX_ITEMS
             if len(sequence) * count > most:
                 raise ExpressionError(f"repeats to more than {most} items")
-    return left * right
 
 
-def _modulo(left: Any, right: Any) -> Any:
+def _modulo(left: Any, right: Any) -> None:
     # In the format of a text: no wide field, and no argument repeated often.
     wide = isinstance(left, str) and re.search(r"%[^a-zA-Z%]*(\d{4}|\*)", left) is not None
     if wide or (isinstance(left, str) and left.count("%") * len(as_text(right)) > MAX_STRING):
         raise ExpressionError(f"makes a text of more than {MAX_STRING} characters")
-    return left % right
 
 
+TOO_LARGE: Mapping[type[ast.operator], Callable[[Any, Any], None]] = {ast.Mult: _times, ast.Mod: _modulo, ast.Pow: _power}
 BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
-    ast.Mult: _times,
+    ast.Mult: operator.mul,
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
-    ast.Mod: _modulo,
-    ast.Pow: _power,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
     ast.BitAnd: operator.and_,
     ast.BitOr: operator.or_,
     ast.BitXor: operator.xor,
