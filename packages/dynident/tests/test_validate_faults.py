@@ -192,6 +192,18 @@ def test_a_share_of_gravity_that_description_and_data_doubt_is_named():
     assert di.inspect(case.train, case.described).usable
 
 
+def test_a_gain_of_a_joint_with_mostly_friction_is_no_friction_that_grows_with_itself():
+    robot = arm(RRR)
+    more = {"fv_joint_3": 100.0, "fc_joint_3": 100.0}
+    values = zip(robot.parameters.names, robot.parameters.values, strict=True)
+    rough = robot.with_parameters(robot.parameters.replace([x * more.get(name, 1.0) for name, x in values]))
+    log = simulated_log(rough, 15.0, 0, noise=0.5)
+    (found,) = di.inspect(replace(log, effort=log.effort * [1.0, 1.0, 1.2]), rough, excitation=False).findings
+    assert (found.kind, found.channel, found.severity) == ("gain", "effort:joint_3", "error")
+    assert found.value == pytest.approx(1.2, rel=0.05)
+    assert di.inspect(log, rough, excitation=False).findings == ()
+
+
 def test_a_finding_that_the_description_suggests_is_tested_by_left_out_stretches():
     data = data_of(KINDS["gain 1.2"].apply(healthy(), 1, np.random.default_rng(0)))
     said = fault("gain", "effort", "said")
