@@ -72,12 +72,13 @@ def description(mechanism: Mechanism) -> dict[str, Any]:
 
 
 def _bodies(mechanism: Mechanism) -> dict[str, Any]:
-    """Return the physical consistency of the bodies: those without numbers, and the violations of the others."""
+    """Return the physical consistency of the bodies: those without numbers, those without mass, and the others' violations."""
     phi = mechanism.parameters.values[: 10 * len(mechanism.tree.bodies)].reshape(-1, 10)
     checked = mechanism.check_consistency()
     empty = [c.name for c, numbers in zip(checked, phi, strict=True) if np.abs(numbers).max() < ROUND_OFF]
-    wrong = [c.sentence for c in checked if not c.ok and c.name not in empty]
-    return {"possible": not wrong, "consistency": wrong, "empty": empty}
+    massless = [c.name for c in checked if c.mass == 0.0 and c.name not in empty]
+    wrong = [c.sentence for c in checked if not c.ok and c.name not in (*empty, *massless)]
+    return {"possible": not (wrong or massless), "consistency": wrong, "massless": massless, "empty": empty}
 
 
 def _followed(coupling: Coupling) -> str:
@@ -143,6 +144,8 @@ def description_text(data: Mapping[str, Any]) -> str:
             f"force {force['name']}{' = ' + format(force['value'], 'g') + ' (known)' if force['known'] else ''}: {where}"
         )
     lines += data["consistency"]
+    if data["massless"]:
+        lines.append(f"masses are zero, inertias are not (grouped parameters, or unknown masses): {', '.join(data['massless'])}")
     if data["empty"]:
         lines.append(f"mass and inertia are zero (in the drives, or unknown): {', '.join(data['empty'])}")
     base = data.get("base_parameters")
