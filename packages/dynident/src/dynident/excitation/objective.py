@@ -286,8 +286,6 @@ def _spectral(name: str, eigen: Array, power: float) -> tuple[float, float, Arra
 
 
 NEARLY_SINGULAR = 1e-10  # reciprocal condition below which singular values decide
-
-
 FEW = 2  # eigenvectors passed directly to machine code, instead of weights of all entries
 WELL_CONDITIONED = 1e-4  # reciprocal condition above which two iterations from eigenvectors of R^T R are exact
 

@@ -357,6 +357,7 @@ class _FunctionPrinter:
     def __init__(self, function: Function, width: int) -> None:
         self.function, self.width = function, width
         self.name = f"{function.name}_{width}"
+        self.align = f"alignstack({max(16, 8 * width)})"
         self.type, work = of_width("double", width), instructions(function, width)
         self.pieces = [work[i : i + CUT] for i in range(0, len(work), CUT)] or [[]]
         self.slots = self._handed_over()
@@ -379,8 +380,7 @@ class _FunctionPrinter:
         parts = [self._piece(number, piece) for number, piece in enumerate(self.pieces)] if many else []
         arrays = self.function.arrays
         takes = ", ".join(f"ptr %{a}, i64 %{a}.stride" for a in arrays)
-        align = f"alignstack({max(16, 8 * self.width)})"
-        lines = [f"define internal void @{self.name}(i64 %.blocks, {takes}) {align} {{", ".entry:"]
+        lines = [f"define internal void @{self.name}(i64 %.blocks, {takes}) {self.align} {{", ".entry:"]
         if many:
             lines.append(f"  %.scratch = alloca [{max(len(self.slots), 1)} x {self.type}], align {8 * self.width}")
         lines += ["  %.none = icmp eq i64 %.blocks, 0", "  br i1 %.none, label %.end, label %.loop", ".loop:"]
@@ -403,8 +403,7 @@ class _FunctionPrinter:
 
     def _piece(self, number: int, piece: list[Instruction]) -> str:
         takes = ", ".join(f"ptr noalias %{a}.at, i64 %{a}.stride" for a in self.function.arrays)
-        align = f"noinline alignstack({max(16, 8 * self.width)})"
-        head = f"define internal void @{self.name}.{number}(ptr noalias %.scratch, {takes}) {align} {{"
+        head = f"define internal void @{self.name}.{number}(ptr noalias %.scratch, {takes}) noinline {self.align} {{"
         return "\n".join([head, *self._body(number, piece), "  ret void", "}"])
 
     def _body(self, number: int, piece: list[Instruction]) -> list[str]:
@@ -650,12 +649,10 @@ class _RoutinePrinter:
 
 def module_text(routines: Sequence[Routine]) -> str:
     """Return the module with some routines and everything they call, which LLVM may inline without keeping a copy."""
-    parts = [
-        function_text(what, 1)
-        if isinstance(what, Function)
-        else _RoutinePrinter(what).text("" if what in routines else "internal ")
-        for what in called(routines)
-    ]
+    parts = []
+    for what in called(routines):
+        linkage = "" if what in routines else "internal "
+        parts.append(function_text(what, 1) if isinstance(what, Function) else _RoutinePrinter(what).text(linkage))
     body = "\n".join(parts)
     return "\n".join([library(body), body])
 
