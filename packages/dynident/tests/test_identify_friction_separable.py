@@ -266,7 +266,7 @@ def test_thinned_starts_find_what_all_samples_find() -> None:
     fit = fit_friction(robot, Recording(motion, effort), LAWS)
     problem, _ = assemble(robot.with_friction(LAWS), [Recording(motion, effort)], "gls").problem()
     bounds = shape_bounds(list(LAWS.values()), list(motion.v.T), robot.joint_names)
-    known = search(problem, bounds, np.array(SHAPES), 1, 0, 60)  # all samples, from the true shapes
+    known = search(problem, bounds, np.array(SHAPES), 1, 60)  # all samples, from the true shapes
     np.testing.assert_allclose([law.values[-1] for law in fit.friction.values()], known.eta, rtol=1e-4)
 
 

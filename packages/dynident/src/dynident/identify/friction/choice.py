@@ -318,11 +318,7 @@ def known_shape(law: Friction) -> Friction:
 
 
 @one_blas_thread(with_scipy=True)
-def choose_recorded(
-    data: FrictionData,
-    laws: Any,
-    seed: int = 0,
-) -> FrictionChoice:
+def choose_recorded(data: FrictionData, laws: Any) -> FrictionChoice:
     """Choose the law of every joint by blocks of time that were held out; bodies are fitted along with every law.
 
     Each joint of a tree is judged by its own rows; motors of a robot with loops in turn by all rows, with the current laws of
@@ -346,7 +342,7 @@ def choose_recorded(
     shared: dict[Hashable, Any] = {}  # bodies, which are the same for all joints and laws
 
     def choose(name: str, own: Mapping[str, FrictionLaw], what: str = "") -> None:
-        trials = {text: _Joint(data, {**chosen, name: law}, name, seed, shared).errors for text, law in own.items()}
+        trials = {text: _Joint(data, {**chosen, name: law}, name, shared).errors for text, law in own.items()}
         speed = _speed(data, name)
         choices[f"{name}{what}"] = choice = compare_models(trials, speed.size, speed=speed)
         chosen[name] = own[choice.best]
@@ -408,10 +404,8 @@ def _speed(data: FrictionData, joint: str) -> Array:
 class _Joint:
     """Errors of the rows that contain the law of one joint, after a fit to some of them."""
 
-    def __init__(
-        self, data: FrictionData, laws: Mapping[str, FrictionLaw], joint: str, seed: int, shared: dict[Hashable, Any]
-    ) -> None:
-        self.law, self.seed = laws[joint], seed
+    def __init__(self, data: FrictionData, laws: Mapping[str, FrictionLaw], joint: str, shared: dict[Hashable, Any]) -> None:
+        self.law = laws[joint]
         robot = with_laws(data.robot, dict(laws))
         assembly = assemble(robot, data.recordings, data.projection, shared)
         with warnings.catch_warnings():
@@ -428,10 +422,10 @@ class _Joint:
     def errors(self, rows: NDArray[np.bool_]) -> tuple[Array, int]:
         """Return the errors of all rows, weighted together, and the number of parameters of the law."""
         if self.eta is None:  # the first search has many starts; those on parts of the data continue from its result
-            found = search(self.problem, self.bounds, None, STARTS, self.seed, 60, tolerance=CLOSE)
+            found = search(self.problem, self.bounds, None, STARTS, 60, tolerance=CLOSE)
             self.eta, self.sigma = found.eta, found.sigma
         part = self.problem if rows.all() else self.problem.using(rows)
-        found = search(part, self.bounds, self.eta, 1, self.seed, PASSES, sigma=self.sigma, tolerance=CLOSE)
+        found = search(part, self.bounds, self.eta, 1, PASSES, sigma=self.sigma, tolerance=CLOSE)
         every = self.problem.errors(found.eta, found.projection.x) / self.sigma[:, None]
         if self.problem.masks is not None:
             every = np.where(np.concatenate(self.problem.masks, axis=1) > 0.0, every, np.nan)

@@ -345,12 +345,12 @@ def _find_shapes(assembly: Assembly, starts: int, data: FrictionData | None) -> 
         if name in friction.known
     }
     bounds = shape_bounds(laws, assembly.speeds(), list(robot.friction))
-    found = search(problem, bounds, None, starts, 0, PASSES, held)
+    found = search(problem, bounds, None, starts, PASSES, held)
     apart = _apart(laws, assembly.shapes, found.eta, held)
     if apart:
         start = found.eta.copy()
         start[list(apart)] = list(apart.values())
-        found = search(problem, bounds, start, starts, 0, PASSES, held | apart)
+        found = search(problem, bounds, start, starts, PASSES, held | apart)
     std = np.sqrt(np.diag(covariance(problem, found)))[problem.linear :]
     logarithmic = bounds[:, 0] > 0.0
     size = np.where(logarithmic, np.abs(found.eta), 0.5 * (bounds[:, 1] - bounds[:, 0]))
@@ -707,7 +707,7 @@ def _fit_law(
     )
     bounds = shape_bounds([law], [inner.v], [name])
     held = {} if friction is None else {law.shape.index(label): friction.parameters[label] for label in friction.known}
-    found = search(problem, bounds, None, starts, 0, AXIS_PASSES, held)
+    found = search(problem, bounds, None, starts, AXIS_PASSES, held)
     square = float(used @ used)
     scatter = found.sigma * np.sqrt(problem.independence)
     fit = AxisFit(

@@ -311,9 +311,9 @@ def row_sigma(problem: Problem, projection: Projection) -> Array:
     return np.asarray(np.sqrt(np.maximum(variance, floor)))
 
 
-def starting_points(problem: Problem, bounds: Array, starts: int, seed: int, held: Mapping[int, float] | None = None) -> Array:
+def starting_points(problem: Problem, bounds: Array, starts: int, held: Mapping[int, float] | None = None) -> Array:
     """Starting values of shape parameters on thinned rows, joint by joint; the others at mid-interval or already found."""
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     thin, known = problem.thinned(THIN), dict(held or {})
     scale = Scale(bounds)
     u = scale.u(_placed(scale.eta(scale.bounds.mean(axis=1)), list(known), np.array(list(known.values()))))
@@ -353,7 +353,6 @@ def search(
     bounds: Array,
     start: Array | None,
     starts: int,
-    seed: int,
     passes: int,
     held: Mapping[int, float] | None = None,
     sigma: Array | None = None,
@@ -371,7 +370,7 @@ def search(
             "laws"
         )
     scale = Scale(bounds)
-    u = scale.u(starting_points(problem, bounds, starts, seed, held) if start is None else start)
+    u = scale.u(starting_points(problem, bounds, starts, held) if start is None else start)
     evaluator = Evaluator(problem, scale, np.ones(len(problem.names)) if sigma is None else sigma, free)
     if sigma is None:
         evaluator.settle(u)
