@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import secrets
 import socket
-import time
 import webbrowser
 from collections.abc import Callable
 from importlib import resources
@@ -38,7 +37,6 @@ from dynident_lab.workbench.project import HIDDEN, STAGES, Project
 from dynident_lab.workbench.security import FILE_PATH, Guard
 from dynident_lab.workbench.uploads import LARGEST
 
-PORT = 8770
 WATCH = 0.4  # interval of checks for changes of the project [s]
 STAGE_PAGES: dict[str, Callable[[Page], None]] = {}
 SHOWN = (".html", ".stl", ".glb", ".gltf")  # files shown by a page; others are downloads
@@ -371,13 +369,3 @@ def serve(folder: Path, port: int, browser: bool, tell: Callable[[str], None]) -
         stage_record.end(bench)
         listener.close()
         project.close()
-
-
-def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
-    """Return whether a condition becomes true in time."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
