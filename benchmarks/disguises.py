@@ -244,6 +244,8 @@ def disguises(train: Table, other: Table) -> Iterator[tuple[str, str, Table, int
     yield "several at once", "decimated, noisy, clock 7 % slow and shifted", replace(both, t=1.07 * both.t + 12.0), 6
     smooth = _noisy(train.through(_smooth(30.0)).rows(slice(None, None, 2)), 0.01)
     yield "several at once", "filtered, decimated, noisy, shifted", replace(smooth, t=smooth.t + 12.0), 6
+    yield "several at once", "filtered, decimated, noisy, clock 7 % slow", replace(smooth, t=1.07 * smooth.t), 6
+    yield "several at once", "filtered, noisy, backwards", smooth.rows(slice(None, None, -1), even=True), 6
     drifting = train.t + 0.03 * train.t**2 / (2.0 * train.t[-1])
     yield "several at once", "clock drifts by 3 %, efforts 3 % larger", replace(train, t=drifting, tau=1.03 * train.tau), 10
     both = _noisy(train.rows(slice(None, None, 2)), 0.01)

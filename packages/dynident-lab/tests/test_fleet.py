@@ -283,3 +283,11 @@ def test_bad_lists_of_logs_get_one_sentence(case, logs, words):
     with ThreadPoolExecutor(1) as pool, pytest.raises(DynidentError, match=words) as told:
         identify({"arm": case.robot, "leg": case.robot}, logs, client=pool)
     assert "\n" not in str(told.value)
+
+
+def test_a_table_of_logs_with_many_columns_gets_a_short_sentence(case, tmp_path):
+    table = tmp_path / "logs.csv"
+    table.write_text("robot,serial,date,log,t" * 400 + "\n", encoding="utf-8")
+    with ThreadPoolExecutor(1) as pool, pytest.raises(DynidentError, match="has the columns robot, serial") as told:
+        identify({"arm": case.robot}, str(table), client=pool)
+    assert len(str(told.value)) < 1000

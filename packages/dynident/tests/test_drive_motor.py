@@ -124,3 +124,10 @@ def test_parts_of_a_drive_are_not_changed_but_copied(part):
     for each in fields(part):
         with pytest.raises(FrozenInstanceError):
             setattr(part, each.name, None)
+
+
+def test_parts_of_drives_do_not_change():
+    """A changed copy is made by `replace`: parts are shared by machines."""
+    for part in (Transmission(3.0), Encoder(), CurrentSensor()):
+        with pytest.raises(FrozenInstanceError):
+            setattr(part, fields(part)[0].name, 1.0)

@@ -279,6 +279,14 @@ def test_a_run_with_other_friction_shows_repeatability_only(serial):
     assert_repeatability_only(serial.fit, arm_log(serial.fit.mechanism, sines(1), 4, "warm", warm=0.7))
 
 
+def test_a_copy_without_noise_at_another_speed_shows_repeatability_only(case):
+    """The low-pass removed what distinguishes a copy from another run; its efforts are not those of the new speed."""
+    smooth = filtered(filtered(case.log))
+    for log in (replace(smooth, t=1.1 * smooth.t), samples(smooth, slice(None, None, -1), case.log.t)):
+        score = case.fit.score(noisy(log), allow_training=True)
+        assert score.training or score.repeated > 0.5
+
+
 def test_a_later_period_of_the_same_log_shows_repeatability_only(serial):
     first, last = split(serial.log, 0.5)
     fit = di.MAP().fit(di.Regression.from_logs(arm(RRR), [first])).result_

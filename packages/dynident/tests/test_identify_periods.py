@@ -130,3 +130,9 @@ def test_infinite_samples_have_no_period_and_no_warning():
     q[100] = np.inf
     with np.errstate(all="raise"):
         assert period_of(q, motion.v) == np.inf
+
+
+def test_a_motion_that_is_run_twice_has_a_period_of_half_its_samples():
+    angle = 2.0 * np.pi * np.arange(200)[:, None] / 100.0
+    q = np.hstack([np.sin(angle), np.cos(2.0 * angle + 0.4)])
+    assert period_of(q, np.roll(q, -1, axis=0) - np.roll(q, 1, axis=0)) == pytest.approx(100.0, abs=1e-6)

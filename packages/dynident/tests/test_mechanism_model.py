@@ -300,3 +300,9 @@ def test_a_fixed_tool_keeps_half_of_its_inertia_where_that_leaves_a_link():
     link, tool = (next(body.inertia for body in new.bodies if body.name == name) for name in ("link", "tool"))
     np.testing.assert_allclose(link, 0.5 * unit, atol=1e-12)
     np.testing.assert_allclose(tool, unit, atol=1e-12)
+
+
+def test_an_axis_of_any_length_overflows_nothing():
+    with np.errstate(all="raise"):
+        joint = Joint("j", "revolute", "base", "link", axis=np.array([0.0, 1e200, 0.0]))
+    np.testing.assert_array_equal(joint.axis, [0.0, 1.0, 0.0])

@@ -1,5 +1,6 @@
 """Faults of robots with loops: a five-bar with two motors, and with three motors for two degrees of freedom."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,6 +13,7 @@ from dynident.mechanics.actuation import actuator_jacobian
 from dynident.mechanics.closure import close_motion
 from dynident.mechanics.dynamics import inverse_dynamics
 from dynident.signals.quality import diagnose
+from dynident.validate.diagnosis.sample import ratios_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
 PRELOAD = 3.0  # [N m]
@@ -88,3 +90,12 @@ def test_a_limiter_without_long_runs_is_seen():
     )
     limited = di.Log(log.t, log.joints, log.position, effort, effort_kind="motor_torque")
     assert [finding.channel for finding in diagnose(limited).of("saturated")] == ["effort:ma"]
+
+
+def test_ratios_of_channels_are_entries_of_the_actuator_matrix():
+    plain = healthy("ac").robot
+    (joint,) = plain.actuators[0].coupling
+    geared = replace(plain, actuators=(replace(plain.actuators[0], coupling={joint: -2.0}, ratio=3.0), *plain.actuators[1:]))
+    matrix = geared.actuator_matrix[0]
+    np.testing.assert_array_equal(ratios_of(geared), matrix.sum(axis=1))
+    assert ratios_of(geared)[0] == -6.0

@@ -24,6 +24,7 @@ from dynident.errors import DynidentError
 from dynident.files import read_text, read_toml
 from dynident.mechanism import Mechanism, read_robot
 from dynident.signals import prepare
+from dynident.signals.tables import printable
 from dynident_lab.fleet.results import file_name
 from dynident_lab.fleet.storage import matching
 
@@ -130,8 +131,8 @@ def _table(path: str, robots: Mapping[str, Mechanism]) -> list[LogEntry]:
     missing = [name for name in ("serial", "log") if name not in names]
     if missing or any(name not in FIELDS for name in names):
         raise DynidentError(
-            f"the table of logs '{path}' has the columns {', '.join(names) or 'none'}; it needs serial and log, and may have "
-            f"{', '.join(name for name in FIELDS if name not in ('serial', 'log'))}"
+            f"the table of logs '{path}' has the columns {printable(', '.join(names), 300) or 'none'}; it needs serial and "
+            f"log, and may have {', '.join(name for name in FIELDS if name not in ('serial', 'log'))}"
         )
     rows.fieldnames = names
     entries = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -194,9 +195,14 @@ def _resting(fit: Fit, v: Array, joints: tuple[str, ...]) -> NDArray[np.bool_] |
 
 def _shared(fit: Fit, checksum: str, motion: Motion, prepared: Prepared, predicted: Array) -> Overlap:
     """Return the overlap of a log with the training logs; efforts are compared as measured."""
-    if fit.mechanism.loops:
-        predicted = np.einsum("tkn,tn->tk", motor_map(fit.equations, motion), predicted)
-    return overlap(fit.sources, checksum, prepared, predicted)
+
+    @cache
+    def at_speed(speed: float) -> Array:
+        moved = Motion(motion.t, motion.q, speed * motion.v, speed**2 * motion.a)
+        own = predicted if speed == 1.0 else fit.evaluate(moved, np.array([fit.values]), prepared.temperature)[0][0]
+        return np.einsum("tkn,tn->tk", motor_map(fit.equations, motion), own) if fit.mechanism.loops else own
+
+    return overlap(fit.sources, checksum, prepared, at_speed)
 
 
 def _no_validation(log: Log, shared: Overlap) -> str:

@@ -145,7 +145,7 @@ def description_text(data: Mapping[str, Any]) -> str:
         )
     lines += data["consistency"]
     if data["massless"]:
-        lines.append(f"masses are zero, inertias are not (grouped parameters, or unknown masses): {', '.join(data['massless'])}")
+        lines.append(f"mass is zero, inertia is not (grouped parameters, or unknown): {', '.join(data['massless'])}")
     if data["empty"]:
         lines.append(f"mass and inertia are zero (in the drives, or unknown): {', '.join(data['empty'])}")
     base = data.get("base_parameters")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -63,7 +64,7 @@ def rotation_exp(r: ArrayLike) -> Array:
 
 def unit_vector(x: Array, what: str) -> Array:
     """Return a vector divided by its length, which must not be zero."""
-    length = float(np.linalg.norm(x))
+    length = math.hypot(*x)  # does not overflow
     if not 1e-12 < length < np.inf:
         raise DescriptionError(f"{what} is {x.tolist()}; give a vector that is not zero")
     return x / length
@@ -179,7 +180,7 @@ class Joint(Frozen):
             raise DescriptionError(f"joint '{self.name}': unknown kind '{self.kind}'; known kinds are {', '.join(COORDINATES)}")
         for label in ("axis", "axis2"):
             axis = frozen(getattr(self, label), (3,), f"joint '{self.name}': {label}")
-            length = float(np.linalg.norm(axis))
+            length = math.hypot(*axis)
             if length < 1e-9:
                 raise DescriptionError(f"joint '{self.name}': {label} is {axis.tolist()}; give a direction that is not zero")
             object.__setattr__(self, label, frozen(axis / length, (3,), label))
@@ -234,7 +235,7 @@ class Loop:
             axis = frozen(getattr(self, label), (3,), f"loop '{self.name}': {label}")
             if not np.any(axis):
                 raise DescriptionError(f"loop '{self.name}': {label} is {axis.tolist()}; give a direction that is not zero")
-            object.__setattr__(self, label, frozen(axis / np.linalg.norm(axis), (3,), label))
+            object.__setattr__(self, label, frozen(axis / math.hypot(*axis), (3,), label))
 
 
 @dataclass(frozen=True, eq=False)

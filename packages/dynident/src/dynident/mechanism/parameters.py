@@ -143,16 +143,12 @@ def inertia_matrix(phi: ArrayLike) -> Array:
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
-def _pack(mass: float, first_moment: Array, inertia: Array) -> Array:
-    upper = inertia[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
-    return np.concatenate([[mass], first_moment, upper])
-
-
 def from_com(mass: float, com: ArrayLike, inertia: ArrayLike) -> Array:
     """Return phi (10,) of `mass` [kg], `com` c (3,) [m] and `inertia` I_c (3, 3) about it [kg m^2]: I = I_c - m [c]x [c]x."""
     c = np.asarray(com, dtype=np.float64)
     cx = skew(c)
-    return _pack(float(mass), mass * c, np.asarray(inertia, dtype=np.float64) - mass * (cx @ cx))
+    moved = np.asarray(inertia, dtype=np.float64) - mass * (cx @ cx)
+    return np.concatenate([[float(mass)], mass * c, moved[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]])
 
 
 def to_com(phi: ArrayLike) -> tuple[float, Array, Array]:

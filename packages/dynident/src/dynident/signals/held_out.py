@@ -27,17 +27,18 @@ all joints: its gain is divided out; frequencies removed by it or below the roun
 Snippets show the noise above the motion band, rows the noise inside it. Noise added to a copy is in the residual
 of the model as well, so a difference larger than this residual is not added noise.
 
-A run with another speed (a != 1), or backwards, is another motion, unless its efforts show a copy. More than 5 % of copied
-motion refuse a log as validation: the rest is not scored alone, since a log with training data in it is a mistake to be fixed.
-If at least half of the motion repeats the training motion, the log shows repeatability only. Not recognised: pieces of less
-path than a window, a seventh of an oscillation; positions changed by more than 2 % of the motion; other speed without noise.
+A run with another speed (a != 1), or backwards, is another motion if its efforts differ by what the model says of the speed
+(regression coefficient above 1/2), unless they show a copy. More than 5 % of copied motion refuse a log as validation: the rest
+is not scored alone, since a log with training data in it is a mistake to be fixed. If at least half of the motion repeats the
+training motion, the log shows repeatability only. Not recognised: pieces of less path than a window, a seventh of an
+oscillation; positions changed by more than 2 % of the motion.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -253,11 +254,22 @@ class Chain:
                 found.append((y - smooth @ (smooth.T @ y), here, p))
         return min(tried, key=distance)
 
-    def verdict(self, snippets: list[Triple], short: bool) -> str:
+    def own_speed(self, t: Array, effort: Array, predicted: Callable[[float], Array]) -> bool:
+        """Return whether efforts differ from those of the training log by what the model says of the other speed."""
+        speed = (-1.0 if self.piece.back else 1.0) / float(np.median([w.a for w in self.windows]))
+        if abs(speed - 1.0) < SAME:
+            return False
+        own = [np.flatnonzero((t >= w.t[0]) & (t <= w.t[1])) for w in self.windows]
+        clock = np.concatenate([w.a * t[rows] + w.b for w, rows in zip(self.windows, own, strict=True)])
+        change = (predicted(1.0) - predicted(round(speed, 2)))[np.concatenate(own)]
+        there = np.stack([np.interp(clock, self.piece.t, column) for column in self.piece.effort.T], axis=1)
+        each = np.sum(change * (effort[np.concatenate(own)] - there - 0.5 * change), axis=0)
+        return bool(np.sum(each / np.maximum(np.var(effort, axis=0), 1e-300)) > 0.0)
+
+    def verdict(self, t: Array, effort: Array, predicted: Callable[[float], Array], short: bool) -> str:
         """Return "copy", "repeat" or "new" (see the top of this module); a short path is never "repeat"."""
-        rows = [w.efforts for w in self.windows]
-        same = abs(float(np.median([w.a for w in self.windows])) - 1.0) < SAME and not self.piece.back
-        again = "repeat" if same and not short else "new"
+        rows, snippets = [w.efforts for w in self.windows], self.snippets(t, effort, predicted(1.0))
+        again = "new" if short or self.own_speed(t, effort, predicted) else "repeat"
         if not any(np.any(there) for there, _, _ in rows):  # a fit to positions alone
             return again
         if max(explained(rows), explained(snippets)) > EXPLAINED:
@@ -273,10 +285,13 @@ class Overlap(NamedTuple):
     where: str = ""
 
 
-def overlap(sources: Iterable[Mapping[str, Any]], checksum: str, prepared: Prepared, predicted: Array) -> Overlap:
-    """Return the overlap of a prepared log with the sources of a fit; `predicted` are the model's efforts at its samples.
+def overlap(
+    sources: Iterable[Mapping[str, Any]], checksum: str, prepared: Prepared, predicted: Callable[[float], Array]
+) -> Overlap:
+    """Return the overlap of a prepared log with the sources of a fit.
 
-    A source with the same `checksum` is another part of the same recording: its later periods are other runs, not copies.
+    `predicted` returns the model's efforts at its samples for velocities multiplied by a factor. A source with the same
+    `checksum` is another part of the same recording: its later periods are other runs, not copies.
     """
     q, n = prepared.motion.q, prepared.motion.q.shape[1]
     stored, total = [], 0
@@ -295,7 +310,7 @@ def overlap(sources: Iterable[Mapping[str, Any]], checksum: str, prepared: Prepa
     pieces = [Piece(name, t, rows[:, :n] / scale, rows[:, n:], *noise) for name, t, rows, *noise in stored]
     step = min(piece.step for piece in pieces)
     factor = max(1, min(int(step * prepared.rate) // FINE, len(prepared) // 50))
-    samples = Samples(prepared.motion.t, np.hstack([q / scale, prepared.effort, predicted]), factor)
+    samples = Samples(prepared.motion.t, np.hstack([q / scale, prepared.effort, predicted(1.0)]), factor)
     every = max(1, round(step / samples.dt))
     t, z = samples.t[::every], samples.signals[::every, :n]
     length = _length(z)
@@ -382,14 +397,14 @@ def _refined(piece: Piece, samples: Samples, own: Array, there: Array, n: int) -
     return Window(float(a), float(b), own, (piece.effort[rows], found[:, n : 2 * n], found[:, 2 * n :]))
 
 
-def _shares(chains: Sequence[Chain], ends: Array, prepared: Prepared, predicted: Array) -> Overlap:
+def _shares(chains: Sequence[Chain], ends: Array, prepared: Prepared, predicted: Callable[[float], Array]) -> Overlap:
     """Return the shares of windows covered by copies and by other runs of the same motion, and their places."""
     n = prepared.motion.q.shape[1]
     copied, repeated = np.zeros(len(ends), dtype=bool), np.zeros(len(ends), dtype=bool)
     spans: dict[str, list[tuple[str, float, float]]] = {"copy": [], "repeat": []}
     for chain in chains:
         short = len(chain.windows) + 1 < min(2.0 * max(SHORT, OSCILLATION / n) / WINDOW, 0.5 * len(ends))
-        kind = chain.verdict(chain.snippets(prepared.motion.t, prepared.effort, predicted), short)
+        kind = chain.verdict(prepared.motion.t, prepared.effort, predicted, short)
         if kind == "new":
             continue
         covered = np.isin(ends[:, 0], [w.t[0] for w in chain.windows])

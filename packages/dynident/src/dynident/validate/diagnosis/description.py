@@ -63,7 +63,7 @@ def explain(motion: Motion, measured: Array, described: Array) -> Explained:
         c, _, rank, _ = np.linalg.lstsq(columns, measured[:, i], rcond=None)
         error, whole = np.var(measured[:, i] - columns @ c), np.var(measured[:, i])
         if whole > 0.0:
-            alone = np.var(measured[:, i] - _projected(columns[:, 1:], measured[:, i]))
+            alone = np.var(measured[:, i] - columns[:, 1:] @ np.linalg.lstsq(columns[:, 1:], measured[:, i], rcond=None)[0])
             found.left[i] = max((error if c[0] >= 0.0 else alone) / whole, TINY)
             # A share above the whole effort is a combination of columns that are nearly dependent.
             found.needed[i] = error < 0.5 * alone and abs(c[0]) * np.std(described[:, i]) < WHOLE * np.sqrt(whole)
@@ -87,10 +87,6 @@ def significant_correlation(motion: Motion) -> float:
     independent = 2.0 * band_of(motion.q[:, moves], motion.v[:, moves]) * float(motion.t[-1] - motion.t[0])
     free = independent - 3.0 - 4.0  # rotor, two frictions and offset
     return float(np.tanh(NormalDist().inv_cdf(1.0 - CHANCE / moves.size) / np.sqrt(free))) if free > 0.0 else 1.0
-
-
-def _projected(columns: Array, values: Array) -> Array:
-    return np.asarray(columns @ np.linalg.lstsq(columns, values, rcond=None)[0])
 
 
 def odd_gains(
