@@ -20,7 +20,7 @@ from dynident.signals.quality import Finding, diagnose
 from dynident.validate.diagnosis.faults import Data, errors_of, times
 from dynident.validate.diagnosis.inspection import FAULTS
 from dynident.validate.diagnosis.left_out import FALL, fall_of, falls, judged, left_out_errors, only_noise
-from dynident.validate.diagnosis.sample import Sample, fault
+from dynident.validate.diagnosis.sample import Sample, fault, has_masses
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
 
@@ -221,6 +221,13 @@ def test_efforts_held_on_one_side_by_gravity_are_no_magnitudes():
     case = list(population(2, 31))[1]
     assert np.all(case.slow.effort > 0.0)
     assert di.inspect(case.slow, case.described).usable
+
+
+def test_masses_of_round_off_are_no_description():
+    """Bodies that are fixed to each other leave 1e-17 kg m^2 of a robot without masses, which accused all signs."""
+    robot = arm(RRR)
+    tiny = robot.with_parameters(robot.parameters.replace(1e-17 * robot.parameters.values))
+    assert (has_masses(robot), has_masses(tiny)) == (True, False)
 
 
 def test_unit_gravity_is_the_gravity_of_robots_with_other_gravity():

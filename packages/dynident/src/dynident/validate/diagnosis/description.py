@@ -17,7 +17,7 @@ from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.delay import band_of
 from dynident.validate.diagnosis.faults import Data, errors_of, lighter, likely_gain, nearest, other_gravity, rows_left, times
 from dynident.validate.diagnosis.left_out import CHANCE, judged
-from dynident.validate.diagnosis.sample import bare, channels_of, fault, holding, of_channels, torques
+from dynident.validate.diagnosis.sample import bare, channels_of, fault, has_masses, holding, of_channels, torques
 
 SURE = 0.7  # correlation above which a described torque counts as seen
 GAIN = 1.5  # common ratio of measured to described torques that wrong masses do not explain ...
@@ -176,7 +176,7 @@ def other_gravities(robot: Mechanism, motion: Motion, measured: Array) -> tuple[
     """
     down = np.asarray(robot.gravity)
     size = float(np.linalg.norm(down))
-    if size == 0.0 or not np.any(robot.tree.inertias):
+    if size == 0.0 or not has_masses(robot):
         return ()
     bodies = bare(robot)
     unit = of_channels(bodies, motion, lambda own: unit_gravity(bodies, own.q))
@@ -206,7 +206,7 @@ def no_gravity(robot: Mechanism, motion: Motion, measured: Array) -> bool:
 
     A slow motion shows no other torque, and a fit would only give light bodies.
     """
-    if not np.any(robot.gravity) or not np.any(robot.tree.inertias):
+    if not np.any(robot.gravity) or not has_masses(robot):
         return False
     (inertia, share), (unsure, deviation) = shares(robot, motion, measured)
     light = abs(inertia) + SURELY * unsure < WEAKEST  # the described masses are wrong, not gravity

@@ -31,7 +31,7 @@ from dynident.errors import DynidentError
 from dynident.mechanics.functions import Motion
 from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, fall_of, falls, left_out_errors, only_noise, weighted
-from dynident.validate.diagnosis.sample import Project, Sample, fault, holding, torques
+from dynident.validate.diagnosis.sample import Project, Sample, fault, has_masses, holding, torques
 
 FALL = 1.5
 WORSE = 0.02  # of the squared error of all joints in N m: tolerated increase by a correction
@@ -405,7 +405,7 @@ def _refuted(data: Data, mended: Data, order: Sequence[int]) -> bool:
         W = np.einsum("csi,ij->ijcs", columns, np.eye(n)).reshape(n, 5 * n, S)
         return left_out_errors(W, data.effort, m) / np.where(data.square > 0.0, data.square, 1.0)
 
-    return bool(np.any(data.sample.robot.tree.inertias)) and believed(errors(mended), errors(data)[:, order], 1)
+    return has_masses(data.sample.robot) and believed(errors(mended), errors(data)[:, order], 1)
 
 
 def _contradiction(W: Array, products: Products, independent: float) -> float:
@@ -577,7 +577,7 @@ def _of_motion(data: Data, names: Sequence[str], angles: Sequence[int], doubted:
 def _additions(data: Data, names: Sequence[str]) -> Iterator[Change]:
     """Yield corrections of subtracted gravity torques and of drifts."""
     robot, own = data.sample.robot, data.sample.motion
-    if data.gravity == 1.0 and not data.complete and np.any(robot.tree.inertias) and np.any(robot.gravity):
+    if data.gravity == 1.0 and not data.complete and has_masses(robot) and np.any(robot.gravity):
         yield Change(other_gravity(0.0), lambda data: replace(data, effort=data.effort + holding(robot, own), complete=True))
     for i in (i for i in range(len(names)) if i not in data.drifting):
         said = f"the efforts of {names[i]} drift with time, or have another zero; let the robot warm up, and check the sensor"

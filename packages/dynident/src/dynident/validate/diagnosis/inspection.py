@@ -73,7 +73,7 @@ from dynident.validate.diagnosis.faults import (
 from dynident.validate.diagnosis.left_out import believed, left_out_errors
 from dynident.validate.diagnosis.noise import noise_floor
 from dynident.validate.diagnosis.residuals import clipped, contact_finding, contacts
-from dynident.validate.diagnosis.sample import Sample, bare, channels_of, false_channels, fault, on_joints, torques
+from dynident.validate.diagnosis.sample import Sample, bare, channels_of, false_channels, fault, has_masses, on_joints, torques
 from dynident.validate.verdict import feeding_joints
 
 EXCHANGED = 0.25  # of the error: largest error ratio of two joints fitted crosswise
@@ -422,8 +422,8 @@ def _compare(
     if any(finding.kind in FINAL for finding in faults.findings):  # described torques have a different shape
         return [*found, *([mounting] if mounting else faults.findings)], faults.misfit
     turned, moved, mended = np.isin(np.arange(len(names)), faults.turned), faults.data.motion, faults.data.effort
-    if not np.any(robot.tree.inertias):
-        told = _turned(names, turned, turned)
+    if not has_masses(robot):
+        told = _turned(names, turned, np.ones_like(turned))
     else:
         if moved is not part:
             described = torques(bare(robot), moved)
@@ -460,7 +460,7 @@ def _magnitudes(sample: Sample) -> list[Finding]:
 
 def _clock_or_gravity(robot: Mechanism, motion: Motion, measured: Array, faults: Faults) -> list[Finding]:
     """Return the findings; the described bodies decide between faults of clock and gravity."""
-    if not np.any(robot.tree.inertias):
+    if not has_masses(robot):
         return list(faults.findings)
     (inertia, _), (deviation, _) = shares(robot, motion, measured)
     bodies = float(inertia) if inertia > SURE_SHARE * deviation else 1.0

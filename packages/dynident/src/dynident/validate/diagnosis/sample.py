@@ -188,6 +188,11 @@ def bare(robot: Mechanism, absent: Sequence[int] = ()) -> Mechanism:
     return bodies.with_parameters(bodies.parameters.replace(phi))
 
 
+def has_masses(robot: Mechanism) -> bool:
+    """Return whether a description has masses, beyond round-off of bodies fixed to one another."""
+    return bool(np.any(np.abs(robot.tree.inertias) > RESTS))
+
+
 def fault(kind: str, channel: str, sentence: str, value: float | None = None) -> Finding:
     """Return a finding that spoils a fit."""
     return Finding(kind, channel, "error", sentence, None if value is None else float(value))
