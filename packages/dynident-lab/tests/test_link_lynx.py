@@ -157,6 +157,19 @@ def test_a_campaign_runs_on_lynx_too(serve, tmp_path) -> None:
     assert len(log.stages()["excitation"][0]) == 600
 
 
+def test_the_client_stops_the_drives(serve) -> None:
+    server = serve()
+    client = LynxClient("127.0.0.1", server.port)
+    client.connect()
+    try:
+        client.quick_stop()
+        assert server.emulator.status[1] == 1
+        client.release()
+        assert server.emulator.status[1] == 0
+    finally:
+        client.close()
+
+
 def test_jog_ends_at_a_limit_switch(serve) -> None:
     server = serve()
     client = LynxClient("127.0.0.1", server.port)

@@ -249,6 +249,10 @@ class LynxClient(RemoteController):
         """Announce a standstill of the robot."""
         self._ask(Frame(x.COMMAND, x.REST, data=struct.pack("<?d", resting, duration)))
 
+    def quick_stop(self) -> None:
+        """Stop and switch the drives off; `release` and `reset` before the next motion."""
+        self._ask(Frame(x.COMMAND, x.QUICK_STOP))
+
     def release(self) -> None:
         """Release the quick stop."""
         self._ask(Frame(x.COMMAND, x.RELEASE))
