@@ -192,18 +192,6 @@ def test_a_share_of_gravity_that_description_and_data_doubt_is_named():
     assert di.inspect(case.train, case.described).usable
 
 
-def test_a_gain_of_a_joint_with_mostly_friction_is_no_friction_that_grows_with_itself():
-    robot = arm(RRR)
-    more = {"fv_joint_3": 100.0, "fc_joint_3": 100.0}
-    values = zip(robot.parameters.names, robot.parameters.values, strict=True)
-    rough = robot.with_parameters(robot.parameters.replace([x * more.get(name, 1.0) for name, x in values]))
-    log = simulated_log(rough, 15.0, 0, noise=0.5)
-    (found,) = di.inspect(replace(log, effort=log.effort * [1.0, 1.0, 1.2]), rough, excitation=False).findings
-    assert (found.kind, found.channel, found.severity) == ("gain", "effort:joint_3", "error")
-    assert found.value == pytest.approx(1.2, rel=0.05)
-    assert di.inspect(log, rough, excitation=False).findings == ()
-
-
 def test_a_finding_that_the_description_suggests_is_tested_by_left_out_stretches():
     data = data_of(KINDS["gain 1.2"].apply(healthy(), 1, np.random.default_rng(0)))
     said = fault("gain", "effort", "said")
@@ -318,10 +306,9 @@ def test_errors_of_left_out_stretches_do_not_depend_on_units_nor_on_what_moves_n
     motion, rng = smooth(2, 800), np.random.default_rng(4)
     W = rng.normal(size=(2, 3, 800))
     effort = np.einsum("nbt,b->tn", W, [1.0, -2.0, 0.5]) + 0.1 * rng.normal(size=(800, 2))
-    bodies = np.array([True, True, False])
-    expected = left_out_errors(W, effort, motion, bodies)
+    expected = left_out_errors(W, effort, motion)
     other = np.concatenate([W * np.array([1e6, 1.0, 1e-6])[:, None], np.zeros((2, 1, 800))], axis=1)
-    np.testing.assert_allclose(left_out_errors(other, effort, motion, np.append(bodies, False)), expected, rtol=1e-6)
+    np.testing.assert_allclose(left_out_errors(other, effort, motion), expected, rtol=1e-6)
 
 
 def data_of(subject: Subject) -> Data:
@@ -338,9 +325,9 @@ def test_the_search_ends_at_the_noise_but_not_with_a_fault(name):
     noisy = Subject("arm", robot, [simulated_log(robot, 15.0, 0, noise=0.2)], [], robot)
     well = data_of(noisy)
     assert well.sample.adjacent
-    assert only_noise(well.rows(), well.right(), well.motion, well.sample.bodies)
+    assert only_noise(well.rows(), well.right(), well.motion)
     spoiled = data_of(KINDS[name].apply(noisy, 1, np.random.default_rng(0)))
-    assert not only_noise(spoiled.rows(), spoiled.right(), spoiled.motion, spoiled.sample.bodies)
+    assert not only_noise(spoiled.rows(), spoiled.right(), spoiled.motion)
 
 
 def test_the_fall_of_is_that_of_a_believed_fault_in_one_joint():

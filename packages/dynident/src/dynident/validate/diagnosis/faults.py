@@ -131,15 +131,14 @@ class Products:
         return float(np.sum(np.log(self.variances())))
 
     def scaled(self, i: int) -> tuple[float, float]:
-        """Return L with joint i's efforts times the best factor, and the factor; 1 if the ends of the search are as good."""
+        """Return L with joint i's efforts times the best factor, and the factor; 1 if the best is at the ends."""
         own = np.arange(len(self.Y)) == i
 
         def misfit(factor: float) -> float:
             return self.mended(np.arange(len(self.Y)), np.where(own, factor, 1.0)).misfit()
 
         best, factor = nearest(misfit, GAINS, 3)
-        known = best < min(misfit(GAINS[0]), misfit(GAINS[-1])) - LITTLE
-        return (best, factor) if known and 2.0 * GAINS[0] < factor < 0.5 * GAINS[-1] else (self.misfit(), 1.0)
+        return (best, factor) if 2.0 * GAINS[0] < factor < 0.5 * GAINS[-1] else (self.misfit(), 1.0)
 
     def apart(self) -> Array:
         """Return ||e||^2 / ||tau||^2 of efforts j explained by the rows of joint i alone, (n, n)."""
@@ -305,7 +304,7 @@ def find_faults(
     found = replace(none, misfit=lowest, limit=limit)
     doubted = len(names) <= FEW or found.poor() or _contradiction(W, products, independent) > DOUBTED
     for _ in range(FAULTS):
-        if data.sample.adjacent and only_noise(W, data.right(), data.motion, data.sample.bodies):
+        if data.sample.adjacent and only_noise(W, data.right(), data.motion):
             return _with_offset(found, names)
         other = found.misfit - products.misfit()  # efforts may have been added
         options = [(L + other, change) for L, change in _of_efforts(products, names, left)]
@@ -337,7 +336,7 @@ def _with_offset(found: Faults, names: Sequence[str]) -> Faults:
     if change is None or change.finding is None or not found.poor() or found.misfit - found.limit < L:
         return found
     mended = change.mend(data)
-    before, after = (left_out_errors(each.rows(), each.right(), each.motion) for each in (data, mended))
+    before, after = (left_out_errors(each.rows(), each.right(), each.motion, friction=False) for each in (data, mended))
     if not believed(before, after, 2 * JOINT * n):
         return found
     said = f"{change.finding.sentence}; friction that differs between the directions would look alike"
@@ -386,8 +385,7 @@ def _simplest(sure: tuple[float, float, Change]) -> tuple[int, bool, float]:
 
 def errors_of(data: Data) -> Array:
     """Return the squared errors of left-out stretches over the squared efforts (K, n)."""
-    errors = left_out_errors(data.rows(), data.right(), data.motion, data.sample.bodies)
-    return np.asarray(errors / np.where(data.square > 0.0, data.square, 1.0))
+    return left_out_errors(data.rows(), data.right(), data.motion) / np.where(data.square > 0.0, data.square, 1.0)
 
 
 def _refuted(data: Data, mended: Data, order: Sequence[int]) -> bool:
@@ -403,7 +401,7 @@ def _refuted(data: Data, mended: Data, order: Sequence[int]) -> bool:
         (S, n), m = data.effort.shape, data.motion
         columns = np.stack([torques(data.sample.robot, m), m.a, m.v, np.sign(m.v), np.ones((S, n))])  # (5, S, n)
         W = np.einsum("csi,ij->ijcs", columns, np.eye(n)).reshape(n, 5 * n, S)
-        return left_out_errors(W, data.effort, m) / np.where(data.square > 0.0, data.square, 1.0)
+        return left_out_errors(W, data.effort, m, friction=False) / np.where(data.square > 0.0, data.square, 1.0)
 
     return has_masses(data.sample.robot) and believed(errors(mended), errors(data)[:, order], 1)
 
@@ -448,7 +446,7 @@ def _changes(data: Data, W: Array, products: Products, names: Sequence[str], ind
         return ()
     changing, bodies = np.hstack([W, W * courses[when]]), data.sample.bodies
     models = (changing, W, changing[:, np.r_[np.ones_like(bodies), ~bodies]], np.hstack([W, W * (2.0 * np.abs(time) - 1.0)]))
-    after, *others = (left_out_errors(each, tau, motion, bodies) for each in models)
+    after, *others = (left_out_errors(each, tau, motion) for each in models)
     if not all(believed(other, after, 2 * ROBOT, CHANGED) for other in others):
         return ()
     x, change = np.split(weighted(changing, tau)[0], 2)

@@ -574,7 +574,7 @@ def _feeding(explained: Explained, motion: Motion, measured: Array, described: A
             columns = np.column_stack([described[:, i], *_joint_terms(motion, i)])
             while np.any((c := np.linalg.lstsq(columns, y, rcond=None)[0])[:-1] < 0.0):
                 columns = np.delete(columns, np.argmin(c[:-1] * np.linalg.norm(columns[:, :-1], axis=0)), axis=1)
-            errors.append(left_out_errors(columns.T[None], y[:, None], _of_joint(motion, i)))
+            errors.append(left_out_errors(columns.T[None], y[:, None], _of_joint(motion, i), friction=False))
         feeding[i] = believed(errors[0], errors[1], 2 * JOINT * len(feeding))
     return feeding
 
@@ -585,7 +585,7 @@ def _absent(explained: Explained, motion: Motion, measured: Array, described: Ar
     for i in np.flatnonzero(absent).tolist():
         W, own = np.stack(_joint_terms(motion, i))[None], _of_joint(motion, i)
         with_it, without = (measured[:, [i]] - share * described[:, [i]] for share in (1.0 / ALONE, 0.0))
-        before, after = (left_out_errors(W, y, own) for y in (with_it, without))
+        before, after = (left_out_errors(W, y, own, friction=False) for y in (with_it, without))
         absent[i] = believed(before, after, 2 * JOINT * len(absent))
     return absent
 

@@ -6,10 +6,9 @@ others,
     y = W beta + sum_m h_m(v_i) gamma_im + e,
 
 where h_m represent smooth friction as a function of the joint's speed and load, as in `delay.py`, with normal gammas of a
-deviation of `FRICTION` of its effort. The load is that of the bodies: friction that grows with itself explains any gain.
-g_k is the logarithm of the ratio of squared errors of stretch k, as logged over corrected. A fault is accepted if the mean of
-g_k exceeds `FALL`, and t of its standard errors, where t is the quantile of Student's distribution at which one of M
-hypotheses is accepted by chance in `CHANCE` of all healthy logs.
+deviation of `FRICTION` of its effort. g_k is the logarithm of the ratio of squared errors of stretch k, as logged over
+corrected. A fault is accepted if the mean of g_k exceeds `FALL`, and t of its standard errors, where t is the quantile of
+Student's distribution at which one of M hypotheses is accepted by chance in `CHANCE` of all healthy logs.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ class Flexible:
     m: int
 
     @classmethod
-    def of(cls, W: Array, effort: Array, motion: Motion, bodies: NDArray[np.bool_] | None = None) -> Flexible:
-        """Return the columns for rows W (n, b, S) and efforts (S, n), with friction if the columns of `bodies` are known."""
+    def of(cls, W: Array, effort: Array, motion: Motion, friction: bool = True) -> Flexible:
+        """Return the columns for rows W (n, b, S) and efforts (S, n)."""
         n, b, samples = W.shape
         size = np.sqrt(np.mean(effort**2, axis=0))
         scale = np.where(size > 0.0, size, 1.0)
@@ -62,9 +61,8 @@ class Flexible:
         h = np.zeros((samples, n, 0))
         column = np.sqrt(np.sum(W**2, axis=(0, 2)))
         W = W / np.where(column > 0.0, column, 1.0)[:, None]
-        if bodies is not None:
-            own = np.flatnonzero(bodies)
-            load = np.abs(np.einsum("nbt,b->tn", W[:, own], weighted(W, effort)[0][own])) / scale
+        if friction:
+            load = np.abs(np.einsum("nbt,b->tn", W, weighted(W, effort)[0])) / scale
             h = friction_functions(v, load) * scale[:, None]
         used = ((np.abs(v) > SLOW) | (rms == 0.0)) & (size > 0.0)
         Z = np.concatenate([W.transpose(0, 2, 1), h.transpose(1, 0, 2), effort.T[:, :, None]], axis=2)
@@ -98,14 +96,14 @@ class Flexible:
         return _solved(G, self.b, self.scale, 1.0 / (self.scale**2 * len(self.used)))
 
 
-def left_out_errors(W: Array, effort: Array, motion: Motion, bodies: NDArray[np.bool_] | None = None) -> Array:
+def left_out_errors(W: Array, effort: Array, motion: Motion, friction: bool = True) -> Array:
     """Return the squared errors (K, n) of left-out stretches, with rows W (n, b, S) and efforts (S, n)."""
-    return Flexible.of(W, effort, motion, bodies).errors(stretches(motion))
+    return Flexible.of(W, effort, motion, friction).errors(stretches(motion))
 
 
-def only_noise(W: Array, effort: Array, motion: Motion, bodies: NDArray[np.bool_]) -> bool:
+def only_noise(W: Array, effort: Array, motion: Motion) -> bool:
     """Return whether smooth friction leaves so little besides noise that no correction could be believed."""
-    over = Flexible.of(W, effort, motion, bodies).over_noise()
+    over = Flexible.of(W, effort, motion).over_noise()
     return bool(np.sum(np.log(over)) < fall_of(over.size)) and int(stretches(motion).max()) >= FEWEST - 1
 
 
@@ -169,8 +167,7 @@ def believed(before: Array, after: Array, hypotheses: int, least: float = FALL) 
 
 
 def judged(finding: Finding, before: Array, after: Array, hypotheses: int, supported: bool = True) -> list[Finding]:
-    """Return a finding, `supported` by the description: an error if left-out stretches prove it, none if they get worse."""
-    mean, error, _ = falls(before, after)
-    if mean < -error or not (supported or believed(before, after, 1, 0.0)):
+    """Return a finding, `supported` by the description: an error if left-out stretches prove it, none if they refute it."""
+    if believed(after, before, 1) or not (supported or believed(before, after, 1, 0.0)):
         return []
     return [finding if believed(before, after, hypotheses) else replace(finding, severity="warning")]
