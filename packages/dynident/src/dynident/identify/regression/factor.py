@@ -254,8 +254,9 @@ def _states(log: Log, window: float, moving: NDArray[np.bool_]) -> Array:
     index = ((log.t - log.t[0]) / window).astype(np.int64)
     number = np.bincount(index)
     with np.errstate(invalid="ignore", divide="ignore"):
-        q = np.where(np.isfinite(log.position), log.position, np.nan)[:, moving]
-        mean = np.stack([np.bincount(index, column) / number for column in q.T], axis=1)
+        # One joint at a time: a long log is not copied.
+        each = (np.where(np.isfinite(q), q, np.nan) for q in (log.position[:, j] for j in np.flatnonzero(moving)))
+        mean = np.stack([np.bincount(index, q) / number for q in each], axis=1)
     if len(mean) < 3:
         return np.empty((0, 2 * mean.shape[1]))
     return np.concatenate([mean, np.gradient(mean, window, axis=0)], axis=1)
