@@ -75,7 +75,8 @@ class Outcome:
 def run(subject: Subject, fault: Kind, joint: int, healthy: Outcome | None = None) -> Outcome:
     """Identify a spoiled robot and return the findings of the verdict.
 
-    If it has no new finding compared with a `healthy` one, also the errors of the model on the clean logs.
+    Failed checks follow the findings. If nothing is new compared with a `healthy` one, also the errors of the model on the
+    clean logs.
     """
     seed = zlib.crc32(subject.name.encode())
     try:
@@ -89,7 +90,7 @@ def run(subject: Subject, fault: Kind, joint: int, healthy: Outcome | None = Non
         for check in done.verdict.checks
         if not check.ok and check.name != "new_motion"  # the logs of a robot may repeat one motion
     ]
-    codes, sentences = zip(*(found or failed), strict=True) if found or failed else ((), ())
+    codes, sentences = zip(*found, *failed, strict=True) if found or failed else ((), ())
     outcome = Outcome(codes, sentences, not failed, _errors(done), noise := _noise(done))
     if healthy is not None and outcome.told(healthy, fault.causes):
         return outcome
