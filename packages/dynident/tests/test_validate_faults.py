@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from benchmarks.fault_kinds import KINDS, Subject
 from benchmarks.population import population
+from benchmarks.shared_logs import lbr_med7
 from identify_cases import RRR, arm, simulated_log, smooth
 
 import dynident as di
@@ -18,7 +19,7 @@ from dynident.identify.regression.rows import Rows
 from dynident.mechanics.dynamics import unit_gravity
 from dynident.signals.quality import Finding, diagnose
 from dynident.validate.diagnosis.faults import Data, errors_of, times
-from dynident.validate.diagnosis.inspection import FAULTS
+from dynident.validate.diagnosis.inspection import FAULTS, findings_of, with_findings
 from dynident.validate.diagnosis.left_out import FALL, fall_of, falls, judged, left_out_errors, only_noise
 from dynident.validate.diagnosis.sample import Sample, fault, has_masses
 
@@ -190,6 +191,14 @@ def test_a_share_of_gravity_that_description_and_data_doubt_is_named():
     assert (first.kind, first.severity) == ("clock", "warning")  # bodies of this description are too light for either
     assert "efforts contain only 49% of the gravity torques" in first.sentence
     assert di.inspect(case.train, case.described).usable
+
+
+def test_gravity_within_a_tenth_of_the_described_is_no_finding(shared_data):
+    """The description doubts a third of the gravity torques, the data 4 % of them."""
+    shared = lbr_med7(shared_data)
+    half = replace(shared.train[0], effort=-shared.train[0].effort).rows(0, len(shared.train[0]) // 2)  # opposite signs
+    fit = di.MAP().fit(di.Regression.from_logs(shared.robot, [half])).result_
+    assert not {"clock", "gravity"} & {finding.kind for finding in findings_of(with_findings(fit))}
 
 
 def test_a_finding_that_the_description_suggests_is_tested_by_left_out_stretches():

@@ -15,7 +15,17 @@ from dynident.mechanism.elements import Joint
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.delay import band_of
-from dynident.validate.diagnosis.faults import Data, errors_of, lighter, likely_gain, nearest, other_gravity, rows_left, times
+from dynident.validate.diagnosis.faults import (
+    LEAST_GRAVITY,
+    Data,
+    errors_of,
+    lighter,
+    likely_gain,
+    nearest,
+    other_gravity,
+    rows_left,
+    times,
+)
 from dynident.validate.diagnosis.left_out import CHANCE, judged
 from dynident.validate.diagnosis.sample import bare, channels_of, fault, has_masses, holding, of_channels, torques
 
@@ -243,6 +253,8 @@ def doubted_gravity(data: Data) -> list[Finding]:
     if not np.any(robot.gravity) or inertia < SURELY * deviation or not 0.0 < weight / inertia < 1.0 / GAIN:
         return []
     share = nearest(lambda x: lighter(x).mend(data).misfit(), (weight / inertia, np.sqrt(weight / inertia)))[1]
+    if share > 1.0 / LEAST_GRAVITY:
+        return []
     mended = lighter(share).mend(data)
     return judged(other_gravity(share, inertia), errors_of(data), errors_of(mended), 1, supported=False)
 
