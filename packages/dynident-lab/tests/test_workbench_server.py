@@ -274,7 +274,8 @@ def test_a_failed_job_says_the_sentence_of_its_command(project):
 
 
 def test_a_job_reports_progress_is_found_again_after_a_restart_and_can_be_cancelled(project):
-    words = ["excite", "example/robot.urdf", "--time-budget", "60", "-o", "plans/1", "--json"]
+    # Fifteen harmonics: the search must still be under way when it is cancelled, on a busy machine too.
+    words = ["excite", "example/robot.urdf", "--harmonics", "15", "--time-budget", "60", "-o", "plans/1", "--json"]
     job = project.jobs.start("excite", [words], output="plans/1")
     end = time.monotonic() + 60.0
     while not job.progress() and time.monotonic() < end:
@@ -284,10 +285,7 @@ def test_a_job_reports_progress_is_found_again_after_a_restart_and_can_be_cancel
     assert found is not None and found.process is None and found.state == "running"
     found.cancel()
     assert finished(job).state == "cancelled" and found.state == "cancelled"
-    # On a busy machine the command may have written its plan before the signal: then the plan is complete.
-    written = project.folder / "plans" / "1"
-    for name in ("plan.json", "design.json") if written.exists() else ():
-        assert json.loads((written / name).read_text(encoding="utf-8"))
+    assert not (project.folder / "plans" / "1").exists()
 
 
 def test_a_job_whose_worker_was_killed_is_lost(project):
