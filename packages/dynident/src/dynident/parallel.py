@@ -14,6 +14,7 @@ from typing import Any
 
 from dynident.checks import whole
 from dynident.errors import DynidentError
+from dynident.lapack import lapack
 
 SMALL = 4096  # samples below which starting threads costs more than it saves
 WINDOW = 64  # tasks in progress at once: enough to keep the workers of a cluster busy, few enough for the scheduler's memory
@@ -115,7 +116,7 @@ def over_samples(samples: int, work: Callable[[int, int], object], multiple: int
 def _blas(with_scipy: bool) -> Any:
     """Return the controller of NumPy's BLAS library, or of SciPy's own as well, which must be loaded first."""
     if with_scipy:
-        import scipy.linalg  # noqa: F401, PLC0415 - takes a tenth of a second, as long as `describe` without it
+        lapack()
     from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - costs import time
 
     return ThreadpoolController()

@@ -40,7 +40,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
@@ -53,6 +52,7 @@ from dynident.identify.base import BaseParameters
 from dynident.identify.regression.factor import triangle
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import Projection, Rows, projected
+from dynident.lapack import lapack
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.equations import Equations as Expressions
 from dynident.mechanics.equations import opaque_columns
@@ -294,17 +294,17 @@ def _regular(R: Array, least: float) -> bool:
     """Whether R is an upper triangle whose reciprocal condition number is above a bound."""
     if R.shape[0] != R.shape[1] or np.tril(R, -1).any() or not np.isfinite(R).all():
         return False
-    return bool(scipy.linalg.lapack.dtrcon(R)[0] > least)
+    return bool(lapack().dtrcon(R)[0] > least)
 
 
 def _extremes(R: Array) -> tuple[Array, Array]:
     """Return the largest and the smallest singular value of a regular triangle and their right vectors (b, 2)."""
-    lapack, b = scipy.linalg.lapack, len(R)
-    reflections, diagonal, beside, sizes, _ = lapack.dsytrd(R.T @ R, lower=1)
-    V = np.hstack([lapack.dstemr(diagonal, np.append(beside, 0.0), 2, 0.0, 0.0, i, i)[2][:, :1] for i in (b, 1)])
-    V[1:] = lapack.dormqr("L", "N", reflections[1:, :-1], sizes, V[1:], 64 * b)[0]
+    routines, b = lapack(), len(R)
+    reflections, diagonal, beside, sizes, _ = routines.dsytrd(R.T @ R, lower=1)
+    V = np.hstack([routines.dstemr(diagonal, np.append(beside, 0.0), 2, 0.0, 0.0, i, i)[2][:, :1] for i in (b, 1)])
+    V[1:] = routines.dormqr("L", "N", reflections[1:, :-1], sizes, V[1:], 64 * b)[0]
     for _ in range(2):  # inverse iterations with R, whose condition number is not squared
-        small = lapack.dtrtrs(R, lapack.dtrtrs(R, V[:, 1], trans=1)[0])[0]
+        small = routines.dtrtrs(R, routines.dtrtrs(R, V[:, 1], trans=1)[0])[0]
         V[:, 1] = small / np.linalg.norm(small)
     return np.linalg.norm(R @ V, axis=0), V
 
@@ -416,7 +416,7 @@ class Criterion:
                 raise DynidentError(f"scale has {size.size} numbers but there are {b} parameters; give one each")
         scaled = R * size
         if name in ("d", "inverse_det") and not self.goal and _regular(scaled, NEARLY_SINGULAR):
-            inverse = np.asarray(scipy.linalg.lapack.dtrtri(scaled)[0])
+            inverse = np.asarray(lapack().dtrtri(scaled)[0])
             total = -2.0 * float(np.sum(np.log(np.abs(np.diag(inverse)))))
             value = total if name == "d" else float(np.exp(-total))
             diagonal = np.full(b, 2.0 / b) * size**2 if unit else np.zeros(b)  # the scale itself depends on the columns
@@ -518,8 +518,8 @@ def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
     length = np.sqrt(np.diag(M))
     if np.all(length > 0.0):
         unit = M / length / length[:, None]
-        R, fault = scipy.linalg.lapack.dpotrf(unit)
-        if not fault and scipy.linalg.lapack.dpocon(R, np.abs(unit).sum(axis=0).max())[0] > 1.0 / SAFE:
+        R, fault = lapack().dpotrf(unit)
+        if not fault and lapack().dpocon(R, np.abs(unit).sum(axis=0).max())[0] > 1.0 / SAFE:
             return np.asarray(R * length)
 
     def triangles(i: int, j: int) -> Array:

@@ -22,7 +22,6 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
@@ -31,6 +30,7 @@ from dynident.errors import DynidentError
 from dynident.excitation.limits import Box, Limit, State, all_excess, all_names, least_margins
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.objective import Objective
+from dynident.lapack import lapack
 from dynident.parallel import WINDOW, completed, cores, one_blas_thread
 from dynident.trajectory.curves import Family
 
@@ -365,12 +365,12 @@ def quadratic_program(B: Array, g: Array, A: Array, b: Array, low: Array, high: 
         w = y / s
         K = B + (A.T * w[:m]) @ A
         K[np.diag_indices(n)] += w[m : m + n] + w[m + n :]
-        L, fault = scipy.linalg.lapack.dpotrf(K, lower=1)
+        L, fault = lapack().dpotrf(K, lower=1)
         if fault:
             break
         centre = -s * y
         for corrected in (False, True):  # Newton's step to the solution; then again, centred and to second order
-            dd = scipy.linalg.lapack.dpotrs(L, -dual - columns(w * primal + centre / s), lower=1)[0]
+            dd = lapack().dpotrs(L, -dual - columns(w * primal + centre / s), lower=1)[0]
             ds = -primal - rows(dd)
             dy = (centre - y * ds) / s
             here, there = _reach(s, ds), _reach(y, dy)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.graph.algebra import absolute
+from dynident.lapack import pivoted
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import Motion, MotionLike, Outputs, as_motion, cached, function_of
 from dynident.mechanism.mechanism import Mechanism
@@ -185,14 +186,12 @@ def _left_inverse(A: Array) -> Array:
 
 def _best_motors(mechanism: Mechanism, driven: list[str]) -> list[int]:
     """Return one motor per degree of freedom, chosen to determine the home pose best."""
-    from scipy.linalg import qr  # noqa: PLC0415 - scipy.linalg costs import time
-
     A = projector(mechanism, mechanism.closure.home[None])[0][[mechanism.tree.coordinates.index(c) for c in driven]]
     if np.linalg.matrix_rank(A) < mechanism.closure.dof:
         raise DynidentError(
             f"robot '{mechanism.name}': its {len(driven)} motors do not hold the home pose (parallel singularity)"
         )
-    return sorted(int(i) for i in qr(A.T, mode="r", pivoting=True)[1][: mechanism.closure.dof])
+    return sorted(pivoted(A.T)[1][: mechanism.closure.dof].tolist())
 
 
 ANGLE, SHARE = 0.6, 0.4  # range about home: angles [rad], and lengths as a share of the robot's size

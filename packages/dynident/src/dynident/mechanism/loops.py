@@ -25,6 +25,7 @@ from dynident.errors import DescriptionError
 from dynident.graph.algebra import Vector, cross, dot, plus, scale, snapped, times, vector
 from dynident.graph.expression import Function, Graph, Node, derivative_matrix
 from dynident.graph.printing import numpy_callable
+from dynident.lapack import pivoted
 from dynident.mechanism.elements import Loop, Placement, perpendicular
 from dynident.mechanism.tree import (
     FREE,
@@ -338,7 +339,7 @@ def _closure(
     ranks = [int(np.linalg.matrix_rank(J, tol=RANK * np.linalg.norm(J, 2))) for J in stack]
     rank, J = max(ranks), stack[int(np.argmax(ranks))]
     free = tree.arrays.support.shape[1] - rank
-    rows = _pivots(J.T, rank)
+    rows = sorted(pivoted(J.T)[1][:rank].tolist())  # well-conditioned ones
     wanted = [_coordinate(mechanism, name) for name in independent]
     if wanted and len(wanted) != free:
         raise DescriptionError(
@@ -385,13 +386,6 @@ def _coordinate(mechanism: Mechanism, name: str) -> int:
             f"robot '{mechanism.name}': independent coordinate '{name}' is not one of {', '.join(mechanism.tree.coordinates)}"
         )
     return mechanism.tree.coordinates.index(name)
-
-
-def _pivots(A: Array, rank: int) -> list[int]:
-    """Return `rank` well-conditioned independent columns of A."""
-    from scipy.linalg import qr  # noqa: PLC0415 - scipy.linalg costs import time
-
-    return sorted(int(i) for i in qr(A, mode="r", pivoting=True)[1][:rank])
 
 
 def _greedy(J: Array, order: Sequence[int], rank: int) -> list[int]:

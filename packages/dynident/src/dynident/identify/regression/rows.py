@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
@@ -27,6 +26,7 @@ from dynident.errors import IdentificationError, LogError
 from dynident.graph.algebra import NodeRows, absolute, gram_schmidt, maximum, minimum, solve_general
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Node, total
+from dynident.lapack import pivoted
 from dynident.mechanics.actuation import actuation, actuator_jacobian
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.dynamics import joint_loads
@@ -252,7 +252,7 @@ class CompiledRows:
             own = self.first[i] + np.flatnonzero(np.isin(self.seen[i], columns))
             W = flat[own].T
             size = np.linalg.norm(W, axis=0)
-            _, R, order = scipy.linalg.qr(W / np.where(size > 0.0, size, 1.0), mode="economic", pivoting=True)
+            R, order = pivoted(W / np.where(size > 0.0, size, 1.0))
             rank = int(np.count_nonzero(np.abs(np.diagonal(R)) > DEPENDENT * np.abs(R[0, 0])))
             kept = np.sort(order[:rank])
             others = np.setdiff1d(np.arange(own.size), kept)
