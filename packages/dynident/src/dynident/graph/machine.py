@@ -54,33 +54,39 @@ def vector_width() -> int:
 class MachineCode:
     """Machine code of the functions of a module in LLVM's language; it lives as long as this object, or any of them.
 
-    `loops`: the code has loops and local memory and gains from LLVM's passes; straight-line code does not.
+    `loops`: the code has loops and local memory and gains from LLVM's passes; straight-line code does not. `library` is a
+    module with functions that `text` calls.
     """
 
-    def __init__(self, text: str, what: str = "functions", loops: bool = False) -> None:
-        llvm = _llvm()
-        binding = llvm.binding
+    def __init__(self, text: str, what: str = "functions", loops: bool = False, library: str = "") -> None:
+        binding = _llvm().binding
         with _lock:
-            triple, processor, features = target()
             lines = text.count("\n")
             level = 0 if lines > HUGE else 2 if loops and lines <= LARGE else 1
+            triple, processor, features = target()
             machine = binding.Target.from_triple(triple).create_target_machine(
                 cpu=processor, features=features, opt=level, jit=True
             )
-            key = cache.key_of(
-                text, triple, processor, features, str((level, loops)), llvm.__version__, str(binding.llvm_version_info)
-            )
-            body = cache.read(key)
-            if body is None:
-                if lines * PER_LINE > SLOW:
-                    log.info("compiling %s, about %.0f s; its code is then kept on disk", what, lines * PER_LINE)
-                body = self._compiled(binding, machine, text, loops and level > 0, what)
-                cache.write(key, body)
             empty = binding.parse_assembly("")
             empty.triple = triple
             self._engine: Any = binding.create_mcjit_compiler(empty, machine)
-            self._engine.add_object_file(binding.ObjectFileRef.from_data(body))
+            for part in filter(None, (library, text)):
+                body = self._object(machine, part, (level, loops), what)
+                self._engine.add_object_file(binding.ObjectFileRef.from_data(body))
             self._engine.finalize_object()
+
+    @classmethod
+    def _object(cls, machine: Any, text: str, how: tuple[int, bool], what: str) -> bytes:
+        """Return the object of a module from the cache, or compile it."""
+        llvm, (level, loops), lines = _llvm(), how, text.count("\n")
+        key = cache.key_of(text, *target(), str(how), llvm.__version__, str(llvm.binding.llvm_version_info))
+        body = cache.read(key)
+        if body is None:
+            if lines * PER_LINE > SLOW:
+                log.info("compiling %s, about %.0f s; its code is then kept on disk", what, lines * PER_LINE)
+            body = cls._compiled(llvm.binding, machine, text, loops and level > 0, what)
+            cache.write(key, body)
+        return body
 
     @staticmethod
     def _compiled(binding: Any, machine: Any, text: str, passes: bool, what: str) -> bytes:

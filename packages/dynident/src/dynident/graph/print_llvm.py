@@ -1,7 +1,7 @@
 """`Function` and `Routine` in LLVM's language: W samples at a time, or one.
 
-A function is a straight line of operations on ``<W x double>``. Rows of samples are gathered into vectors when they are read
-and transposed back (W x W, by shuffles) when they are written. A long function is cut into pieces that pass shared values
+A function is a straight line of operations on ``<W x double>``. Loops before and after it gather the numbers of W samples into
+vectors in local memory and scatter the results (W x W, by shuffles). A long function is cut into pieces that pass shared values
 through memory, because the time of LLVM's register allocator grows faster than the length of a function. A routine
 puts blocks, loops and choices around these operations.
 """
@@ -85,7 +85,7 @@ def _sinc(name: str, series: Sequence[float], away: str) -> str:
     return f"""define internal V @{name}_W(V %square) {{
   %near = fcmp ole V %square, {{{SMALL!r}}}
   %s = select T %near, V {{{SMALL!r}}}, V %square
-  %x = call V @sqrt_W(V %s)
+  %x = call V @llvm.sqrt.vWf64(V %s)
   %sin = call V @sin_W(V %x)
   %cos = call V @cos_W(V %x)
   {away}
@@ -119,25 +119,94 @@ def _by_lanes(name: str, count: int, width: int) -> str:
     if width == 1:
         gives = ", ".join(f"double %x{i}" for i in range(count))
         return "\n".join([*lines, f"  %y = call double @{name}({gives})", "  ret double %y", "}"])
-    last = "poison"
+    memory, at = f"[{width} x double]", "getelementptr double, ptr"
+    for i in range(count):
+        lines += [f"  %m{i} = alloca {memory}, align {8 * width}", f"  store {T} %x{i}, ptr %m{i}"]
+    lines += ["  br label %loop", "loop:", "  %k = phi i64 [0, %0], [%next, %loop]"]
+    for i in range(count):
+        lines += [f"  %p{i} = {at} %m{i}, i64 %k", f"  %a{i} = load double, ptr %p{i}"]
+    gives = ", ".join(f"double %a{i}" for i in range(count))
+    lines += [f"  %y = call double @{name}({gives})", "  store double %y, ptr %p0", "  %next = add i64 %k, 1"]
+    lines += [f"  %done = icmp eq i64 %next, {width}", "  br i1 %done, label %end, label %loop", "end:"]
+    return "\n".join([*lines, f"  %v = load {T}, ptr %m0", f"  ret {T} %v", "}"])
+
+
+def _gather(width: int) -> str:
+    """Return ``gather_W(to, from, stride, count)``: rows of W samples become one vector of samples for every number."""
+    out = Emitter(width)
+    _rows(out, "%from")
+    out.lines += ["  br label %loop", "loop:", "  %k = phi i64 [0, %0], [%next, %loop]"]
+    value = "poison"
     for lane in range(width):
-        for i in range(count):
-            lines.append(f"  %a{lane}_{i} = extractelement {T} %x{i}, i32 {lane}")
-        gives = ", ".join(f"double %a{lane}_{i}" for i in range(count))
-        lines.append(f"  %y{lane} = call double @{name}({gives})")
-        lines.append(f"  %v{lane} = insertelement {T} {last}, double %y{lane}, i32 {lane}")
-        last = f"%v{lane}"
-    return "\n".join([*lines, f"  ret {T} {last}", "}"])
+        number = out.line(f"load double, ptr {out.line(f'getelementptr double, ptr %row{lane}, i64 %k')}")
+        value = out.line(f"insertelement {out.type} {value}, double {number}, i32 {lane}")
+    out.lines.append(f"  store {out.type} {value}, ptr {out.line(f'getelementptr {out.type}, ptr %to, i64 %k')}")
+    out.lines += ["  %next = add i64 %k, 1", "  %done = icmp eq i64 %next, %count", "  br i1 %done, label %end, label %loop"]
+    head = f"define internal void @gather_{width}(ptr %to, ptr %from, i64 %stride, i64 %count) {{"
+    return "\n".join([head, *out.lines, "end:", "  ret void", "}"])
 
 
-_ANGLE = ("sqrt", "sin", "cos")
-_NEEDS = {"sine_cosine": ("sin", "cos", "abs"), "sinc": _ANGLE, "dsinc": _ANGLE, "tanh": ("abs",)}
+def _scatter(width: int) -> str:
+    """Return ``scatter_W(to, from, stride, first, last)``, the reverse for some of the numbers: W at once, then singly."""
+    out, T = Emitter(width), of_width("double", width)
+    _rows(out, "%to")
+    out.lines += ["  br label %head", "head:", "  %k = phi i64 [%first, %0], [%after, %block]"]
+    out.lines += [
+        f"  %after = add i64 %k, {width}",
+        "  %more = icmp sle i64 %after, %last",
+        "  br i1 %more, label %block, label %rest",
+        "block:",
+    ]
+    at = [out.line(f"getelementptr {T}, ptr %from, i64 %k")]
+    at += [out.line(f"getelementptr {T}, ptr {at[0]}, i64 {i}") for i in range(1, width)]
+    for lane, row in enumerate(out.transposed([out.line(f"load {T}, ptr {place}") for place in at])):
+        place = out.line(f"getelementptr double, ptr %row{lane}, i64 %k")
+        out.lines.append(f"  store {T} {row}, ptr {place}, align 8")
+    out.lines += ["  br label %head", "rest:", "  %i = phi i64 [%k, %head], [%next, %single]"]
+    out.lines += ["  %left = icmp slt i64 %i, %last", "  br i1 %left, label %single, label %end", "single:"]
+    value = out.line(f"load {T}, ptr {out.line(f'getelementptr {T}, ptr %from, i64 %i')}")
+    for lane in range(width):
+        number = out.line(f"extractelement {T} {value}, i32 {lane}")
+        place = out.line(f"getelementptr double, ptr %row{lane}, i64 %i")
+        out.lines.append(f"  store double {number}, ptr {place}")
+    out.lines += ["  %next = add i64 %i, 1", "  br label %rest", "end:", "  ret void", "}"]
+    head = f"define internal void @scatter_{width}(ptr %to, ptr %from, i64 %stride, i64 %first, i64 %last) {{"
+    return "\n".join([head, *out.lines])
+
+
+def _rows(out: Emitter, first: str) -> None:
+    """Print the addresses of the rows of W samples."""
+    out.lines.append(f"  %row0 = getelementptr double, ptr {first}, i64 0")
+    out.lines += [f"  %row{k} = getelementptr double, ptr %row{k - 1}, i64 %stride" for k in range(1, out.width)]
+
+
+_MOVES = {"gather": _gather, "scatter": _scatter}
+_NEEDS = {**dict.fromkeys(("sine_cosine", "sinc", "dsinc"), ("sin", "cos")), "tanh": ()}
+
+
+def _intrinsic(name: str, width: int) -> str:
+    """Return type and name of an operation of LLVM."""
+    return f"{of_width('double', width)} @llvm.{name}.{'' if width == 1 else f'v{width}'}f64"
+
+
+def declared(text: str) -> str:
+    """Return a module with declarations of the operations of LLVM that it calls."""
+    found = sorted(set(re.findall(rf"@llvm\.({'|'.join(_INTRINSIC.values())})\.(?:v(\d+))?f64\(", text)))
+    lines = [f"declare {_intrinsic(name, w)}({of_width('double', w)})" for name, w in ((n, int(w or 1)) for n, w in found)]
+    return "\n".join([*lines, text])
+
+
+def apart(text: str) -> tuple[str, str]:
+    """Return a module that calls functions of a library, and the library, which is compiled once for many modules."""
+    shared = library(text).replace("define internal", "define")
+    heads = re.findall(r"^define (.*\))[^)]*{$", shared, re.MULTILINE)
+    return declared("\n".join([*(f"declare {head}" for head in heads), text])), declared(shared)
 
 
 def library(text: str) -> str:
     """Return declarations and definitions of only the functions called by a printed text."""
     wanted = {(name, int(width)) for name, width in re.findall(r"call [^@]*@([a-z0-9_]+)_(\d+)\(", text)}
-    wanted &= {(name, width) for name in (*_LIBRARY, *_INTRINSIC, *_NEEDS) for _, width in wanted}
+    wanted &= {(name, width) for name in (*_LIBRARY, *_NEEDS, *_MOVES) for _, width in wanted}
     for name, width in list(wanted):
         wanted |= {(other, width) for other in _NEEDS.get(name, ())}
     parts = [
@@ -148,13 +217,10 @@ def library(text: str) -> str:
     for name, width in sorted(wanted):
         vector = of_width("double", width)
         suffix = "f64" if width == 1 else f"v{width}f64"
-        if name in _LIBRARY:
+        if name in _MOVES:
+            parts.append(_MOVES[name](width))
+        elif name in _LIBRARY:
             parts.append(_by_lanes(name, _LIBRARY[name], width))
-        elif name in _INTRINSIC:
-            intrinsic = f"{vector} @llvm.{_INTRINSIC[name]}.{suffix}({vector}"
-            call = f"  %y = call {intrinsic} %x)"
-            head = f"define internal {vector} @{name}_{width}({vector} %x) alwaysinline {{"
-            parts += [f"declare {intrinsic})", head, call, f"  ret {vector} %y", "}"]
         elif name == "sine_cosine":
             body = _template(name).replace("COSINE", _polynomial("c", _COSINE)).replace("SINE", _polynomial("s", _SINE))
             for word, bits_of in (("ONE", 1), ("TWO", 2), ("SHIFT", 62)):
@@ -179,7 +245,7 @@ GROUP, MOST = 4, 16  # fewest and most angles whose sines a function of one samp
 
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _ORDER = {"lt": "olt", "le": "ole", "eq": "oeq"}
-_CALLED = ("sqrt", "floor", "abs", "exp", "log", "tanh", "pow", "atan2", "sinc", "dsinc")
+_CALLED = ("exp", "log", "tanh", "pow", "atan2", "sinc", "dsinc")
 
 
 @dataclass(frozen=True)
@@ -192,11 +258,11 @@ class Turn:
 
 @dataclass(frozen=True)
 class Store:
-    """Neighbouring entries of an output array, written together."""
+    """An entry of an output array."""
 
     array: str
-    first: int
-    values: tuple[Node, ...]
+    place: int
+    value: Node
 
 
 Instruction = Node | Turn | Store
@@ -255,6 +321,8 @@ class Emitter:
             down = self.line(f"fcmp olt {T} {args[0]}, {self.constant(0.0)}")
             plus, minus = (self.line(f"uitofp {self.truth} {bit} to {T}") for bit in (up, down))
             name = self.line(f"fsub {T} {plus}, {minus}")
+        elif node.op in _INTRINSIC:
+            name = self.line(f"call {_intrinsic(_INTRINSIC[node.op], self.width)}({T} {args[0]})")
         elif node.op in _CALLED:
             name = self.line(f"call {T} @{node.op}_{self.width}({', '.join(f'{T} {arg}' for arg in args)})")
         else:
@@ -300,19 +368,19 @@ class Emitter:
 
 def instructions(function: Function, width: int) -> list[Instruction]:
     """Return the instructions of a function: every value shortly before its first use, every store as early as possible."""
-    groups = [
-        Store(array, first, nodes)
+    stores = [
+        Store(array, place, node)
         for array, entries in function.outputs.items()
-        for first, nodes in _runs(entries, 1 if array in function.rows else width)
+        for place, node in enumerate(entries)
+        if node is not None
     ]
-    groups.sort(key=lambda store: max(node.index for node in store.values))  # keeps fewer values alive
-    wanted = [node for store in groups for node in store.values]
-    turns = _turns(reachable(wanted), 1 if width > 1 else MOST)
+    stores.sort(key=lambda store: store.value.index)  # keeps fewer values alive
+    turns = _turns(reachable([store.value for store in stores]), 1 if width > 1 else MOST)
     done: set[int] = set()
     turned: set[int] = set()
     result: list[Instruction] = []
-    for store in groups:
-        for node in reachable(store.values, done):
+    for store in stores:
+        for node in reachable([store.value], done):
             turn = turns.get(node.index)
             if turn is None and node.op != "const":
                 result.append(node)
@@ -321,18 +389,6 @@ def instructions(function: Function, width: int) -> list[Instruction]:
                 result.append(turn)
         result.append(store)
     return result
-
-
-def _runs(entries: Sequence[Node | None], width: int) -> Iterable[tuple[int, tuple[Node, ...]]]:
-    """Yield neighbouring entries that are written together: `width` of them, or fewer before a gap."""
-    run: list[Node] = []
-    for i, node in enumerate([*entries, None]):
-        if node is not None:
-            run.append(node)
-        if run and (node is None or len(run) == width):
-            first = i - len(run) + (node is not None)
-            yield first, tuple(run)
-            run = []
 
 
 def _turns(order: Sequence[Node], group: int) -> dict[int, Turn]:
@@ -361,6 +417,8 @@ class _FunctionPrinter:
         self.type, work = of_width("double", width), instructions(function, width)
         self.pieces = [work[i : i + CUT] for i in range(0, len(work), CUT)] or [[]]
         self.slots = self._handed_over()
+        apart = width > 1  # the samples of an array, which are then moved to local memory, entry by entry
+        self.moved = {a for a in (*function.inputs, *function.outputs) if apart and a not in function.rows}
 
     def _handed_over(self) -> dict[int, int]:
         """Return the place in memory of every value needed by a later piece; inputs are read again instead."""
@@ -376,27 +434,33 @@ class _FunctionPrinter:
         return slots
 
     def text(self) -> str:
-        many = len(self.pieces) > 1
+        many, function, W = len(self.pieces) > 1, self.function, self.width
         parts = [self._piece(number, piece) for number, piece in enumerate(self.pieces)] if many else []
-        arrays = self.function.arrays
-        takes = ", ".join(f"ptr %{a}, i64 %{a}.stride" for a in arrays)
+        takes = ", ".join(f"ptr %{a}, i64 %{a}.stride" for a in function.arrays)
         lines = [f"define internal void @{self.name}(i64 %.blocks, {takes}) {self.align} {{", ".entry:"]
-        if many:
-            lines.append(f"  %.scratch = alloca [{max(len(self.slots), 1)} x {self.type}], align {8 * self.width}")
+        sizes = function.inputs | {a: len(entries) for a, entries in function.outputs.items()}
+        memory = {f"{a}.at": sizes[a] for a in function.arrays if a in self.moved} | (
+            {".scratch": len(self.slots)} if many else {}
+        )
+        lines += [f"  %{name} = alloca [{max(size, 1)} x {self.type}], align {8 * W}" for name, size in memory.items()]
         lines += ["  %.none = icmp eq i64 %.blocks, 0", "  br i1 %.none, label %.end, label %.loop", ".loop:"]
-        lines += ["  %.b = phi i64 [0, %.entry], [%.next, %.loop]", f"  %.first = mul i64 %.b, {self.width}"]
-        for a in arrays:
-            step = "%.first" if a in self.function.rows else f"%{a}.offset"
-            if a in self.function.shared:
-                step = "0"
-            elif a not in self.function.rows:
+        lines += ["  %.b = phi i64 [0, %.entry], [%.next, %.loop]", f"  %.first = mul i64 %.b, {W}"]
+        for a in function.arrays:
+            step = "0" if a in function.shared else "%.first" if a in function.rows else f"%{a}.offset"
+            if step.endswith("offset"):
                 lines.append(f"  {step} = mul i64 %.first, %{a}.stride")
-            lines.append(f"  %{a}.at = getelementptr double, ptr %{a}, i64 {step}")
+            lines.append(f"  %{a}.{'row' if a in self.moved else 'at'} = getelementptr double, ptr %{a}, i64 {step}")
+        for a in (a for a, size in function.inputs.items() if a in self.moved and size):
+            lines.append(f"  call void @gather_{W}(ptr %{a}.at, ptr %{a}.row, i64 %{a}.stride, i64 {sizes[a]})")
         if many:
-            gives = ", ".join(f"ptr %{a}.at, i64 %{a}.stride" for a in arrays)
+            gives = ", ".join(f"ptr %{a}.at, i64 %{a}.stride" for a in function.arrays)
             lines += [f"  call void @{self.name}.{k}(ptr %.scratch, {gives})" for k in range(len(self.pieces))]
         else:
             lines += self._body(0, self.pieces[0])
+        for a, entries in function.outputs.items():
+            for first, last in _runs(entries) if a in self.moved else ():
+                place = f"ptr %{a}.row, ptr %{a}.at, i64 %{a}.stride"
+                lines.append(f"  call void @scatter_{W}({place}, i64 {first}, i64 {last})")
         lines += ["  %.next = add i64 %.b, 1", "  %.done = icmp eq i64 %.next, %.blocks"]
         lines += ["  br i1 %.done, label %.end, label %.loop"]
         return "\n".join([*parts, *lines, ".end:", "  ret void", "}"])
@@ -408,14 +472,14 @@ class _FunctionPrinter:
 
     def _body(self, number: int, piece: list[Instruction]) -> list[str]:
         out = Emitter(self.width)
-        rows: dict[tuple[str, int], str] = {}
         made: set[int] = set()
         for step in piece:
             for node in _needs(step):
                 if node.op != "const" and node.index not in out.known:
-                    self._bring(out, node, rows)
+                    self._bring(out, node)
             if isinstance(step, Store):
-                self._store(out, step, rows)
+                place = self._place(out, step.array, step.place)
+                out.lines.append(f"  store {self.type} {out.operand(step.value)}, ptr {place}, align 8")
             elif isinstance(step, Turn):
                 out.turn(step)
             elif step.op != "symbol":
@@ -429,67 +493,42 @@ class _FunctionPrinter:
     def _slot(self, out: Emitter, node: Node) -> str:
         return out.line(f"getelementptr {self.type}, ptr %.scratch, i64 {self.slots[node.index]}")
 
-    def _bring(self, out: Emitter, node: Node, rows: dict[tuple[str, int], str]) -> None:
+    def _place(self, out: Emitter, array: str, place: int) -> str:
+        """Print the address of an entry of an array."""
+        if array in self.function.rows:
+            return out.line(f"getelementptr double, ptr %{array}.at, i64 {out.line(f'mul i64 %{array}.stride, {place}')}")
+        return out.line(f"getelementptr {self.type if array in self.moved else 'double'}, ptr %{array}.at, i64 {place}")
+
+    def _bring(self, out: Emitter, node: Node) -> None:
         """Print the reading of an input, or of a value of an earlier piece."""
         if node.op != "symbol":
             out.known[node.index] = out.line(f"load {self.type}, ptr {self._slot(out, node)}")
             return
         array, place = node.name[:-1].split("[")
-        if array in self.function.shared:
-            at = out.line(f"getelementptr double, ptr %{array}.at, i64 {place}")
-            value = out.line(f"load double, ptr {at}")
-            if self.width > 1:
-                value = out.line(f"insertelement {self.type} poison, double {value}, i32 0")
-                zeros = f"<{self.width} x i32> zeroinitializer"
-                value = out.line(f"shufflevector {self.type} {value}, {self.type} poison, {zeros}")
-        elif array in self.function.rows:
-            offset = out.line(f"mul i64 %{array}.stride, {place}")
-            at = out.line(f"getelementptr double, ptr %{array}.at, i64 {offset}")
-            value = out.line(f"load {self.type}, ptr {at}, align 8")
-        else:
-            value = "poison"
-            for lane in range(self.width):
-                at = out.line(f"getelementptr double, ptr {self._row(out, array, lane, rows)}, i64 {place}")
-                number = out.line(f"load double, ptr {at}")
-                value = (
-                    number if self.width == 1 else out.line(f"insertelement {self.type} {value}, double {number}, i32 {lane}")
-                )
-        out.known[node.index] = value
+        at = self._place(out, array, int(place))
+        if array not in self.function.shared or self.width == 1:
+            out.known[node.index] = out.line(f"load {self.type}, ptr {at}, align 8")
+            return
+        value = out.line(f"insertelement {self.type} poison, double {out.line(f'load double, ptr {at}')}, i32 0")
+        zeros = f"<{self.width} x i32> zeroinitializer"
+        out.known[node.index] = out.line(f"shufflevector {self.type} {value}, {self.type} poison, {zeros}")
 
-    @staticmethod
-    def _row(out: Emitter, array: str, lane: int, rows: dict[tuple[str, int], str]) -> str:
-        """Return the address of the row of one of the W samples."""
-        if lane == 0:
-            return f"%{array}.at"
-        if (array, lane) not in rows:
-            offset = out.line(f"mul i64 %{array}.stride, {lane}")
-            rows[array, lane] = out.line(f"getelementptr double, ptr %{array}.at, i64 {offset}")
-        return rows[array, lane]
 
-    def _store(self, out: Emitter, store: Store, rows: dict[tuple[str, int], str]) -> None:
-        values = [out.operand(node) for node in store.values]
-        if store.array in self.function.rows:
-            offset = out.line(f"mul i64 %{store.array}.stride, {store.first}")
-            at = out.line(f"getelementptr double, ptr %{store.array}.at, i64 {offset}")
-            out.lines.append(f"  store {self.type} {values[0]}, ptr {at}, align 8")
-        elif len(values) == self.width > 1:
-            for lane, row in enumerate(out.transposed(values)):
-                at = out.line(f"getelementptr double, ptr {self._row(out, store.array, lane, rows)}, i64 {store.first}")
-                out.lines.append(f"  store {self.type} {row}, ptr {at}, align 8")
-        else:
-            for k, value in enumerate(values):
-                for lane in range(self.width):
-                    number = value if self.width == 1 else out.line(f"extractelement {self.type} {value}, i32 {lane}")
-                    row = self._row(out, store.array, lane, rows)
-                    at = out.line(f"getelementptr double, ptr {row}, i64 {store.first + k}")
-                    out.lines.append(f"  store double {number}, ptr {at}")
+def _runs(entries: Sequence[Node | None]) -> Iterable[tuple[int, int]]:
+    """Yield the first and the last place (not included) of neighbouring entries that are written."""
+    first = 0
+    for last, entry in enumerate([*entries, None]):
+        if entry is None:
+            if last > first:
+                yield first, last
+            first = last + 1
 
 
 def _needs(step: Instruction) -> tuple[Node, ...]:
     if isinstance(step, Turn):
         return step.angles
     if isinstance(step, Store):
-        return step.values
+        return (step.value,)
     return (step,) if step.op == "symbol" else step.args
 
 
@@ -654,7 +693,7 @@ def module_text(routines: Sequence[Routine]) -> str:
         linkage = "" if what in routines else "internal "
         parts.append(function_text(what, 1) if isinstance(what, Function) else _RoutinePrinter(what).text(linkage))
     body = "\n".join(parts)
-    return "\n".join([library(body), body])
+    return declared("\n".join([library(body), body]))
 
 
 def compile_routines(routines: Sequence[Routine], what: str = "routines") -> dict[str, Any]:
