@@ -1,8 +1,8 @@
 """`Function` and `Routine` in LLVM's language: W samples at a time, or one.
 
-A function is a straight line of operations on ``<W x double>``. Loops before and after it gather the numbers of W samples into
-vectors in local memory and scatter the results (W x W, by shuffles). A long function is cut into pieces that pass shared values
-through memory, because the time of LLVM's register allocator grows faster than the length of a function. A routine
+A function is a straight line of operations on ``<W x double>``. Up to W numbers of each of W samples are read at once and
+transposed (W x W, by shuffles), and transposed back when they are written. A long function is cut into pieces that pass shared
+values through memory, because the time of LLVM's register allocator grows faster than the length of a function. A routine
 puts blocks, loops and choices around these operations.
 """
 
@@ -131,56 +131,6 @@ def _by_lanes(name: str, count: int, width: int) -> str:
     return "\n".join([*lines, f"  %v = load {T}, ptr %m0", f"  ret {T} %v", "}"])
 
 
-def _gather(width: int) -> str:
-    """Return ``gather_W(to, from, stride, count)``: rows of W samples become one vector of samples for every number."""
-    out = Emitter(width)
-    _rows(out, "%from")
-    out.lines += ["  br label %loop", "loop:", "  %k = phi i64 [0, %0], [%next, %loop]"]
-    value = "poison"
-    for lane in range(width):
-        number = out.line(f"load double, ptr {out.line(f'getelementptr double, ptr %row{lane}, i64 %k')}")
-        value = out.line(f"insertelement {out.type} {value}, double {number}, i32 {lane}")
-    out.lines.append(f"  store {out.type} {value}, ptr {out.line(f'getelementptr {out.type}, ptr %to, i64 %k')}")
-    out.lines += ["  %next = add i64 %k, 1", "  %done = icmp eq i64 %next, %count", "  br i1 %done, label %end, label %loop"]
-    head = f"define internal void @gather_{width}(ptr %to, ptr %from, i64 %stride, i64 %count) {{"
-    return "\n".join([head, *out.lines, "end:", "  ret void", "}"])
-
-
-def _scatter(width: int) -> str:
-    """Return ``scatter_W(to, from, stride, first, last)``, the reverse for some of the numbers: W at once, then singly."""
-    out, T = Emitter(width), of_width("double", width)
-    _rows(out, "%to")
-    out.lines += ["  br label %head", "head:", "  %k = phi i64 [%first, %0], [%after, %block]"]
-    out.lines += [
-        f"  %after = add i64 %k, {width}",
-        "  %more = icmp sle i64 %after, %last",
-        "  br i1 %more, label %block, label %rest",
-        "block:",
-    ]
-    at = [out.line(f"getelementptr {T}, ptr %from, i64 %k")]
-    at += [out.line(f"getelementptr {T}, ptr {at[0]}, i64 {i}") for i in range(1, width)]
-    for lane, row in enumerate(out.transposed([out.line(f"load {T}, ptr {place}") for place in at])):
-        place = out.line(f"getelementptr double, ptr %row{lane}, i64 %k")
-        out.lines.append(f"  store {T} {row}, ptr {place}, align 8")
-    out.lines += ["  br label %head", "rest:", "  %i = phi i64 [%k, %head], [%next, %single]"]
-    out.lines += ["  %left = icmp slt i64 %i, %last", "  br i1 %left, label %single, label %end", "single:"]
-    value = out.line(f"load {T}, ptr {out.line(f'getelementptr {T}, ptr %from, i64 %i')}")
-    for lane in range(width):
-        number = out.line(f"extractelement {T} {value}, i32 {lane}")
-        place = out.line(f"getelementptr double, ptr %row{lane}, i64 %i")
-        out.lines.append(f"  store double {number}, ptr {place}")
-    out.lines += ["  %next = add i64 %i, 1", "  br label %rest", "end:", "  ret void", "}"]
-    head = f"define internal void @scatter_{width}(ptr %to, ptr %from, i64 %stride, i64 %first, i64 %last) {{"
-    return "\n".join([head, *out.lines])
-
-
-def _rows(out: Emitter, first: str) -> None:
-    """Print the addresses of the rows of W samples."""
-    out.lines.append(f"  %row0 = getelementptr double, ptr {first}, i64 0")
-    out.lines += [f"  %row{k} = getelementptr double, ptr %row{k - 1}, i64 %stride" for k in range(1, out.width)]
-
-
-_MOVES = {"gather": _gather, "scatter": _scatter}
 _NEEDS = {**dict.fromkeys(("sine_cosine", "sinc", "dsinc"), ("sin", "cos")), "tanh": ()}
 
 
@@ -206,7 +156,7 @@ def apart(text: str) -> tuple[str, str]:
 def library(text: str) -> str:
     """Return declarations and definitions of only the functions called by a printed text."""
     wanted = {(name, int(width)) for name, width in re.findall(r"call [^@]*@([a-z0-9_]+)_(\d+)\(", text)}
-    wanted &= {(name, width) for name in (*_LIBRARY, *_NEEDS, *_MOVES) for _, width in wanted}
+    wanted &= {(name, width) for name in (*_LIBRARY, *_NEEDS) for _, width in wanted}
     for name, width in list(wanted):
         wanted |= {(other, width) for other in _NEEDS.get(name, ())}
     parts = [
@@ -217,9 +167,7 @@ def library(text: str) -> str:
     for name, width in sorted(wanted):
         vector = of_width("double", width)
         suffix = "f64" if width == 1 else f"v{width}f64"
-        if name in _MOVES:
-            parts.append(_MOVES[name](width))
-        elif name in _LIBRARY:
+        if name in _LIBRARY:
             parts.append(_by_lanes(name, _LIBRARY[name], width))
         elif name == "sine_cosine":
             body = _template(name).replace("COSINE", _polynomial("c", _COSINE)).replace("SINE", _polynomial("s", _SINE))
@@ -258,11 +206,11 @@ class Turn:
 
 @dataclass(frozen=True)
 class Store:
-    """An entry of an output array."""
+    """Neighbouring entries of an output array, written together."""
 
     array: str
-    place: int
-    value: Node
+    first: int
+    values: tuple[Node, ...]
 
 
 Instruction = Node | Turn | Store
@@ -347,6 +295,17 @@ class Emitter:
                 value = self.line(f"extractelement {T} {value}, i32 {turn.angles.index(node.args[0])}")
             self.known[node.index] = value
 
+    def repeated(self, number: str) -> str:
+        """Return a number of this run, repeated for every sample."""
+        return self.shuffled(
+            self.type, self.line(f"insertelement {self.type} poison, double {number}, i32 0"), [0] * self.width
+        )
+
+    def shuffled(self, kind: str, value: str, places: Sequence[int]) -> str:
+        """Return some entries of a vector; -1 for any number."""
+        mask = ", ".join("i32 poison" if k < 0 else f"i32 {k}" for k in places)
+        return self.line(f"shufflevector {kind} {value}, {kind} poison, <{len(places)} x i32> <{mask}>")
+
     def transposed(self, values: Sequence[str]) -> list[str]:
         """Return the rows of the W x W matrix whose columns are `values`.
 
@@ -356,7 +315,10 @@ class Emitter:
         W, T = self.width, self.type
         rows, b = list(values), 1
         while b < W:
-            halves = [[k + half * b + (W - b) * bool(k & b) for k in range(W)] for half in range(2)]
+            if b == 1:  # even or odd numbers of both, in turn
+                halves = [[k // 2 * 2 + half + W * (k % 2) for k in range(W)] for half in range(2)]
+            else:  # even or odd pairs of the first, then of the second
+                halves = [[k for k in range(2 * W) if k // 2 % 2 == half] for half in range(2)]
             masks = [f"<{W} x i32> <{', '.join(f'i32 {k}' for k in half)}>" for half in halves]
             for i in range(W):
                 if not i & b:
@@ -369,18 +331,17 @@ class Emitter:
 def instructions(function: Function, width: int) -> list[Instruction]:
     """Return the instructions of a function: every value shortly before its first use, every store as early as possible."""
     stores = [
-        Store(array, place, node)
+        Store(array, first, nodes)
         for array, entries in function.outputs.items()
-        for place, node in enumerate(entries)
-        if node is not None
+        for first, nodes in _runs(entries, 1 if array in function.rows else width)
     ]
-    stores.sort(key=lambda store: store.value.index)  # keeps fewer values alive
-    turns = _turns(reachable([store.value for store in stores]), 1 if width > 1 else MOST)
+    stores.sort(key=lambda store: max(node.index for node in store.values))  # keeps fewer values alive
+    turns = _turns(reachable([node for store in stores for node in store.values]), 1 if width > 1 else MOST)
     done: set[int] = set()
     turned: set[int] = set()
     result: list[Instruction] = []
     for store in stores:
-        for node in reachable([store.value], done):
+        for node in reachable(store.values, done):
             turn = turns.get(node.index)
             if turn is None and node.op != "const":
                 result.append(node)
@@ -389,6 +350,18 @@ def instructions(function: Function, width: int) -> list[Instruction]:
                 result.append(turn)
         result.append(store)
     return result
+
+
+def _runs(entries: Sequence[Node | None], width: int) -> Iterable[tuple[int, tuple[Node, ...]]]:
+    """Yield neighbouring entries that are written together: `width` of them, or fewer before a gap."""
+    run: list[Node] = []
+    for i, node in enumerate([*entries, None]):
+        if node is not None:
+            run.append(node)
+        if run and (node is None or len(run) == width):
+            first = i - len(run) + (node is not None)
+            yield first, tuple(run)
+            run = []
 
 
 def _turns(order: Sequence[Node], group: int) -> dict[int, Turn]:
@@ -417,8 +390,6 @@ class _FunctionPrinter:
         self.type, work = of_width("double", width), instructions(function, width)
         self.pieces = [work[i : i + CUT] for i in range(0, len(work), CUT)] or [[]]
         self.slots = self._handed_over()
-        apart = width > 1  # the samples of an array, which are then moved to local memory, entry by entry
-        self.moved = {a for a in (*function.inputs, *function.outputs) if apart and a not in function.rows}
 
     def _handed_over(self) -> dict[int, int]:
         """Return the place in memory of every value needed by a later piece; inputs are read again instead."""
@@ -438,29 +409,20 @@ class _FunctionPrinter:
         parts = [self._piece(number, piece) for number, piece in enumerate(self.pieces)] if many else []
         takes = ", ".join(f"ptr %{a}, i64 %{a}.stride" for a in function.arrays)
         lines = [f"define internal void @{self.name}(i64 %.blocks, {takes}) {self.align} {{", ".entry:"]
-        sizes = function.inputs | {a: len(entries) for a, entries in function.outputs.items()}
-        memory = {f"{a}.at": sizes[a] for a in function.arrays if a in self.moved} | (
-            {".scratch": len(self.slots)} if many else {}
-        )
-        lines += [f"  %{name} = alloca [{max(size, 1)} x {self.type}], align {8 * W}" for name, size in memory.items()]
+        if many:
+            lines.append(f"  %.scratch = alloca [{max(len(self.slots), 1)} x {self.type}], align {8 * W}")
         lines += ["  %.none = icmp eq i64 %.blocks, 0", "  br i1 %.none, label %.end, label %.loop", ".loop:"]
         lines += ["  %.b = phi i64 [0, %.entry], [%.next, %.loop]", f"  %.first = mul i64 %.b, {W}"]
         for a in function.arrays:
             step = "0" if a in function.shared else "%.first" if a in function.rows else f"%{a}.offset"
             if step.endswith("offset"):
                 lines.append(f"  {step} = mul i64 %.first, %{a}.stride")
-            lines.append(f"  %{a}.{'row' if a in self.moved else 'at'} = getelementptr double, ptr %{a}, i64 {step}")
-        for a in (a for a, size in function.inputs.items() if a in self.moved and size):
-            lines.append(f"  call void @gather_{W}(ptr %{a}.at, ptr %{a}.row, i64 %{a}.stride, i64 {sizes[a]})")
+            lines.append(f"  %{a}.at = getelementptr double, ptr %{a}, i64 {step}")
         if many:
             gives = ", ".join(f"ptr %{a}.at, i64 %{a}.stride" for a in function.arrays)
             lines += [f"  call void @{self.name}.{k}(ptr %.scratch, {gives})" for k in range(len(self.pieces))]
         else:
             lines += self._body(0, self.pieces[0])
-        for a, entries in function.outputs.items():
-            for first, last in _runs(entries) if a in self.moved else ():
-                place = f"ptr %{a}.row, ptr %{a}.at, i64 %{a}.stride"
-                lines.append(f"  call void @scatter_{W}({place}, i64 {first}, i64 {last})")
         lines += ["  %.next = add i64 %.b, 1", "  %.done = icmp eq i64 %.next, %.blocks"]
         lines += ["  br i1 %.done, label %.end, label %.loop"]
         return "\n".join([*parts, *lines, ".end:", "  ret void", "}"])
@@ -472,14 +434,14 @@ class _FunctionPrinter:
 
     def _body(self, number: int, piece: list[Instruction]) -> list[str]:
         out = Emitter(self.width)
+        places: dict[tuple[str, int], str] = {}  # entries that were read, and addresses of the rows of samples
         made: set[int] = set()
         for step in piece:
             for node in _needs(step):
                 if node.op != "const" and node.index not in out.known:
-                    self._bring(out, node)
+                    out.known[node.index] = self._read(out, node, places)
             if isinstance(step, Store):
-                place = self._place(out, step.array, step.place)
-                out.lines.append(f"  store {self.type} {out.operand(step.value)}, ptr {place}, align 8")
+                self._store(out, step, places)
             elif isinstance(step, Turn):
                 out.turn(step)
             elif step.op != "symbol":
@@ -493,42 +455,57 @@ class _FunctionPrinter:
     def _slot(self, out: Emitter, node: Node) -> str:
         return out.line(f"getelementptr {self.type}, ptr %.scratch, i64 {self.slots[node.index]}")
 
-    def _place(self, out: Emitter, array: str, place: int) -> str:
-        """Print the address of an entry of an array."""
-        if array in self.function.rows:
-            return out.line(f"getelementptr double, ptr %{array}.at, i64 {out.line(f'mul i64 %{array}.stride, {place}')}")
-        return out.line(f"getelementptr {self.type if array in self.moved else 'double'}, ptr %{array}.at, i64 {place}")
-
-    def _bring(self, out: Emitter, node: Node) -> None:
+    def _read(self, out: Emitter, node: Node, places: dict[tuple[str, int], str]) -> str:
         """Print the reading of an input, or of a value of an earlier piece."""
+        T, W, function = self.type, self.width, self.function
         if node.op != "symbol":
-            out.known[node.index] = out.line(f"load {self.type}, ptr {self._slot(out, node)}")
-            return
+            return out.line(f"load {T}, ptr {self._slot(out, node)}")
         array, place = node.name[:-1].split("[")
-        at = self._place(out, array, int(place))
-        if array not in self.function.shared or self.width == 1:
-            out.known[node.index] = out.line(f"load {self.type}, ptr {at}, align 8")
+        if array in function.rows:
+            return out.line(f"load {T}, ptr {self._row(out, array, int(place))}, align 8")
+        if array in function.shared:
+            number = out.line(f"load double, ptr {out.line(f'getelementptr double, ptr %{array}.at, i64 {place}')}")
+            return number if W == 1 else out.repeated(number)
+        if (array, int(place)) not in places:
+            first = int(place) // W * W
+            count = min(W, function.inputs[array] - first)
+            kind, every = T if count == W else f"<{count} x double>", list(range(count)) + [-1] * (W - count)
+            rows = [out.line(f"load {kind}, ptr {at}, align 8") for at in self._rows(out, array, first, places)]
+            columns = out.transposed([out.shuffled(kind, row, every) for row in rows] if count < W else rows)
+            places |= {(array, first + k): column for k, column in enumerate(columns[:count])}
+        return places[array, int(place)]
+
+    def _store(self, out: Emitter, store: Store, places: dict[tuple[str, int], str]) -> None:
+        values, count = [out.operand(node) for node in store.values], len(store.values)
+        if store.array in self.function.rows:
+            out.lines.append(f"  store {self.type} {values[0]}, ptr {self._row(out, store.array, store.first)}, align 8")
             return
-        value = out.line(f"insertelement {self.type} poison, double {out.line(f'load double, ptr {at}')}, i32 0")
-        zeros = f"<{self.width} x i32> zeroinitializer"
-        out.known[node.index] = out.line(f"shufflevector {self.type} {value}, {self.type} poison, {zeros}")
+        kind = self.type if count == self.width else f"<{count} x double>"
+        columns = values + ["poison"] * (self.width - count)
+        for row, at in zip(out.transposed(columns), self._rows(out, store.array, store.first, places), strict=True):
+            value = row if count == self.width else out.shuffled(self.type, row, list(range(count)))
+            out.lines.append(f"  store {kind} {value}, ptr {at}, align 8")
 
+    def _row(self, out: Emitter, array: str, place: int) -> str:
+        """Return the address of an entry whose samples are next to each other."""
+        return out.line(f"getelementptr double, ptr %{array}.at, i64 {out.line(f'mul i64 %{array}.stride, {place}')}")
 
-def _runs(entries: Sequence[Node | None]) -> Iterable[tuple[int, int]]:
-    """Yield the first and the last place (not included) of neighbouring entries that are written."""
-    first = 0
-    for last, entry in enumerate([*entries, None]):
-        if entry is None:
-            if last > first:
-                yield first, last
-            first = last + 1
+    def _rows(self, out: Emitter, array: str, first: int, places: dict[tuple[str, int], str]) -> list[str]:
+        """Return the addresses of an entry of W samples."""
+        last = f"%{array}.at"
+        for lane in range(1, self.width):
+            if (array, -lane) not in places:
+                places[array, -lane] = out.line(f"getelementptr double, ptr {last}, i64 %{array}.stride")
+            last = places[array, -lane]
+        rows = [f"%{array}.at", *(places[array, -lane] for lane in range(1, self.width))]
+        return [out.line(f"getelementptr double, ptr {row}, i64 {first}") for row in rows] if first else rows
 
 
 def _needs(step: Instruction) -> tuple[Node, ...]:
     if isinstance(step, Turn):
         return step.angles
     if isinstance(step, Store):
-        return (step.value,)
+        return step.values
     return (step,) if step.op == "symbol" else step.args
 
 
