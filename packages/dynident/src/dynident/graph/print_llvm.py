@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, reduce
 from importlib import resources
+from itertools import product
 from typing import Any
 
 from dynident.errors import DynidentError
@@ -139,10 +140,24 @@ def _intrinsic(name: str, width: int) -> str:
     return f"{of_width('double', width)} @llvm.{name}.{'' if width == 1 else f'v{width}'}f64"
 
 
+def _masked(what: str, width: int) -> str:
+    """Return the start of a call that reads or writes some entries of a row: up to the address, or up to the values."""
+    T = of_width("double", width)
+    return f"{T} @llvm.masked.load.v{width}f64.p0(ptr" if what == "load" else f"void @llvm.masked.store.v{width}f64.p0({T}"
+
+
+def _mask(count: int, width: int) -> str:
+    """Return the end of that call: the alignment, and the mask of the first entries."""
+    return f"i32 8, <{width} x i1> <{', '.join(f'i1 {int(k < count)}' for k in range(width))}>"
+
+
 def declared(text: str) -> str:
     """Return a module with declarations of the operations of LLVM that it calls."""
     found = sorted(set(re.findall(rf"@llvm\.({'|'.join(_INTRINSIC.values())})\.(?:v(\d+))?f64\(", text)))
     lines = [f"declare {_intrinsic(name, w)}({of_width('double', w)})" for name, w in ((n, int(w or 1)) for n, w in found)]
+    for what, w in sorted(set(re.findall(r"@llvm\.masked\.(load|store)\.v(\d+)f64", text))):
+        T, truths = of_width("double", int(w)), of_width("i1", int(w))
+        lines.append(f"declare {_masked(what, int(w))}, {f'i32, {truths}, {T}' if what == 'load' else f'ptr, i32, {truths}'})")
     return "\n".join([*lines, text])
 
 
@@ -469,9 +484,12 @@ class _FunctionPrinter:
         if (array, int(place)) not in places:
             first = int(place) // W * W
             count = min(W, function.inputs[array] - first)
-            kind, every = T if count == W else f"<{count} x double>", list(range(count)) + [-1] * (W - count)
-            rows = [out.line(f"load {kind}, ptr {at}, align 8") for at in self._rows(out, array, first, places)]
-            columns = out.transposed([out.shuffled(kind, row, every) for row in rows] if count < W else rows)
+            start, end = (
+                (f"load {T}, ptr", "align 8")
+                if count == W
+                else (f"call {_masked('load', W)}", f"{_mask(count, W)}, {T} poison)")
+            )
+            columns = out.transposed([out.line(f"{start} {at}, {end}") for at in self._rows(out, array, first, places)])
             places |= {(array, first + k): column for k, column in enumerate(columns[:count])}
         return places[array, int(place)]
 
@@ -480,11 +498,16 @@ class _FunctionPrinter:
         if store.array in self.function.rows:
             out.lines.append(f"  store {self.type} {values[0]}, ptr {self._row(out, store.array, store.first)}, align 8")
             return
-        kind = self.type if count == self.width else f"<{count} x double>"
-        columns = values + ["poison"] * (self.width - count)
-        for row, at in zip(out.transposed(columns), self._rows(out, store.array, store.first, places), strict=True):
-            value = row if count == self.width else out.shuffled(self.type, row, list(range(count)))
-            out.lines.append(f"  store {kind} {value}, ptr {at}, align 8")
+        W, T, rows = self.width, self.type, self._rows(out, store.array, store.first, places)
+        if count < W < 8:  # too few for fast masks
+            for k, (value, (lane, row)) in enumerate(product(values, enumerate(rows))):
+                number = out.line(f"extractelement {T} {value}, i32 {lane}")
+                at = out.line(f"getelementptr double, ptr {row}, i64 {k // W}")
+                out.lines.append(f"  store double {number}, ptr {at}")
+            return
+        start, end = (f"store {T}", "align 8") if count == W else (f"call {_masked('store', W)}", f"{_mask(count, W)})")
+        for value, row in zip(out.transposed(values + ["poison"] * (W - count)), rows, strict=True):
+            out.lines.append(f"  {start} {value}, ptr {row}, {end}")
 
     def _row(self, out: Emitter, array: str, place: int) -> str:
         """Return the address of an entry whose samples are next to each other."""
