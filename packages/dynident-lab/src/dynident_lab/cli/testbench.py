@@ -18,10 +18,7 @@ from dynident.drive import read_drives
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
 from dynident.outputs import output_set
-from dynident_lab.campaigns.log import CampaignLog, is_campaign
-from dynident_lab.testbench.friction_filter import filter_joint
-from dynident_lab.testbench.report import write_friction_report
-from dynident_lab.testbench.study import friction_study
+from dynident_lab import campaigns, testbench  # their names load on first use
 from dynident_lab.testbench.tracking_case import own_case
 
 
@@ -69,7 +66,7 @@ def friction(
         return _alone(described.robot(robot), logs, logged, alone, as_json)
     check_output(output, folder=True)
     options = {"by": by, "level": level, "tolerance": tolerance, "shortest": shortest}
-    if len(logs) == 1 and is_campaign(logs[0]):
+    if len(logs) == 1 and campaigns.is_campaign(logs[0]):
         from dynident_lab.cli.campaigns import friction_campaign  # noqa: PLC0415 - `track` does not need it
 
         with progress(2, quiet) as step:
@@ -89,13 +86,13 @@ def friction(
         for path in logs:
             step(f"reading {path.name}")
             found = read_log(path)
-            read += list(found.cycles().values()) if isinstance(found, CampaignLog) else [found]
+            read += list(found.cycles().values()) if isinstance(found, campaigns.CampaignLog) else [found]
         step("finding plateaus and fitting")
         owners = None if robots is None else [name.strip() for name in robots.split(",")]
-        study = friction_study(mechanism, read, robots=owners, **options)  # type: ignore[arg-type]
+        study = testbench.friction_study(mechanism, read, robots=owners, **options)  # type: ignore[arg-type]
         step("writing the report")
         with output_set(output, ("friction.html", "friction.json")) as stage:
-            write_friction_report(stage / "friction.html", study)
+            testbench.write_friction_report(stage / "friction.html", study)
             study.save(stage / "friction.json")
     if as_json:
         print_json(study.numbers())
@@ -107,8 +104,10 @@ def friction(
 
 def _alone(mechanism: di.Mechanism, logs: list[Path], logged: LogOptions, joint: str, as_json: bool) -> int:
     """Print the friction of a joint that moves alone."""
+    from dynident_lab.testbench.friction_filter import filter_joint  # noqa: PLC0415 - `track` does not need it
+
     log = logged.reader()(logs[0])
-    if len(logs) > 1 or isinstance(log, CampaignLog):
+    if len(logs) > 1 or isinstance(log, campaigns.CampaignLog):
         raise DynidentError(f"--alone {joint} needs one log in which this joint moves alone")
     found = filter_joint(mechanism, log, joint)
     if as_json:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynident import excitation  # its names load on first use
 from dynident.arrays import Array
 from dynident.drive import Drive
 from dynident.errors import DynidentError
-from dynident.excitation import MotionLimits, assume_limits, limits_of
-from dynident.excitation.designs import check_motion
 from dynident.friction import FrictionLaw
 from dynident.mechanism import Mechanism
 from dynident.simulate import VirtualRobot, standard_machine, with_noise
 from dynident.trajectory import random_motion
 from dynident_lab.testbench.tracking import identify_friction, identify_machine, tracking_proof, training_logs
 from dynident_lab.testbench.tracking_result import TrackingProof
+
+if TYPE_CHECKING:
+    from dynident.excitation import MotionLimits
 
 BOX = {"rad": 0.4, "m": 0.05}
 """Half-widths of the box of robots without a `BOX`."""
@@ -70,8 +72,8 @@ def own_case(
     `robot` is the true robot, such as ``fit.model``; `described` is the prior one, `catalogue_model` when omitted. The
     controller is one of `dynident.simulate.standard_controller` with its bandwidth in Hz.
     """
-    assumed = assume_limits(robot)
-    robot, limits = assumed.mechanism, limits_of(assumed.mechanism, assumed.settings)
+    assumed = excitation.assume_limits(robot)
+    robot, limits = assumed.mechanism, excitation.limits_of(assumed.mechanism, assumed.settings)
     centre, box = _room(limits, seed)
     training = [random_motion(centre, box, seed + i) for i in range(2)]
     motions = {f"motion {i}": random_motion(centre, 0.7 * box, seed + 100 + i) for i in (1, 2)}
@@ -92,6 +94,8 @@ def own_case(
 
 def _room(limits: MotionLimits, seed: int) -> tuple[Array, Array]:
     """Return a pose and half-widths around it in which random motions keep all limits."""
+    from dynident.excitation.designs import check_motion  # noqa: PLC0415 - ready cases do not need it
+
     low, high = limits.lower, limits.upper
     generator = np.random.default_rng(seed)
     for k in range(POSES):

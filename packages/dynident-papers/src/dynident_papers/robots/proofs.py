@@ -23,7 +23,6 @@ from dynident.trajectory import random_motion
 from dynident_lab.testbench.tracking_case import BOX, ProofCase
 from dynident_lab.tool_paths import joint_motion
 from dynident_papers import robots
-from dynident_papers.robots import cft, dualv, rrr
 from dynident_papers.trajectories.letters import write
 
 TOOLS = {"five_bar": "platform", "mast": "platform"}
@@ -39,7 +38,7 @@ def writing(
 ) -> Motion:
     """Return the joint motion of the RRR robot that writes letters in a plane of constant y [Kostic2002, section V]."""
     task = write(text, height, (0.1, -0.4, 0.5), speed=speed, acceleration=acceleration)
-    return joint_motion(rrr.mechanism(), task.sample(rate), posture="front up")
+    return joint_motion(robots.rrr.mechanism(), task.sample(rate), posture="front up")
 
 
 def proof_case(name: str, machine: VirtualRobot | None = None, seed: int = 0) -> ProofCase:
@@ -54,21 +53,21 @@ def proof_case(name: str, machine: VirtualRobot | None = None, seed: int = 0) ->
 def _dualv(machine: VirtualRobot, seed: int) -> ProofCase:
     """Two trajectories as fast as the motors allow; identified projected on the platform (case 1) and on three motors."""
     home = np.zeros(3)
-    training = [random_motion(home, dualv.BOX, seed + i, 1.0) for i in range(4)]
-    motions = {f"trajectory {i}": random_motion(home, dualv.BOX, seed + 100 + i, FASTEST, periods=2) for i in (1, 2)}
+    training = [random_motion(home, robots.dualv.BOX, seed + i, 1.0) for i in range(4)]
+    motions = {f"trajectory {i}": random_motion(home, robots.dualv.BOX, seed + 100 + i, FASTEST, periods=2) for i in (1, 2)}
     options = {"projection": "independent", "effort_unit": "N m", "tool": "platform", "shafts": True}
     case_2 = ("identified, case 2", ("motor_1", "motor_2", "motor_3"))
-    return ProofCase(with_noise(machine, training[0], 0.1), training, motions, dualv.TABLE_4, None, options, case_2)
+    return ProofCase(with_noise(machine, training[0], 0.1), training, motions, robots.dualv.TABLE_4, None, options, case_2)
 
 
 def _rrr(machine: VirtualRobot, seed: int) -> ProofCase:
     """The writing task; identified with viscous and Coulomb friction, and with the friction law of [Kostic2002]."""
     task = writing()
     training = [random_motion(task.q[0], (0.9, 0.7, 0.9), seed + i, 8.0) for i in range(2)]
-    ratio = tuple(n / c for n, c in zip(rrr.RMS_FEEDFORWARD, rrr.RMS_FEEDBACK, strict=True))
+    ratio = tuple(n / c for n, c in zip(robots.rrr.RMS_FEEDFORWARD, robots.rrr.RMS_FEEDBACK, strict=True))
     efforts: dict[str, list[Sequence[float]]] = {
-        "model's share": [rrr.RMS_FEEDFORWARD],
-        "feedback's share": [rrr.RMS_FEEDBACK],
+        "model's share": [robots.rrr.RMS_FEEDFORWARD],
+        "feedback's share": [robots.rrr.RMS_FEEDBACK],
         "ratio": [ratio],
     }
     return ProofCase(
@@ -92,8 +91,8 @@ def _other(name: str, machine: VirtualRobot, seed: int) -> ProofCase:
     box = np.array(getattr(getattr(robots, name, None), "BOX", usual))
     centre = home_of(m)
     if name == "cft":  # at zero its arm is stretched
-        pose = np.atleast_2d(cft.ASSUMPTIONS["pose"].value)
-        centre, box = cft.cartesian_reference([0.0], pose, 0.0 * pose, 0.0 * pose).q[0], 0.5 * box
+        pose = np.atleast_2d(robots.cft.ASSUMPTIONS["pose"].value)
+        centre, box = robots.cft.cartesian_reference([0.0], pose, 0.0 * pose, 0.0 * pose).q[0], 0.5 * box
     training = [random_motion(centre, box, seed + i) for i in range(2)]
     motions = {f"motion {i}": random_motion(centre, 0.7 * box, seed + 100 + i, 6.0) for i in (1, 2)}
     options = {"tool": TOOLS[name]} if name in TOOLS else {}

@@ -18,7 +18,6 @@ from dynident.cli.options import RobotOptions
 from dynident.cli.robots import find_robot, is_known, known_robots, ready_machine
 from dynident.drive.drives_file import read_drives
 from dynident.errors import DynidentError
-from dynident.excitation.plan import Plan
 from dynident.files import read_json
 from dynident.signals.reading import read_table
 from dynident.simulate.robot import poses_of, standard_controller, standard_machine
@@ -112,7 +111,7 @@ def read_plan(path: Path, mechanism: di.Mechanism) -> Any:
         raise DynidentError(f"plan '{path}' does not exist; give a folder or plan.json of dynident excite, or a motion as CSV")
     if file.suffix.lower() != ".json":
         return read_motion(file, mechanism)
-    return Plan.load(file)
+    return di.Plan.load(file)
 
 
 def robot_of_plan(path: Path) -> Path:
