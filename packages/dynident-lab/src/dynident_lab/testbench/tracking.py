@@ -21,6 +21,7 @@ from dynident.friction import Friction, FrictionLaw
 from dynident.friction.terms import term_of
 from dynident.identify import OLS, WLS, Fit, Regression, base_parameters
 from dynident.identify.estimators.least_squares import fit_of
+from dynident.identify.regression.logs import same_band
 from dynident.identify.regression.rows import Projection
 from dynident.mechanics import Motion, actuator_jacobian, forward_kinematics
 from dynident.mechanism import Mechanism
@@ -142,6 +143,7 @@ def tracking_proof(
     others: Mapping[str, Mechanism | Known] | None = None,
     baseline: Law | None = None,
     projection: Projection | Sequence[str] = "gls",
+    projections: Mapping[str, Projection | Sequence[str]] | None = None,
     estimator: OLS | WLS | None = None,
     effort_unit: str | None = None,
     tool: str | None = None,
@@ -168,6 +170,8 @@ def tracking_proof(
         Feedback alone; `feedback_alone` of the machine's controller when omitted.
     projection : str or sequence of str
         Equations of a robot with loops, see `Regression.from_log`.
+    projections : mapping of str to projection, optional
+        Further models by name, identified from other equations of the same logs in the same band.
     estimator : OLS or WLS, optional
         Estimator; `WLS()` when omitted.
     effort_unit : str, optional
@@ -198,10 +202,15 @@ def tracking_proof(
         raise DynidentError(f"motion '{used[0]}' was used for identification; test the model on other motions")
     nominal = catalogue or catalogue_model(machine.model)
     prior = _believed(machine.model, nominal)
-    fit = identify_machine(machine, trained, prior=prior, projection=projection, estimator=estimator, seed=seed, **options)
+    logs, how = training_logs(machine, trained, seed), {"prior": prior, "estimator": estimator, **options}
+    fit = identify_machine(machine, logs, projection=projection, **how)
+    how |= same_band(fit.data.sources, min(log.rate for log in logs))
     law, frame = machine.controller, tool_of(machine.mechanism, tool)
     first = machine.reference(next(iter(named.values()))).sample([0.0])
     known = {CATALOGUE: Known(nominal), IDENTIFIED: Known(fit.model)}
+    known |= {
+        name: Known(identify_machine(machine, logs, projection=p, **how).model) for name, p in (projections or {}).items()
+    }
     known |= {name: m if isinstance(m, Known) else Known(m) for name, m in (others or {}).items()}
     laws: dict[str, tuple[Law, Known | None]] = {ALONE: (baseline or feedback_alone(law, nominal, first.q[0]), None)}
     laws |= {name: (with_model(law, *what), what) for name, what in known.items()}
@@ -215,7 +224,7 @@ def tracking_proof(
             run = replace(machine, controller=laws[IDENTIFIED][0]).simulate(led, seed=seed + 1000 + i)
             asked = machine.reference(reference).sample(run.reference.t)
             trials.append(_trial(STIFFNESS, motion, run, asked, known[IDENTIFIED], frame))
-    how = {PID: "PID with the model as feed-forward", Cascade: "cascade with the model as feed-forward"}
+    words = {PID: "PID with the model as feed-forward", Cascade: "cascade with the model as feed-forward"}
     return TrackingProof(
         machine.name or machine.mechanism.name,
         tuple(actuator.name for actuator in machine.mechanism.actuators),
@@ -223,7 +232,7 @@ def tracking_proof(
         effort_unit or EFFORT_UNITS[machine.sensors.effort],
         tuple(trials),
         fit,
-        how.get(type(law), "computed torque with the model"),
+        words.get(type(law), "computed torque with the model"),
         (f"catalogue model: {nominal.parameters.provenance or 'as given'}", *notes),
     )
 

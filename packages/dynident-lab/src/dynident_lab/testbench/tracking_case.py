@@ -16,7 +16,7 @@ from dynident.friction import FrictionLaw
 from dynident.mechanism import Mechanism
 from dynident.simulate import VirtualRobot, standard_machine, with_noise
 from dynident.trajectory import random_motion
-from dynident_lab.testbench.tracking import identify_friction, identify_machine, tracking_proof, training_logs
+from dynident_lab.testbench.tracking import identify_friction, tracking_proof, training_logs
 from dynident_lab.testbench.tracking_result import TrackingProof
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ class ProofCase:
         """Run the proof."""
         training, chosen = training_logs(self.machine, list(self.training), seed), {**self.options, **options}
         if self.second is not None:
-            name, projection = self.second
-            fit = identify_machine(self.machine, training, projection=projection, seed=seed)
-            chosen["others"] = {name: fit.model, **chosen.get("others", {})}
+            chosen["projections"] = dict([self.second])
         if self.friction is not None:
             name, law = self.friction
             known = identify_friction(self.machine, training, law, seed=seed)
