@@ -253,7 +253,7 @@ def _made(groups: tuple[bytes, ...]) -> Products:
 @lru_cache(maxsize=1)
 def _code() -> Any:
     """Return the machine code: a function of blocks, steps, rows with their stride, table and sums."""
-    number, place, machine = ctypes.c_int64, ctypes.c_void_p, MachineCode(_text(vector_width()), "products of rows", loops=True)
+    number, place, machine = ctypes.c_int64, ctypes.c_void_p, MachineCode(_text(vector_width()), "products of rows")
     return machine.function("products", [number, number, place, number, place, place])
 
 

@@ -700,7 +700,7 @@ def _code(width: int, sections: int, reach: int) -> tuple[Any, Any]:
     """Return the machine code of the filter (None without sections) and of the differences (None with sections)."""
     number, place = ctypes.c_int64, ctypes.c_void_p
     text = _filter_text(width, sections) if sections else _difference_text(width, reach)
-    machine = MachineCode(text, "filters of columns", loops=True)
+    machine = MachineCode(text, "filters of columns")
     if sections:
         return machine.function("sections", [number, number, place, place]), None
     return None, machine.function("differences", [number, number, place, place, place, place])
