@@ -13,10 +13,8 @@ from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError
-from dynident.graph.algebra import absolute
 from dynident.lapack import pivoted
-from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Motion, MotionLike, Outputs, as_motion, cached, function_of
+from dynident.mechanics.functions import Motion, MotionLike, as_motion, cached, tree_rates
 from dynident.mechanism.mechanism import Mechanism
 
 OPEN = 1e-8  # largest residual of a closed loop
@@ -100,23 +98,14 @@ def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLi
     if not (mechanism.loops or mechanism.couplings):
         raise DynidentError(f"robot '{mechanism.name}' has no loops; its coordinates are independent already")
     nu, nu_dot = (np.ascontiguousarray(y, dtype=np.float64) for y in (v, a))
-    samples, width, n = positions.shape[0], positions.shape[1], mechanism.closure.dof
-
-    def make(x: Equations) -> Outputs:
-        entries = [entry for row in x.G or [] for entry in row]
-        return {"G": entries, "vt": x.tree_v, "at": x.tree_a, "pivot": [absolute(x.pivot)]}
-
-    function = function_of(mechanism, "close_rates", make)
-    out = {"G": np.empty((samples, width, n)), "vt": np.empty((samples, width)), "at": np.empty((samples, width))}
-    pivot = np.empty((samples, 1))
-    function(samples, {"q": np.ascontiguousarray(positions), "v": nu, "a": nu_dot, **out, "pivot": pivot})
-    if samples and not np.min(pivot) >= SINGULAR:
-        bad = int(np.argmin(pivot))
+    out = tree_rates(mechanism, {"q": np.ascontiguousarray(positions), "v": nu, "a": nu_dot})
+    if len(positions) and not np.min(out["pivot"]) >= SINGULAR:
+        bad = int(np.argmin(out["pivot"]))
         raise DynidentError(
             f"robot '{mechanism.name}' is singular at sample {bad}: {', '.join(mechanism.coordinate_names)} do not "
             "determine the other joints there; avoid it or choose other independent coordinates"
         )
-    return ClosedMotion(positions, out["vt"], out["at"], out["G"], pivot[:, 0])
+    return ClosedMotion(positions, out["vt"], out["at"], out["G"], out["pivot"])
 
 
 def projector(mechanism: Mechanism, positions: Array) -> Array:

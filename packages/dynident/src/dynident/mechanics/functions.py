@@ -20,6 +20,7 @@ from dynident.arrays import Array
 from dynident.checks import finite_rows, numbers
 from dynident.errors import DescriptionError, DynidentError, require
 from dynident.figures import over_time
+from dynident.graph.algebra import absolute
 from dynident.graph.compiled import Compiled, Evaluated
 from dynident.graph.expression import Function, Node, reachable, reverse
 from dynident.mechanics.equations import Equations, opaque_columns
@@ -430,15 +431,20 @@ def tree_motion(mechanism: Mechanism, motion: MotionLike) -> TreeMotion:
     arrays = entering(mechanism, as_motion(motion))
     if not mechanism.loops and not mechanism.couplings:
         return TreeMotion(arrays["q"], arrays["v"], arrays["a"], None)
+    out = tree_rates(mechanism, arrays)
+    return TreeMotion(out["qt"], out["vt"], out["at"], out["G"])
+
+
+def tree_rates(mechanism: Mechanism, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Return tree motion, projector and pivot ratio of a mechanism with couplings or loops, from the arrays of `entering`."""
 
     def make(x: Equations) -> Outputs:
         projector = [entry for row in x.G or [] for entry in row]
-        return {"qt": x.tree_q, "vt": x.tree_v, "at": x.tree_a, "projector": projector}
+        return {"qt": x.tree_q, "vt": x.tree_v, "at": x.tree_a, "G": projector, "pivot": [absolute(x.pivot)]}
 
     wide = len(mechanism.tree.coordinates)
-    shapes = {"qt": (wide,), "vt": (wide,), "at": (wide,), "projector": (wide, mechanism.dof)}
-    out = run(function_of(mechanism, "tree_motion", make), arrays, None, shapes)
-    return TreeMotion(out["qt"], out["vt"], out["at"], out["projector"])
+    shapes = {"qt": (wide,), "vt": (wide,), "at": (wide,), "G": (wide, mechanism.dof), "pivot": ()}
+    return run(function_of(mechanism, "tree_motion", make), arrays, None, shapes)
 
 
 def project(G: Array | None, rows: Array) -> Array:
