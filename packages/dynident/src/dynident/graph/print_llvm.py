@@ -203,7 +203,7 @@ def library(text: str) -> str:
     return "\n".join(parts)
 
 
-CUT = 1200  # operations of one piece
+CUT, SHORT = 1200, 300  # operations of one piece; of a function that needs no pieces inside the loop over samples
 GROUP, MOST = 4, 16  # fewest and most angles whose sines a function of one sample computes together
 
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -404,6 +404,7 @@ class _FunctionPrinter:
         self.align = f"alignstack({max(16, 8 * width)})"
         self.type, work = of_width("double", width), instructions(function, width)
         self.pieces = [work[i : i + CUT] for i in range(0, len(work), CUT)] or [[]]
+        self.whole = len(work) <= (CUT if width == 1 else SHORT)
         self.slots = self._handed_over()
 
     def _handed_over(self) -> dict[int, int]:
@@ -420,34 +421,52 @@ class _FunctionPrinter:
         return slots
 
     def text(self) -> str:
-        many, function, W = len(self.pieces) > 1, self.function, self.width
-        parts = [self._piece(number, piece) for number, piece in enumerate(self.pieces)] if many else []
-        takes = ", ".join(f"ptr %{a}, i64 %{a}.stride" for a in function.arrays)
-        lines = [f"define internal void @{self.name}(i64 %.blocks, {takes}) {self.align} {{", ".entry:"]
-        if many:
-            lines.append(f"  %.scratch = alloca [{max(len(self.slots), 1)} x {self.type}], align {8 * W}")
-        lines += ["  %.none = icmp eq i64 %.blocks, 0", "  br i1 %.none, label %.end, label %.loop", ".loop:"]
-        lines += ["  %.b = phi i64 [0, %.entry], [%.next, %.loop]", f"  %.first = mul i64 %.b, {W}"]
-        for a in function.arrays:
-            step = "0" if a in function.shared else "%.first" if a in function.rows else f"%{a}.offset"
-            if step.endswith("offset"):
-                lines.append(f"  {step} = mul i64 %.first, %{a}.stride")
-            lines.append(f"  %{a}.at = getelementptr double, ptr %{a}, i64 {step}")
-        if many:
-            gives = ", ".join(f"ptr %{a}.at, i64 %{a}.stride" for a in function.arrays)
-            lines += [f"  call void @{self.name}.{k}(ptr %.scratch, {gives})" for k in range(len(self.pieces))]
-        else:
-            lines += self._body(0, self.pieces[0])
-        lines += ["  %.next = add i64 %.b, 1", "  %.done = icmp eq i64 %.next, %.blocks"]
-        lines += ["  br i1 %.done, label %.end, label %.loop"]
-        return "\n".join([*parts, *lines, ".end:", "  ret void", "}"])
+        """Return ``<name>_1(addresses of the arrays)``, which takes one sample, for routines."""
+        takes = ", ".join(f"ptr %{a}.at" for a in self.function.arrays)
+        head = f"define internal void @{self.name}({takes}) {self.align} {{"
+        return "\n".join([*self._pieces(), head, *self._step(), "  ret void", "}"])
 
-    def _piece(self, number: int, piece: list[Instruction]) -> str:
+    def entry(self) -> str:
+        """Return ``entry(first sample, number of steps of W samples, table of the arrays)``.
+
+        A row of the table is the address of an array, its stride in numbers, and the bytes from one sample to the next: a
+        call has three arguments for any number of arrays, whose addresses are determined once.
+        """
+        lines = [f"define void @entry(i64 %first, i64 %steps, ptr %table) {self.align} {{"]
+        now, following = list[str](), ["  %next = add i64 %k, 1"]
+        for k, a in enumerate(self.function.arrays):
+            for i, (word, kind) in enumerate((("start", "ptr"), ("stride", "i64"), ("bytes", "i64"))):
+                lines.append(f"  %{a}.{i} = getelementptr i64, ptr %table, i64 {3 * k + i}")
+                lines.append(f"  %{a}.{word} = load {kind}, ptr %{a}.{i}")
+            lines += [f"  %{a}.offset = mul i64 %{a}.bytes, %first", f"  %{a}.step = mul i64 %{a}.stride, {self.width}"]
+            lines.append(f"  %{a}.first = getelementptr i8, ptr %{a}.start, i64 %{a}.offset")
+            now.append(f"  %{a}.at = phi ptr [%{a}.first, %0], [%{a}.next, %step]")
+            step = "0" if a in self.function.shared else self.width if a in self.function.rows else f"%{a}.step"
+            following.append(f"  %{a}.next = getelementptr double, ptr %{a}.at, i64 {step}")
+        body = self._step()
+        lines += [line for line in body if " alloca " in line]
+        lines += ["  br label %loop", "loop:", "  %k = phi i64 [0, %0], [%next, %step]", *now]
+        lines += ["  %more = icmp slt i64 %k, %steps", "  br i1 %more, label %step, label %end", "step:"]
+        lines += [line for line in body if " alloca " not in line] + following
+        return "\n".join([*self._pieces(), *lines, "  br label %loop", "end:", "  ret void", "}", ""])
+
+    def _pieces(self) -> Iterator[str]:
+        """Yield the functions of the pieces of a long function."""
         takes = ", ".join(f"ptr noalias %{a}.at, i64 %{a}.stride" for a in self.function.arrays)
-        head = f"define internal void @{self.name}.{number}(ptr noalias %.scratch, {takes}) noinline {self.align} {{"
-        return "\n".join([head, *self._body(number, piece), "  ret void", "}"])
+        for number, piece in enumerate(() if self.whole else self.pieces):
+            head = f"define internal void @{self.name}.{number}(ptr noalias %.scratch, {takes}) noinline {self.align} {{"
+            yield "\n".join([head, *self._body(piece), "  ret void", "}"])
 
-    def _body(self, number: int, piece: list[Instruction]) -> list[str]:
+    def _step(self) -> list[str]:
+        """Return the lines of one step: the whole body, or calls of its pieces."""
+        if self.whole:
+            return self._body(self.pieces[0])
+        stride = "0" if self.width == 1 else "%{0}.stride"
+        gives = ", ".join(f"ptr %{a}.at, i64 {stride.format(a)}" for a in self.function.arrays)
+        calls = [f"  call void @{self.name}.{k}(ptr %.scratch, {gives})" for k in range(len(self.pieces))]
+        return [f"  %.scratch = alloca [{max(len(self.slots), 1)} x {self.type}], align {8 * self.width}", *calls]
+
+    def _body(self, piece: list[Instruction]) -> list[str]:
         out = Emitter(self.width)
         places: dict[tuple[str, int], str] = {}  # entries that were read, and addresses of the rows of samples
         made: set[int] = set()
@@ -538,25 +557,9 @@ def _makes(step: Instruction) -> tuple[Node, ...]:
     return () if isinstance(step, Store) or step.op == "symbol" else (step,)
 
 
-def function_text(function: Function, width: int) -> str:
-    """Return ``<name>_<W>(steps, address and row distance of each of `Function.arrays`)``, which takes W samples per step."""
-    return _FunctionPrinter(function, width).text()
-
-
 def entry_text(function: Function, width: int) -> str:
-    """Return the definition of ``entry``: it takes the first sample, the number of steps and a table of the arrays.
-
-    A row of the table is the address of an array, its stride in numbers, and the bytes from one sample to the next: a call
-    has three arguments for any number of arrays, whose addresses are determined once.
-    """
-    lines, given = ["define void @entry(i64 %first, i64 %blocks, ptr %table) {"], ["i64 %blocks"]
-    for k in range(len(function.arrays)):
-        for i, kind in enumerate(("ptr", "i64", "i64")):
-            lines.append(f"  %p{k}.{i} = getelementptr i64, ptr %table, i64 {3 * k + i}")
-            lines.append(f"  %v{k}.{i} = load {kind}, ptr %p{k}.{i}")
-        lines += [f"  %o{k} = mul i64 %v{k}.2, %first", f"  %a{k} = getelementptr i8, ptr %v{k}.0, i64 %o{k}"]
-        given += [f"ptr %a{k}", f"i64 %v{k}.1"]
-    return "\n".join([*lines, f"  call void @{function.name}_{width}({', '.join(given)})", "  ret void", "}", ""])
+    """Return a function for batches of samples, ``entry`` of `_FunctionPrinter`."""
+    return _FunctionPrinter(function, width).entry()
 
 
 class _RoutinePrinter:
@@ -678,12 +681,9 @@ class _RoutinePrinter:
         self._begin(after)
 
     def _call(self, call: Call) -> None:
+        name = f"{call.what.name}_1" if isinstance(call.what, Function) else call.what.name
         words = [self._where(*call.places[array]) for array in call.what.arrays]
-        if isinstance(call.what, Function):
-            gives = ", ".join(f"ptr {word}, i64 0" for word in words)
-            self.out.lines.append(f"  call void @{call.what.name}_1(i64 1, {gives})")
-        else:
-            self.out.lines.append(f"  call void @{call.what.name}({', '.join(f'ptr {word}' for word in words)})")
+        self.out.lines.append(f"  call void @{name}({', '.join(f'ptr {word}' for word in words)})")
 
 
 def module_text(routines: Sequence[Routine]) -> str:
@@ -691,7 +691,7 @@ def module_text(routines: Sequence[Routine]) -> str:
     parts = []
     for what in called(routines):
         linkage = "" if what in routines else "internal "
-        parts.append(function_text(what, 1) if isinstance(what, Function) else _RoutinePrinter(what).text(linkage))
+        parts.append(_FunctionPrinter(what, 1).text() if isinstance(what, Function) else _RoutinePrinter(what).text(linkage))
     body = "\n".join(parts)
     return declared("\n".join([library(body), body]))
 
