@@ -404,7 +404,7 @@ class _FunctionPrinter:
         self.align = f"alignstack({max(16, 8 * width)})"
         self.type, work = of_width("double", width), instructions(function, width)
         self.pieces = [work[i : i + CUT] for i in range(0, len(work), CUT)] or [[]]
-        self.whole = len(work) <= (CUT if width == 1 else SHORT)
+        self.whole = len(work) <= min(CUT, CUT if width == 1 else SHORT)
         self.slots = self._handed_over()
 
     def _handed_over(self) -> dict[int, int]:
@@ -424,7 +424,7 @@ class _FunctionPrinter:
         """Return ``<name>_1(addresses of the arrays)``, which takes one sample, for routines."""
         takes = ", ".join(f"ptr %{a}.at" for a in self.function.arrays)
         head = f"define internal void @{self.name}({takes}) {self.align} {{"
-        return "\n".join([*self._pieces(), head, *self._step(), "  ret void", "}"])
+        return "\n".join([*self._pieces(), head, *self._step("0"), "  ret void", "}"])
 
     def entry(self) -> str:
         """Return ``entry(first sample, number of steps of W samples, table of the arrays)``.
@@ -443,7 +443,7 @@ class _FunctionPrinter:
             now.append(f"  %{a}.at = phi ptr [%{a}.first, %0], [%{a}.next, %step]")
             step = "0" if a in self.function.shared else self.width if a in self.function.rows else f"%{a}.step"
             following.append(f"  %{a}.next = getelementptr double, ptr %{a}.at, i64 {step}")
-        body = self._step()
+        body = self._step("%{}.stride")
         lines += [line for line in body if " alloca " in line]
         lines += ["  br label %loop", "loop:", "  %k = phi i64 [0, %0], [%next, %step]", *now]
         lines += ["  %more = icmp slt i64 %k, %steps", "  br i1 %more, label %step, label %end", "step:"]
@@ -457,11 +457,10 @@ class _FunctionPrinter:
             head = f"define internal void @{self.name}.{number}(ptr noalias %.scratch, {takes}) noinline {self.align} {{"
             yield "\n".join([head, *self._body(piece), "  ret void", "}"])
 
-    def _step(self) -> list[str]:
+    def _step(self, stride: str) -> list[str]:
         """Return the lines of one step: the whole body, or calls of its pieces."""
         if self.whole:
             return self._body(self.pieces[0])
-        stride = "0" if self.width == 1 else "%{0}.stride"
         gives = ", ".join(f"ptr %{a}.at, i64 {stride.format(a)}" for a in self.function.arrays)
         calls = [f"  call void @{self.name}.{k}(ptr %.scratch, {gives})" for k in range(len(self.pieces))]
         return [f"  %.scratch = alloca [{max(len(self.slots), 1)} x {self.type}], align {8 * self.width}", *calls]
