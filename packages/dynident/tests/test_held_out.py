@@ -18,7 +18,7 @@ import dynident as di
 from dynident.errors import IdentificationError
 from dynident.mechanics import inverse_dynamics
 from dynident.signals import prepare
-from dynident.signals.held_out import _listed, another_run, unpacked
+from dynident.signals.held_out import _listed, another_run, is_copy, unpacked
 from dynident.signals.preparation import MOST_PIECES, PIECE, Options, Preparation, both, fingerprint
 from dynident.signals.quality import Segment
 from dynident.simulate import with_noise
@@ -363,6 +363,23 @@ def test_noise_of_a_copy_and_of_another_run(shared, added, phi):
 
 
 # ---- the fingerprint -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("copied", [True, False])
+def test_motion_that_is_faster_than_the_model_is_no_noise_of_a_copy(copied, seed):
+    """Efforts of both runs hold the same fast motion; the validation run is noisier, and the prediction is noisiest."""
+    rng = np.random.default_rng(seed)
+
+    def pair(size: int, noise: float, louder: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        phase = np.arange(size)[:, None] / 40.0 + rng.uniform(size=(1, 2))  # one oscillation in 40 samples
+        motion = 10.0 * np.sin(2.0 * np.pi * phase)
+        one = motion + noise * rng.normal(size=phase.shape)
+        other = one + 0.5 * noise * rng.normal(size=one.shape) if copied else motion + louder * rng.normal(size=one.shape)
+        return one, other, motion + 15.0 * rng.normal(size=one.shape)
+
+    rows, snippets = [pair(20, 5.0, 5.0) for _ in range(10)], [pair(64, 0.01, 12.0) for _ in range(20)]
+    assert is_copy(rows, snippets, np.full(2, 1e-9)) == copied
 
 
 def test_a_fingerprint_is_small_and_exact(serial):

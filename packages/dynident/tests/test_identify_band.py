@@ -96,16 +96,20 @@ def test_more_logs_of_a_motion_do_not_narrow_its_band():
     assert four.sources[0]["bandwidth"] >= 0.9 * one.sources[0]["bandwidth"]
 
 
-def test_rows_near_standstill_are_left_out_where_drives_step_and_joints_stick():
+def sticking(share: float) -> di.Log:
     """A mass that sticks at its reversals for some samples, where friction is anything, and is shaken by its drive."""
     t = np.arange(20_000) / 1000
     w, size = 2 * np.pi * np.array([0.5, 1.3, 2.1]), np.array([0.1, 0.03, 0.01])
     angle = np.outer(t, w)
-    v, a = np.cos(angle) @ (w * size), -np.sin(angle) @ (w**2 * size)
-    log = slides(np.sin(angle) @ size, v, a, t, "sticking", ripple=3e-6)
-    held = np.abs(v) < 0.015 * np.sqrt(np.mean(v**2))
+    q, v, a = np.sin(angle) @ size, np.cos(angle) @ (w * size), -np.sin(angle) @ (w**2 * size)
+    held = np.abs(share * v) < 0.015 * np.sqrt(np.mean(v**2))
+    log = slides(share * q, share * v, share * a, t, f"sticking {share}", ripple=3e-6)
     effort = np.where(held, log.effort[:, 0] - 0.8 * FRICTION * np.sign(a), log.effort[:, 0])
-    log = replace(log, effort=effort[:, None])
+    return replace(log, effort=effort[:, None])
+
+
+def test_rows_near_standstill_are_left_out_where_drives_step_and_joints_stick():
+    log = sticking(1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DynidentWarning)
         data, every = (di.Regression.from_logs(slider(), [log], **given) for given in ({}, {"standstill": 0.0}))
@@ -114,6 +118,15 @@ def test_rows_near_standstill_are_left_out_where_drives_step_and_joints_stick():
     deviations = [di.MAP().fit(each).result_.std[0] for each in (data, every)]
     assert deviations[0] < 0.7 * deviations[1]
     assert data.rows < every.rows
+
+
+def test_speeds_at_which_the_training_log_sticks_are_not_scored_in_a_slower_log(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DynidentWarning)
+        fit = di.MAP().fit(di.Regression.from_logs(slider(), [sticking(1.0)])).result_
+        found = [each.score(sticking(0.1)).metrics for each in (fit, di.Fit.load(fit.save(tmp_path / "fit.json")))]
+    noise = np.sqrt(np.mean(fit.sigma**2))
+    assert [each.rmse[0] for each in found] == pytest.approx([noise, noise], rel=0.5)
 
 
 @pytest.mark.parametrize(("count", "each"), [(4, 3), (8, 2)])

@@ -109,6 +109,14 @@ def test_a_period_between_two_samples_is_found(periods):
     assert period_of(q, np.gradient(q, axis=0)) == pytest.approx(61.43, abs=0.05)
 
 
+@pytest.mark.parametrize("period", [60.29, 60.71])
+def test_the_second_period_halves_the_error_of_the_first(period):
+    """A parabola misses the minimum of 1 - cos(w p), at d samples from the nearest, by w^2 d (1 - 4 d^2) / 12 <= 0.016 w^2."""
+    w = 2.0 * np.pi / period
+    t = np.arange(int(4.6 * period))[:, None]
+    assert abs(period_of(np.sin(w * t), np.cos(w * t)) - period) < 0.5 * 0.0161 * w**2
+
+
 @pytest.mark.parametrize("hold", [2, 5, 10, 25])
 def test_held_positions_have_the_period_of_the_motion(hold):
     motion = harmonic(6.3)

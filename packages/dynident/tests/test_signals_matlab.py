@@ -120,6 +120,9 @@ def test_thousands_of_objects_and_missing_parts_are_one_sentence(tmp_path: Path)
     small = struct.pack("<II", 4 << 16 | 14, 0)  # a variable of nothing
     cells = variable(1, shape, element(1, b"cells"), small * 1000)
     np.testing.assert_array_equal(Log.read(matlab5(tmp_path / "cells.mat", cells, **ARRAYS), "joint_torque").position, Q)
+    few = variable(1, element(5, struct.pack("<ii", -2, 3)), element(1, b"few"))
+    with pytest.raises(LogError, match="'few' has -6 cells"):
+        Log.read(matlab5(tmp_path / "few.mat", few, **ARRAYS), "joint_torque")
     with pytest.raises(LogError, match="the fields of 's' have names of 0 letters; the file is damaged"):
         Log.read(matlab5(tmp_path / "cut.mat", variable(2, shape, element(1, b"s")), **ARRAYS), "joint_torque")
 

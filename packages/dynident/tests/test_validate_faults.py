@@ -18,9 +18,10 @@ from dynident.identify.regression.logs import prepared_for
 from dynident.identify.regression.rows import Rows
 from dynident.mechanics.dynamics import unit_gravity
 from dynident.signals.quality import Finding, diagnose
+from dynident.validate.diagnosis import left_out
 from dynident.validate.diagnosis.faults import Data, errors_of, times
 from dynident.validate.diagnosis.inspection import FAULTS, findings_of, with_findings
-from dynident.validate.diagnosis.left_out import FALL, fall_of, falls, judged, left_out_errors, only_noise
+from dynident.validate.diagnosis.left_out import FALL, Flexible, fall_of, falls, judged, left_out_errors, only_noise
 from dynident.validate.diagnosis.sample import Sample, fault, has_masses
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
@@ -378,3 +379,17 @@ def test_rows_with_a_share_of_gravity_are_between_those_without_and_with_it():
     share = torque(robot, 0.25)
     assert np.abs(heavy - weightless).max() > 1.0
     np.testing.assert_allclose(share, weightless + 0.25 * (heavy - weightless), atol=0.01 * np.abs(heavy).max())
+
+
+def test_the_first_weights_of_left_out_stretches_do_not_depend_on_the_length_of_the_log(monkeypatch):
+    """They count a log as one sample: friction has the same prior in a log and in that log recorded twice."""
+    monkeypatch.setattr(left_out, "PASSES", 1)
+    rng = np.random.default_rng(0)
+    W, effort, v = rng.normal(size=(2, 3, 50)), rng.normal(size=(50, 2)), rng.normal(size=(50, 2))
+
+    def solved(times: int) -> np.ndarray:
+        motion = di.Motion(np.arange(50.0 * times), *(np.tile(v, (times, 1)) for _ in range(3)))
+        columns = Flexible.of(np.tile(W, (1, 1, times)), np.tile(effort, (times, 1)), motion)
+        return columns._solved(columns.Z.transpose(0, 2, 1) @ columns.Z)[0][:, 3:-1]  # of friction
+
+    np.testing.assert_allclose(solved(2), solved(1), rtol=1e-9, atol=1e-12)

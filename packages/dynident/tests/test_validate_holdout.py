@@ -228,6 +228,18 @@ def test_a_constant_is_not_taken_for_a_gain(result):
     assert "1.5 times those of the model" in judged(size * wave, 1.5 * size * wave)["gains"].sentence
 
 
+@pytest.mark.parametrize(("noise", "ok"), [(1.0, True), (4.0, False)])
+def test_noise_does_not_shrink_with_the_efforts(result, noise, ok):
+    """A held-out motion with a tenth of the efforts has the same noise: ten times the relative error."""
+    fit, score = result.fit, result.score
+    weak = 0.1 * score.predicted
+    told = weak + noise * (score.measured - score.predicted)
+    metrics = evaluate(told, weak, score.joints, score.t)
+    check = by_name(judge(fit, [replace(score, predicted=weak, measured=told, metrics=metrics)]))["generalisation"]
+    assert metrics.relative > 5.0 * score.metrics.relative
+    assert check.ok == ok
+
+
 def test_every_check_can_fail(plain):
     fit, score = plain.fit, plain.score
     poor = replace(score, metrics=replace(score.metrics, relative=0.3))

@@ -65,11 +65,10 @@ def write(
         Samples per second.
     """
     check_output(output)
-    usual = TASKS.get(robot, ((0.0, 0.0, 0.0), ""))
+    mechanism, usual = find_robot(robot).mechanism(), TASKS.get(robot, ((0.0, 0.0, 0.0), ""))
     if origin is None and robot not in TASKS:
         raise DynidentError(f"robot '{robot}' has no default origin for writing; give --origin x,y,z")
     begin = usual[0] if origin is None else _triple(origin, "--origin")
-    mechanism = find_robot(robot).mechanism()
     task = letters(text, height, begin, speed=speed, acceleration=acceleration, lift=lift)
     motion = joint_motion(mechanism, task.sample(rate), posture=usual[1] if posture is None else posture)
     to_csv(output, motion, mechanism.coordinate_names)

@@ -258,6 +258,7 @@ def _stored_source(record: dict[str, Any]) -> dict[str, Any]:
             raise IdentificationError(f"this fit is incomplete: '{key}' of one of its sources is {value!r}; identify again")
     for joint, sums in stored({"resting": {}} | record, "resting", dict[str, Any], "source").items():
         _stored_numbers(sums, (5,), f"resting of {joint}")
+    stored({"slowest": []} | record, "slowest", Array, "source")
     if "motion" in record and not is_whole(record["motion"]):
         raise IdentificationError("this fit is incomplete: the fingerprint of one of its sources is damaged; identify again")
     for key in ("cutoff", "bandwidth"):

@@ -251,8 +251,10 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     centres = prepared.decimator.centres(len(prepared))
     std = deviation[centres][:, keep]
     used = np.ones(measured.shape, dtype=bool)
-    if prepared.moving is not None:
-        used = prepared.decimator.usable(rows.usable(prepared.moving)[:, keep])
+    if prepared.moving is not None:  # friction at speeds that the fit left out is undetermined, whatever this log's speeds are
+        slowest = [s["slowest"] for s in fit.sources if len(s.get("slowest", ())) == prepared.motion.dof]
+        moving = np.abs(prepared.motion.v) >= np.min(slowest, axis=0) if slowest else prepared.moving
+        used = prepared.decimator.usable(rows.usable(moving)[:, keep])
         if not used.any():
             raise IdentificationError(f"log '{log.name}' has no row in which a joint moves; fit with a smaller standstill=")
     joints = tuple(rows.names[i] for i in keep)

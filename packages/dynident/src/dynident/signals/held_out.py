@@ -97,17 +97,26 @@ def is_copy(rows: list[Triple], snippets: list[Triple], rounding: Array, short: 
     slow = another_run([(there - p, here - p, p) for there, here, p in rows], 0.3, np.zeros(1))
     # Second differences keep the slow motion from leaking into the frequencies of the noise.
     rough = [(np.diff(there, 2, axis=0), np.diff(here, 2, axis=0), p) for there, here, p in snippets]
-    fast = another_run(rough, 0.75, rounding) if snippets else NOTHING
+    fast = another_run(rough, 0.75, rounding, _white(rough)) if snippets else NOTHING
     if short and fast is NOTHING:
         return False
     phi = slow[2] if fast is NOTHING else fast[2]
     return slow[0] + fast[0] < (-CERTAIN if short else -0.5 * (slow[1] + fast[1])) or phi < ALIKE
 
 
-def another_run(triples: list[Triple], independent: float, rounding: Array) -> tuple[float, float, float]:
+def _white(rough: list[Triple]) -> Array:
+    """Return the power of second differences of unit white noise per group of frequencies: that of all unit impulses."""
+    units = [np.diff(np.eye(len(here) + 2), 2, axis=0) for _, here, _ in rough]
+    return np.asarray(sum(_cells([(unit, unit)], 1.0)[0].sum(axis=1, keepdims=True) for unit in units))
+
+
+def another_run(
+    triples: list[Triple], independent: float, rounding: Array, white: Array | None = None
+) -> tuple[float, float, float]:
     """Return ln(likelihood of another run / likelihood of a copy), its expectation for another run, and phi.
 
-    Frequencies removed by a filter, or with less power than rounding (variance `rounding`), are not used.
+    Frequencies removed by a filter, or with less power than rounding (variance `rounding`), are not used. If efforts contain
+    the motion, their noise is at most the `white` noise of the quietest frequencies: another run repeats the rest.
     """
     one, other, product, values = _cells([(there, here) for there, here, _ in triples], independent)
     power = np.mean([np.sum(np.hanning(len(there) + 2) ** 2) for there, _, _ in triples])  # of the taper
@@ -120,12 +129,15 @@ def another_run(triples: list[Triple], independent: float, rounding: Array) -> t
         gain = np.minimum(gain, 1.0)
         beta, phi = product / one / gain, other / one / gain**2 - 2.0 * product / one / gain + 1.0
         seen = (one > faintest) & (values > 0.0) & passed & (phi < DROWNED)
-        expected, variance = np.minimum(0.5 * phi, 1.0), phi / values + SLACK**2
+        quiet = one if white is None else white * np.min(one / white, axis=0, where=one > faintest, initial=np.inf)
+        noise = np.minimum(quiet / one, 1.0)  # share
+        expected, variance = np.minimum(0.5 * phi, noise), phi / values + SLACK**2
         evidence = expected / variance * (1.0 - beta - 0.5 * expected)
         information = 0.5 * expected**2 / variance
     if not seen.any():
         return NOTHING
-    return float(np.sum(evidence[seen])), float(np.sum(information[seen])), float(np.average(phi[seen], weights=values[seen]))
+    weights = (values * noise)[seen]
+    return float(np.sum(evidence[seen])), float(np.sum(information[seen])), float(np.average(phi[seen], weights=weights))
 
 
 def _cells(pairs: list[tuple[Array, Array]], independent: float) -> Array:

@@ -145,7 +145,7 @@ def _matrix(body: memoryview, order: str, depth: int) -> tuple[str, Any]:
     name = _text(header[2][1])
     count = math.prod(shape)
     if class_ == _CELL:
-        if count > PARTS:
+        if not 0 <= count <= PARTS:
             raise LogError(f"'{name}' has {count} cells; at most {PARTS} are read")
         cells = islice(parts, count)
         return name, [_matrix(part, order, depth + 1)[1] for kind, part in cells if kind == _MATRIX]

@@ -247,9 +247,11 @@ class Preparation:
         self._shortest_rest = math.ceil(REST * self.rate / chosen.frequency)
         self._look_at_noise(notes)
         self._look_at_rests(notes)
-        self.moving = (
-            _moving(self._samples(self.kept)[1], options.standstill, log.joints, notes) if options.standstill else None
-        )
+        self.moving = None
+        if options.standstill:
+            v = self._samples(self.kept)[1]
+            self.slowest = options.standstill * np.sqrt(np.mean(v**2, axis=0))  # speeds of samples that are used
+            self.moving = _moving(v, self.slowest, options.standstill, log.joints, notes)
         if chosen.noise > BIASED:
             text = (
                 f"log '{log.name}': noise is {chosen.noise:.0%} of the accelerations below {chosen.band:.3g} Hz, so "
@@ -437,9 +439,9 @@ def common_cutoff(pieces: Sequence[Segment]) -> Cutoff:
     return choose_cutoff(rate, records)
 
 
-def _moving(v: Array, standstill: float, joints: tuple[str, ...], notes: list[str]) -> NDArray[np.bool_]:
+def _moving(v: Array, slowest: Array, standstill: float, joints: tuple[str, ...], notes: list[str]) -> NDArray[np.bool_]:
     """Return where joints are fast enough to be used; a joint that never moves is kept, since its friction columns are zero."""
-    slow = np.abs(v) < standstill * np.sqrt(np.mean(v**2, axis=0))
+    slow = np.abs(v) < slowest
     shares = ", ".join(f"{joint} {100 * share:.1f} %" for joint, share in zip(joints, slow.mean(axis=0), strict=True))
     notes.append(
         f"excluded because slower than {standstill:g} of the RMS speed, where friction is undetermined: {shares} of the time"
