@@ -28,6 +28,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -74,13 +75,15 @@ class Equations:
         parts = [_of_log(robot, log) for log in logs]
         if len({(part.names, part.W.shape[1]) for part in parts}) != 1:
             raise di.DynidentError("the logs have different channels")
-        joined = {key: np.concatenate([getattr(part, key) for part in parts]) for key in ("P", "v", "a", "effort", "used")}
-        whole = replace(parts[0], W=np.concatenate([part.W for part in parts], axis=2), **joined)
-        rms = np.sqrt(np.mean(whole.v**2, axis=0))
-        moving = np.abs(whole.v) > SLOW * rms
-        if np.any(whole.P[:, ~np.eye(len(whole.names), dtype=bool)]):  # every equation has the friction of all channels
-            moving = np.repeat(moving.all(axis=1, keepdims=True), moving.shape[1], axis=1)
-        return replace(whole, v=whole.v / np.where(rms > 0.0, rms, 1.0), used=whole.used & moving)
+        P, v, a, effort, used = (
+            np.concatenate([getattr(part, key) for part in parts]) for key in ("P", "v", "a", "effort", "used")
+        )
+        rms = np.sqrt(np.mean(v**2, axis=0))
+        moving = np.abs(v) > SLOW * rms
+        if np.any(P[:, ~np.eye(rms.size, dtype=bool)]):  # every equation has the friction of all channels
+            moving = np.repeat(moving.all(axis=1, keepdims=True), rms.size, axis=1)
+        v, W = v / np.where(rms > 0.0, rms, 1.0), np.concatenate([part.W for part in parts], axis=2)
+        return replace(parts[0], W=W, P=P, v=v, a=a, effort=effort, used=used & moving)
 
     @property
     def size(self) -> Array:
@@ -90,7 +93,7 @@ class Equations:
     def load(self, beta: Array) -> Array:
         """Return the magnitudes (S, n) of the torques of bodies."""
         own = 10 * self.bodies
-        return np.abs(np.einsum("nct,c->tn", self.W[:, :own], beta[:own]))
+        return np.asarray(np.abs(np.einsum("nct,c->tn", self.W[:, :own], beta[:own])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +225,8 @@ def _free(data: Equations) -> Array:
     """Return the parameters of least squares, possible or not, for the first load of friction."""
     scale = np.sqrt(np.sum((data.W * data.used.T[:, None]) ** 2, axis=(0, 2)))
     scale[scale == 0.0] = 1.0
-    return weighted(data.W * data.used.T[:, None] / scale[:, None], np.where(data.used, data.effort, 0.0))[0] / scale
+    W = data.W * data.used.T[:, None] / scale[:, None]
+    return np.asarray(weighted(W, np.where(data.used, data.effort, 0.0))[0] / scale)
 
 
 def _units(data: Equations, limits: Array) -> Array:
@@ -241,14 +245,15 @@ def _solved(data: Equations, load: Array, limits: Array, total: bool, beta: Arra
     size = np.where(data.size > 0.0, data.size, 1.0)
     rotor = data.a / np.maximum(np.std(data.a, axis=0), np.finfo(float).tiny)
     h = np.concatenate([friction_functions(data.v, load / size), rotor[:, :, None]], axis=2)
-    x, z = (cp.Variable(c) if beta is None else cp.Constant(beta / units)), cp.Variable((n, h.shape[2]))
+    x: Any = cp.Variable(c) if beta is None else cp.Constant(beta / units)
+    z: Any = cp.Variable((n, h.shape[2]))
     ratios, constraints = [], [z[:, -1] >= 0.0]
-    for i in np.flatnonzero((limits > 0.0) & data.used.any(axis=0)):
-        own, others = data.used[:, i], np.flatnonzero(np.any(data.P[:, i], axis=0))
+    for i in np.flatnonzero((limits > 0.0) & data.used.any(axis=0)).tolist():
+        own, others = data.used[:, i], np.flatnonzero(np.any(data.P[:, i], axis=0)).tolist()
         mixed = [size[k] * data.P[own, i, k, None] * h[own, k] for k in others]
         A = np.column_stack([data.W[i][:, own].T * units, *mixed, data.effort[own, i]])
-        R = np.linalg.qr(A / (limits[i] * np.sqrt(own.sum())), mode="r")
-        ratios.append(cp.norm(R[:, :-1] @ cp.hstack([x, *(z[int(k)] for k in others)]) - R[:, -1], 2))
+        R = np.asarray(np.linalg.qr(A / (limits[i] * np.sqrt(own.sum())), mode="r"))
+        ratios.append(cp.norm(R[:, :-1] @ cp.hstack([x, *(z[k] for k in others)]) - R[:, -1], 2))
     for i in range(n):
         own = np.abs(data.v[:, i]) > SLOW
         constraints.append((np.sign(data.v[own, i])[:, None] * h[own, i, 1:-1]) @ z[i, 1:-1] >= 0.0)
