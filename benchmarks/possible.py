@@ -257,6 +257,8 @@ def _solved(data: Equations, load: Array, limits: Array, total: bool, beta: Arra
     for i in range(n):
         own = np.abs(data.v[:, i]) > SLOW
         constraints.append((np.sign(data.v[own, i])[:, None] * h[own, i, 1:-1]) @ z[i, 1:-1] >= 0.0)
+    if not ratios:
+        raise di.DynidentError("no effort is a measurement")
     if beta is None:
         bodies = [x[10 * b : 10 * b + 10] for b in range(data.bodies)]
         constraints += [cp.reshape(BASIS @ own, (4, 4), order="C") >> 0.0 for own in bodies]
@@ -265,7 +267,8 @@ def _solved(data: Equations, load: Array, limits: Array, total: bool, beta: Arra
     length = cp.norm(cp.hstack([x, cp.vec(z, order="C")]), 2)
     for ridge, tolerance in ATTEMPTS:
         problem = cp.Problem(cp.Minimize(target + ridge * length), constraints)
-        with suppress(cp.SolverError):
+        with suppress(cp.SolverError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the errors are those of the solution, accurate or not
             problem.solve(solver=cp.CLARABEL, tol_feas=tolerance, tol_gap_abs=tolerance, tol_gap_rel=tolerance)
         if problem.status in ("optimal", "optimal_inaccurate"):
             break
