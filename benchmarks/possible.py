@@ -17,8 +17,9 @@ A fault is undetectable if the search finds a robot whose error e_i on the fault
 every channel: c_i is the error of the same search on the clean logs, n_i the noise in it (at most c_i), and g_i the share of
 small errors of the clean efforts that the fault keeps (1.3 for a gain of 1.3, 1 for a clock). Both logs are searched alike, for
 with the error of the true robot in place of c_i the flexibility of the search alone would hide faults; and limits are absolute,
-for efforts without gravity are smaller, their noise is not. The errors are those on the fitted (training) logs: both searches
-have the same unknowns (10 per body and 9 per channel, for some hundred samples of each), so that overfitting lowers both.
+for efforts without gravity are smaller, their noise is not. One robot must make all logs, training and validation: on a single
+log more robots pass. Errors are those of the fitted samples: both searches have the same unknowns (10 per body and 9 per
+channel, for a thousand samples of each), so that overfitting lowers both.
 """
 
 from __future__ import annotations
@@ -118,32 +119,37 @@ class Found:
     errors: Array
 
 
+def logs_of(subject: Subject) -> list[di.Log]:
+    """Return all logs of a robot."""
+    return [*subject.train, *subject.test]
+
+
 @cache
 def clean(subject: Subject) -> tuple[Equations, Array, Array]:
-    """Return the equations of the clean training logs, the errors of the search (n,), and the noise in them (n,).
+    """Return the equations of the clean logs, the errors of the search (n,), and the noise in them (n,).
 
     The noise is that of second differences of the residuals; gradual errors of the model leave little in them.
     """
-    data = Equations.of(subject.robot, subject.train)
+    data = Equations.of(subject.robot, logs_of(subject))
     found = nearest(data)
     inside = data.used[2:] & data.used[1:-1] & data.used[:-2]
     rough = np.sum(inside * np.diff(found.rest, 2, axis=0) ** 2, axis=0) / np.maximum(6 * inside.sum(axis=0), 1)
     return data, found.errors, np.minimum(np.sqrt(rough), found.errors)
 
 
-def excess(subject: Subject, spoil: Spoil, noise: Array | None = None) -> Array:
+def excess(subject: Subject, spoil: Spoil, noise: Array | float = np.inf) -> Array:
     """Return the errors (n,) of the possible robot nearest to the faulty logs over their limits; undetectable up to 1.
 
-    The `noise` of the clean efforts over their standard deviations, if given, is an upper bound. Infinite if the faulty logs
-    have no equations, or an effort lacks the noise that every measurement has.
+    The `noise` of the clean efforts over their standard deviations is an upper bound, one for all or for each. The result is
+    infinite if the faulty logs have no equations, or an effort lacks the noise that every measurement has.
     """
     data, errors, rough = clean(subject)
     size = np.where(data.size > 0.0, data.size, 1.0)
-    least = rough if noise is None else np.minimum(rough, noise * size)
+    least = np.minimum(rough, noise * size)
     none = np.full(errors.size, np.inf)
     try:
         spoiled = spoil(subject)
-        faulty = Equations.of(spoiled.robot, spoiled.train)
+        faulty = Equations.of(spoiled.robot, logs_of(spoiled))
         if faulty.names != data.names:
             return none
         limits = np.sqrt(errors**2 + least**2) * _kept(subject, spoil, errors / size)
@@ -155,11 +161,11 @@ def excess(subject: Subject, spoil: Spoil, noise: Array | None = None) -> Array:
 
 def _kept(subject: Subject, spoil: Spoil, errors: Array) -> Array:
     """Return the share (n,) of constant errors of the clean efforts, relative to their size, that a fault keeps."""
-    channels = np.nanstd(np.concatenate([log.effort for log in subject.train]), axis=0)
+    channels = np.nanstd(np.concatenate([log.effort for log in logs_of(subject)]), axis=0)
     wrong = subject.changed(lambda log: replace(log, effort=log.effort + errors * channels))
 
     def change(one: Subject, other: Subject) -> Array:
-        first, second = (np.concatenate([match(s.robot, log).log.effort for log in s.train]) for s in (one, other))
+        first, second = (np.concatenate([match(s.robot, log).log.effort for log in logs_of(s)]) for s in (one, other))
         return np.asarray(np.abs(np.nanmean(second - first, axis=0)))
 
     before = change(subject, wrong)
