@@ -52,12 +52,13 @@ class Outcome:
     own: Array = field(default_factory=lambda: NOTHING)  # held-out error of every joint on the faulty log
     noise: Array = field(default_factory=lambda: NOTHING)  # noise of the held-out residuals
     true: Array = field(default_factory=lambda: NOTHING)  # held-out error on the clean log
-    excess: Array = field(default_factory=lambda: NOTHING)  # error of the nearest possible robot over its limit
+    excess: Array = field(default_factory=lambda: NOTHING)  # errors of the nearest possible robot over those of the clean log
+    limit: Array = field(default_factory=lambda: NOTHING)  # of these ratios, within the noise
 
     @property
     def undetectable(self) -> bool:
         """Whether another possible robot makes the faulty efforts."""
-        return bool(self.excess.size and np.all(self.excess <= 1.0))
+        return bool(self.excess.size and np.all(self.excess <= self.limit))
 
     def told(self, healthy: Outcome, causes: tuple[str, ...]) -> list[tuple[str, str]]:
         """Return the findings that the healthy log does not have, and failed checks if there are none."""
@@ -93,7 +94,8 @@ def run(subject: Subject, fault: Kind, joint: int, healthy: Outcome | None = Non
         return outcome
     if healthy is not None and not SIGNALS & set(fault.causes):
         noise = np.max(healthy.noise) if subject.robot.loops else healthy.noise  # equations of loops mix the channels
-        outcome = replace(outcome, excess=excess(subject, spoil, noise))
+        ratios, limits = excess(subject, spoil, noise)
+        outcome = replace(outcome, excess=ratios, limit=limits)
     try:
         scores = [done.fit.score(log, True) for log in subject.test]
     except di.DynidentError:
@@ -197,7 +199,7 @@ def main() -> None:
                 said = f"{first[0]}: {first[1][:150]}" if first else ""
                 clean = healthy[subject.name]
                 errors = f"own {_text(outcome.own)}, true {_text(outcome.true)}, clean {_text(clean.own)}"
-                errors += f", noise {_text(clean.noise)}, over the limit {_text(outcome.excess)}" if not first else ""
+                errors += f", nearest robot {_text(outcome.excess)}, limit {_text(outcome.limit)}" if not first else ""
                 print(f"{word:12s} {name} | {subject.name}, joint {joint + 1} | {errors} | {said}", flush=True)
     _print(table, [subject.name for subject in subjects])
     reported = sum(total[word] for word in ("right", "equal", "warned", "failed", "refused", "SILENT"))

@@ -137,26 +137,26 @@ def clean(subject: Subject) -> tuple[Equations, Array, Array]:
     return data, found.errors, np.minimum(np.sqrt(rough), found.errors)
 
 
-def excess(subject: Subject, spoil: Spoil, noise: Array | float = np.inf) -> Array:
-    """Return the errors (n,) of the possible robot nearest to the faulty logs over their limits; undetectable up to 1.
+def excess(subject: Subject, spoil: Spoil, noise: Array | float = np.inf) -> tuple[Array, Array]:
+    """Return e_i / (c_i g_i) of the possible robot nearest to the faulty logs, (n,), and the limits of these ratios, (n,).
 
-    The `noise` of the clean efforts over their standard deviations is an upper bound, one for all or for each. The result is
+    The `noise` of the clean efforts over their standard deviations is an upper bound, one for all or for each. Ratios are
     infinite if the faulty logs have no equations, or an effort lacks the noise that every measurement has.
     """
     data, errors, rough = clean(subject)
-    size = np.where(data.size > 0.0, data.size, 1.0)
-    least = np.minimum(rough, noise * size)
-    none = np.full(errors.size, np.inf)
+    size, known = np.where(data.size > 0.0, data.size, 1.0), errors > 0.0
+    least = np.divide(np.minimum(rough, noise * size), errors, out=np.zeros(errors.size), where=known)
+    over, limits = np.full(errors.size, np.inf), np.sqrt(1.0 + least**2)
     try:
         spoiled = spoil(subject)
         faulty = Equations.of(spoiled.robot, logs_of(spoiled))
         if faulty.names != data.names:
-            return none
-        limits = np.sqrt(errors**2 + least**2) * _kept(subject, spoil, errors / size)
-        found = nearest(faulty, limits)
+            return over, limits
+        kept = errors * _kept(subject, spoil, errors / size)
+        found = nearest(faulty, limits * kept)
     except di.DynidentError:
-        return none
-    return np.where(data.size > 0.0, np.divide(found.errors, limits, out=none, where=limits > 0.0), 0.0)
+        return over, limits
+    return np.where(known, np.divide(found.errors, kept, out=over, where=kept > 0.0), 0.0), limits
 
 
 def _kept(subject: Subject, spoil: Spoil, errors: Array) -> Array:

@@ -68,8 +68,8 @@ def subject(robot: di.Mechanism) -> Subject:
 
 
 def found(robot: di.Mechanism, name: str, joint: int) -> np.ndarray:
-    """Return the errors over their limits of the search for another robot that makes the faulty efforts."""
-    return excess(subject(robot), lambda s: KINDS[name].apply(s, joint, np.random.default_rng(0)))
+    """Return the errors of the nearest possible robot on the faulty log over those on the clean log."""
+    return excess(subject(robot), lambda s: KINDS[name].apply(s, joint, np.random.default_rng(0)))[0]
 
 
 def exact(robot: di.Mechanism, values: np.ndarray) -> Equations:
@@ -159,7 +159,7 @@ def test_impossible_bodies_are_not_found():
 )
 def test_another_possible_robot_makes_the_faulty_efforts(robot, name, joint):
     """The nearest possible robot leaves the errors that the clean log has; the noise is not needed."""
-    assert np.max(found(robot, name, joint)) < 0.75  # of sqrt(2) times the errors of the clean log, which are noise
+    assert np.max(found(robot, name, joint)) < 1.05
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_another_possible_robot_makes_the_faulty_efforts(robot, name, joint):
     ids=lambda value: getattr(value, "name", value),
 )
 def test_no_other_possible_robot_makes_the_faulty_efforts(robot, name, joint):
-    assert np.max(found(robot, name, joint)) > 1.5
+    assert np.max(found(robot, name, joint)) > 2.0
 
 
 def test_clean_errors_and_noise_are_those_of_the_log():
