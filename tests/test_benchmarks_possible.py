@@ -152,8 +152,12 @@ def test_impossible_bodies_are_not_found():
         (planar(VERTICAL), "effort offset", 1),  # a preload, or friction that differs between the directions
         (pendulum(), "gravity compensated", 0),  # a balanced body with the same inertia
         (pendulum(), "gravity half compensated", 0),
+        (gantry(), "gravity compensated", 0),
         (spatial(), "zero off by pi/2", 2),  # a body turned about its joint
-        (planar(VERTICAL), "masses in grams", 0),  # masses of a description prove nothing
+        (planar(VERTICAL), "zero off by pi/2", 1),
+        (spatial(), "zero off by pi/2", 0),  # the arm turned on its base, about the direction of gravity
+        (spatial(), "axis turned", 0),  # the mirror image
+        (spatial(), "a link 30 % longer", 0),  # along the first axis: a higher base
     ],
     ids=lambda value: getattr(value, "name", value),
 )
