@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from benchmarks.fault_kinds import KINDS, Subject
@@ -21,22 +23,26 @@ HORIZONTAL, VERTICAL = (0.0, 0.0, -9.81), (0.0, -9.81, 0.0)
 TURNED = np.pi / 2
 
 
+@cache
 def planar(gravity: tuple[float, float, float]) -> di.Mechanism:
     """Return an arm of two parallel axes."""
     return di.Mechanism.from_dh([(0.5, 0.0, 0.0, 0.0), (0.4, 0.0, 0.0, 0.0)], gravity=gravity, name="planar")
 
 
+@cache
 def spatial() -> di.Mechanism:
     """Return an arm of three axes."""
     rows = [(0.0, TURNED, 0.5, 0.0), (0.4, 0.0, 0.1, 0.0), (0.3, 0.0, 0.1, 0.0)]
     return di.Mechanism.from_dh(rows, gravity=HORIZONTAL, name="spatial")
 
 
+@cache
 def pendulum() -> di.Mechanism:
     """Return an arm of one axis across gravity."""
     return di.Mechanism.from_dh([(0.5, 0.0, 0.0, 0.0)], gravity=VERTICAL, name="pendulum")
 
 
+@cache
 def gantry() -> di.Mechanism:
     """Return two sliding axes at right angles, on the floor: one carries the other."""
     rows = [
@@ -57,6 +63,7 @@ def bodies(robot: di.Mechanism) -> di.Mechanism:
     return robot.with_parameters(robot.parameters.replace(values))
 
 
+@cache
 def subject(robot: di.Mechanism) -> Subject:
     """Return a robot and its log."""
     true, rng = bodies(robot), np.random.default_rng(0)
