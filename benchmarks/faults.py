@@ -4,9 +4,9 @@ Every fault of `benchmarks.fault_kinds` is planted into healthy robots, which ar
 settings. Robots of the parts "final", "real" and "loops-final" are for the final count only: nothing is tuned to them.
 
 A fault without a new finding is harmless if the model is good on clean logs. It is undetectable if another physically possible
-robot makes the faulty efforts as well as the true robot makes the clean ones, within the noise: the identified one, or the
-true or identified bodies with other rotors, offsets and smooth friction that feeds no energy. It is invalid if the verdict of
-the healthy log fails too, so that nothing wrong is validated. Otherwise it is silent.
+robot makes the faulty efforts as well as one makes the clean efforts, within the noise (`benchmarks.possible`), unless the
+signals show it without a robot. It is invalid if the verdict of the healthy log fails too, so that nothing wrong is validated.
+Otherwise it is silent.
 """
 
 from __future__ import annotations
@@ -26,12 +26,7 @@ from numpy.typing import NDArray
 import dynident as di
 from benchmarks.fault_kinds import HEALTHY, KINDS, Kind, Subject, recorded
 from benchmarks.fault_recipes import RECIPES
-from dynident.identify.base import base_parameters
-from dynident.identify.regression.logs import dead_efforts, prepared_for
-from dynident.identify.regression.rows import Rows
-from dynident.signals.matching import match
-from dynident.validate.diagnosis.delay import SLOW, friction_functions
-from dynident.validate.diagnosis.sample import Sample, bare
+from benchmarks.possible import excess
 
 Array = NDArray[np.float64]
 NOTHING: Array = np.zeros(0)
@@ -41,6 +36,8 @@ HARMLESS = 1.5  # times the error of the clean model on clean held-out data
 ALIKE = {"clock": "A clock whose seconds are", "gravity": "or whether efforts contain only", "zero": "or the zero of"}
 #: Findings that doubt the model without naming a fault.
 DOUBTS = ("misfit", "description", "negative_terms")
+#: Causes that the signals show without a robot: nothing hides them.
+SIGNALS = frozenset(("nan", "gap", "stuck", "clipped", "quantised", "outliers", "lost_rows", "held", "check efforts"))
 #: True findings of recorded logs: all joints of Gen3 make two steps at once, and its efforts jump for three samples then.
 TRUE = {"Gen3": ("lost_rows", "outliers")}
 
@@ -55,15 +52,13 @@ class Outcome:
     own: Array = field(default_factory=lambda: NOTHING)  # held-out error of every joint on the faulty log
     noise: Array = field(default_factory=lambda: NOTHING)  # noise of the held-out residuals
     true: Array = field(default_factory=lambda: NOTHING)  # held-out error on the clean log
-    other: Array = field(default_factory=lambda: NOTHING)  # error of possible bodies with other friction
+    excess: Array = field(default_factory=lambda: NOTHING)  # errors of the nearest possible robot over those of the clean log
+    limit: Array = field(default_factory=lambda: NOTHING)  # of these ratios, within the noise
 
-    def equals(self, clean: Outcome) -> bool:
-        """Return whether, within the noise, a possible robot makes the faulty efforts as well as the true one the clean."""
-        pairs = ((self.own, clean.own), (self.other, clean.other))
-        same = [x.shape == y.shape == clean.noise.shape and bool(np.all(np.isfinite(x))) for x, y in pairs]
-        return any(  # the noise is no larger than the error of a true model
-            own and np.all(x**2 <= y**2 + np.minimum(y, clean.noise) ** 2) for own, (x, y) in zip(same, pairs, strict=True)
-        )
+    @property
+    def undetectable(self) -> bool:
+        """Whether another possible robot makes the faulty efforts."""
+        return bool(self.excess.size and np.all(self.excess <= self.limit))
 
     def told(self, healthy: Outcome, causes: tuple[str, ...]) -> list[tuple[str, str]]:
         """Return the findings that the healthy log does not have, and failed checks if there are none."""
@@ -78,9 +73,12 @@ def run(subject: Subject, fault: Kind, joint: int, healthy: Outcome | None = Non
     Failed checks follow the findings. If nothing is new compared with a `healthy` one, also the errors of the model on the
     clean logs.
     """
-    seed = zlib.crc32(subject.name.encode())
+
+    def spoil(healthy: Subject) -> Subject:
+        return fault.apply(healthy, joint, np.random.default_rng(zlib.crc32(subject.name.encode())))
+
     try:
-        spoiled = fault.apply(subject, joint, np.random.default_rng(seed))
+        spoiled = spoil(subject)
         done = di.identify(spoiled.robot, spoiled.train, spoiled.test)
     except di.DynidentError as error:
         return Outcome((f"refused: {error}",), (str(error),), False)
@@ -91,13 +89,13 @@ def run(subject: Subject, fault: Kind, joint: int, healthy: Outcome | None = Non
         if not check.ok and check.name != "new_motion"  # the logs of a robot may repeat one motion
     ]
     codes, sentences = zip(*found, *failed, strict=True) if found or failed else ((), ())
-    outcome = Outcome(codes, sentences, not failed, _errors(done), noise := _noise(done))
+    outcome = Outcome(codes, sentences, not failed, _errors(done), _noise(done))
     if healthy is not None and outcome.told(healthy, fault.causes):
         return outcome
-    if not subject.robot.loops:
-        least = noise if healthy is None else healthy.noise
-        robots = [_other_friction(spoiled, robot, least) for robot in (subject.true, done.fit.model)]
-        outcome = replace(outcome, other=min(robots, key=lambda errors: float(np.sum(errors**2))))
+    if healthy is not None and not SIGNALS & set(fault.causes):
+        noise = np.max(healthy.noise) if subject.robot.loops else healthy.noise  # equations of loops mix the channels
+        ratios, limits = excess(subject, spoil, noise)
+        outcome = replace(outcome, excess=ratios, limit=limits)
     try:
         scores = [done.fit.score(log, True) for log in subject.test]
     except di.DynidentError:
@@ -115,30 +113,6 @@ def _errors(done: di.report.Identification) -> Array:
     if not all(check.ok for check in done.verdict.checks if check.name in ("passivity", "possible_bodies")):
         return NOTHING
     return np.asarray(np.max([_relative(s) for s in done.scores if not s.training], axis=0))
-
-
-def _other_friction(subject: Subject, robot: di.Mechanism, noise: Array) -> Array:
-    """Return the relative errors of a robot's bodies with the rotors, offsets and smooth friction that suit the log.
-
-    Friction may depend on speed and load. Errors are infinite where it would feed energy by more than the noise.
-    """
-    log = subject.train[0]
-    matched = match(subject.robot, log)
-    rows, base = Rows(matched.mechanism, "gls"), base_parameters(matched.mechanism)
-    prepared = prepared_for(rows, matched.log, {})
-    sample = Sample.of(rows, base.columns, prepared.motion, prepared.effort, None, dead_efforts(prepared))
-    load, size = di.inverse_dynamics(bare(robot), sample.motion), np.std(sample.effort, axis=0)
-    rms = np.sqrt(np.mean(sample.motion.v**2, axis=0))
-    h = friction_functions(*(np.nan_to_num(x) for x in (sample.motion.v / rms, np.abs(load) / size)))
-    errors = np.full(size.size, np.inf)
-    for i in np.flatnonzero((size > 0.0) & (rms > 0.0)) if noise.shape == size.shape else ():
-        used = np.abs(sample.motion.v[:, i]) > SLOW * rms[i]  # friction is not smooth near standstill
-        A, y = np.column_stack([h[:, i], sample.motion.a[:, i]])[used], (sample.effort - load)[used, i]
-        x = np.linalg.lstsq(A, y, rcond=None)[0]
-        friction = A[:, 1:-1] @ x[1:-1]  # the first function is an offset, the last the rotor
-        if x[-1] >= 0.0 and np.min(friction * np.sign(sample.motion.v[used, i])) >= -noise[i] * size[i]:
-            errors[i] = np.sqrt(np.mean((y - A @ x) ** 2)) / size[i]
-    return errors
 
 
 def _noise(done: di.report.Identification) -> Array:
@@ -165,7 +139,7 @@ def judged(outcome: Outcome, healthy: Outcome, causes: tuple[str, ...], named: t
         return "failed" if code.startswith("check") else "warned"
     if outcome.true.shape == healthy.own.shape and np.all(outcome.true <= HARMLESS * healthy.own + ABSOLUTE):
         return "harmless"
-    if outcome.equals(healthy):
+    if outcome.undetectable:
         return "undetectable"
     return "SILENT" if outcome.ok or healthy.ok else "invalid"  # the healthy log validates nothing either
 
@@ -225,9 +199,7 @@ def main() -> None:
                 said = f"{first[0]}: {first[1][:150]}" if first else ""
                 clean = healthy[subject.name]
                 errors = f"own {_text(outcome.own)}, true {_text(outcome.true)}, clean {_text(clean.own)}"
-                errors += (
-                    f", noise {_text(clean.noise)}, other {_text(outcome.other)} / {_text(clean.other)}" if not first else ""
-                )
+                errors += f", nearest robot {_text(outcome.excess)}, limit {_text(outcome.limit)}" if not first else ""
                 print(f"{word:12s} {name} | {subject.name}, joint {joint + 1} | {errors} | {said}", flush=True)
     _print(table, [subject.name for subject in subjects])
     reported = sum(total[word] for word in ("right", "equal", "warned", "failed", "refused", "SILENT"))

@@ -99,3 +99,13 @@ def test_ratios_of_channels_are_entries_of_the_actuator_matrix():
     matrix = geared.actuator_matrix[0]
     np.testing.assert_array_equal(ratios_of(geared), matrix.sum(axis=1))
     assert ratios_of(geared)[0] == -6.0
+
+
+@pytest.mark.parametrize(("driven", "name", "hidden"), [("ac", "all gains 1.3", True), ("acb", "gain 1.3", False)])
+def test_another_five_bar_makes_the_faulty_efforts_of_all_motors_but_not_of_one(driven, name, hidden):
+    pytest.importorskip("cvxpy")
+    from benchmarks.possible import excess
+
+    subject = healthy(driven)
+    over, _ = excess(subject, lambda s: KINDS[name].apply(s, 0, np.random.default_rng(0)))
+    assert np.max(over) < 1.05 if hidden else np.max(over) > 2.0
