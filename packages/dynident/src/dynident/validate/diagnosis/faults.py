@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from statistics import NormalDist
 from typing import NamedTuple
@@ -30,7 +31,21 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.mechanics.functions import Motion
 from dynident.signals.quality import Finding
-from dynident.validate.diagnosis.left_out import CHANCE, FEWEST, believed, fall_of, falls, left_out_errors, only_noise, weighted
+from dynident.validate.diagnosis.left_out import (
+    CHANCE,
+    FEWEST,
+    Flexible,
+    alone,
+    believed,
+    estimated,
+    fall_of,
+    fall_of_one,
+    falls,
+    left_out_errors,
+    limit_of,
+    only_noise,
+    weighted,
+)
 from dynident.validate.diagnosis.sample import Project, Sample, fault, has_masses, holding, torques
 
 FALL = 1.5
@@ -55,6 +70,8 @@ FEW = 8  # joints whose positions are always doubted: more have too many pairs
 # Tried first; an optimum at the ends is not accepted.
 GAINS = (1e-3, 1e-2, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.18, 1.4, 2.0, 2.8, 5.0, 10.0, 30.0, 1e2, 1e3)
 REFINED = 1.2  # then refined about the best
+STEP, LARGEST_STEP = 1e-4, 0.2  # of the size of a fault
+SUSPECTS = 2  # gains and clocks that are tested although friction hides them
 KNOWN_GAIN, GAIN_SURE = 0.1, 4.0  # deviation of the logarithm of a known gain; significant deviations from one
 GUESS = 1.0  # prior standard deviation of the logarithm of a gain
 WIDE = 2.0 * np.pi  # [rad], range of a revolute joint above which degrees are suspected
@@ -258,6 +275,9 @@ class Change(NamedTuple):
     pair: tuple[int, ...] = ()  # exchanged joints: the fit of each must improve
     order: tuple[int, ...] = ()  # of the efforts
     numbers: int = 0  # number of fitted values; each costs `FALL` in comparisons
+    family: Callable[[float], Change] | None = None  # faults of any size, such as the logarithm of a gain; 0 for none ...
+    size: float = 0.0  # ... and the size of this one
+    least: float = 0.0  # smallest size that is reported
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,11 +330,12 @@ def find_faults(
         options = [(L + other, change) for L, change in _of_efforts(products, names, left)]
         doubted = doubted or any(lowest - limit > L for L, _ in options)
         options += _of_motion(found.data, names, angles, doubted)
-        best = _best(options, lowest, limit, found.data)
+        suspects = _suspects(found.data, names)
+        best = _best(options, lowest, limit, found.data, suspects)
         contradicted = best is not None or _contradiction(W, products, independent) > (SOME if found.poor() else CONTRADICTED)
         if geometry is not None and contradicted:
             options += [(found.data.misfit_with(change), change) for change in geometry(found.data)]
-            best = _best(options, lowest, limit, found.data)
+            best = _best(options, lowest, limit, found.data, suspects)
             geometry = None
         if best is None:
             break
@@ -344,25 +365,36 @@ def _with_offset(found: Faults, names: Sequence[str]) -> Faults:
     return replace(found, findings=(*found.findings, finding), data=mended, misfit=L)
 
 
-def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data: Data) -> Change | None:
+def _best(
+    options: list[tuple[float, Change]], lowest: float, limit: float, data: Data, suspects: Sequence[Change] = ()
+) -> Change | None:
     """Return the fault that best explains left-out stretches, None if not significant; the likeliest for too few stretches."""
     likely = sorted((option for option in options if lowest - LITTLE > option[0]), key=lambda option: option[0])
     simple = sorted(likely, key=lambda option: option[0] + FALL * option[1].numbers)
-    if not likely:
+    if not likely and not suspects:
         return None
     before, sure = errors_of(data), list[tuple[float, float, Change]]()
     if len(before) < FEWEST:
-        return simple[0][1] if simple[0][0] + FALL * simple[0][1].numbers < lowest - limit else None
-    tried = {id(change): change for _, change in (*likely[:CLOSER], *simple[:CLOSER])}
-    for change in tried.values():
+        return simple[0][1] if simple and simple[0][0] + FALL * simple[0][1].numbers < lowest - limit else None
+    tried = {id(change): change for change in (*(change for _, change in (*likely[:CLOSER], *simple[:CLOSER])), *suspects)}
+    for each in tried.values():
+        change = each
         order, mended = list(change.order) or list(range(before.shape[1])), change.mend(data)
         was, after, square = before[:, order], errors_of(mended), data.square[order]
+        single = change.finding is None or ":" in change.finding.channel
+        hypotheses = 2 * (JOINT * before.shape[1] if single else ROBOT)
+        if not believed(was, after, hypotheses):
+            better = _known(change, mended, limit_of(len(was), hypotheses))
+            if better is None:
+                continue
+            change, mended = better, better.mend(data)
+            after = errors_of(mended)
+            if falls(was, after)[0] < fall_of_one(before.shape[1]):
+                continue
         worse = np.sum(after @ square) > (1.0 + WORSE) * np.sum(was @ square)  # errors of small efforts must not decide alone
         # An improvement by the richer rows of one joint alone is no exchange.
         worse |= any(after[:, i].mean() > was[:, i].mean() for i in change.pair)
-        single = change.finding is None or ":" in change.finding.channel
-        hypotheses = 2 * (JOINT * before.shape[1] if single else ROBOT)
-        if not worse and believed(was, after, hypotheses) and not _refuted(data, mended, order):
+        if not worse and not _refuted(data, mended, order):
             sure.append((*falls(was, after)[:2], change))
     if not sure:
         return None
@@ -374,6 +406,36 @@ def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data
         return first
     said = "; or ".join([first.finding.sentence, *(other.sentence for other in others)])
     return first._replace(finding=replace(first.finding, sentence=said))
+
+
+def _known(change: Change, mended: Data, limit: float) -> Change | None:
+    """Return a fault with its best size, None unless it exceeds `limit` standard deviations and the smallest that counts."""
+    if change.family is None:
+        return None
+    (column,) = _columns(mended, [change.family])
+    x, deviation = estimated(mended.rows(), mended.right(), mended.motion, column)
+    size = change.size + float(np.clip(x, -LARGEST_STEP, LARGEST_STEP))
+    return change.family(size) if abs(size) > max(limit * deviation, change.least) else None
+
+
+def _columns(data: Data, families: Sequence[Callable[[float], Change]]) -> list[Array]:
+    """Return what a small correction of each family adds to the model (S, n), per size, with efforts free of noise."""
+    W, right = data.rows(), data.right()
+    x, smooth = weighted(W, right)[0], replace(data, effort=data.effort - Flexible.of(W, right, data.motion).residual())
+    further = [family(STEP).mend(smooth) for family in families]
+    return [(np.einsum("nbt,b->tn", each.rows() - W, x) - each.right() + smooth.right()) / STEP for each in further]
+
+
+def _suspects(data: Data, names: Sequence[str]) -> list[Change]:
+    """Return the gain and the clock that explain the data best with smooth friction, if they are worth a test."""
+    n, found = len(names), list[tuple[float, Change]]()
+    families = [partial(_gain, names, i) for i in range(n)] + ([_clock] if data.gravity == 1.0 else [])
+    columns = _columns(data, families)
+    for family, (x, fall) in zip(families, alone(data.rows(), data.right(), data.motion, columns), strict=True):
+        change = family(x)
+        if fall > fall_of_one(n) and abs(x) > change.least:
+            found.append((fall, change))
+    return [change for _, change in sorted(found, key=lambda each: -each[0])[:SUSPECTS]]
 
 
 def _simplest(sure: tuple[float, float, Change]) -> tuple[int, bool, float]:
@@ -494,18 +556,26 @@ def _of_efforts(products: Products, names: Sequence[str], left: float) -> Iterat
         yield products.mended(usual, factor).misfit(), Change(None, times(factor), turned=(i,))
         L, gain = products.scaled(i)
         if not 1.0 / SCALED < gain < SCALED:
-            said = f"the efforts of {names[i]} are {1.0 / gain:.3g} times what the other joints need; check gain, unit and gear"
-            found = fault("gain", f"effort:{names[i]}", said, 1.0 / gain)
-            yield L, Change(found, times(np.where(usual == i, gain, 1.0)), numbers=1)
+            yield L, _gain(names, i, float(np.log(gain)))
     factors = products.gains(left)
-    odd = [i for i in range(n) if not 1.0 / SCALED < factors[i] < SCALED]
-    if len(odd) > 1:
-        listed = ", ".join(f"{names[i]} {1.0 / factors[i]:.3g}" for i in odd)
-        said = (
-            f"the efforts of single joints are multiples of what the other joints need: {listed}; check the gain of each motor"
-        )
-        found = fault("gain", ",".join(f"effort:{names[i]}" for i in odd), said, 1.0 / factors[odd[0]])
-        yield products.mended(usual, factors).misfit(), Change(found, times(factors), numbers=2)
+    if np.sum(np.abs(np.log(factors)) > np.log(SCALED)) > 1:
+        yield products.mended(usual, factors).misfit(), _gains(names, np.log(factors))
+
+
+def _gain(names: Sequence[str], i: int, size: float) -> Change:
+    gain = float(np.exp(-size))
+    said = f"the efforts of {names[i]} are {gain:.3g} times what the other joints need; check gain, unit and gear"
+    found = fault("gain", f"effort:{names[i]}", said, gain)
+    mend = times(np.where(np.arange(len(names)) == i, 1.0 / gain, 1.0))
+    return Change(found, mend, (), (), (), 1, partial(_gain, names, i), size, np.log(SCALED))
+
+
+def _gains(names: Sequence[str], sizes: Array) -> Change:
+    gains, odd = np.exp(-sizes), [i for i in range(len(names)) if abs(sizes[i]) > np.log(SCALED)]
+    listed = ", ".join(f"{names[i]} {gains[i]:.3g}" for i in odd)
+    said = f"the efforts of single joints are multiples of what the other joints need: {listed}; check the gain of each motor"
+    found = fault("gain", ",".join(f"effort:{names[i]}" for i in odd), said, gains[odd[0]] if odd else None)
+    return Change(found, times(np.exp(sizes)), (), (), (), 2, lambda x: _gains(names, x * sizes), 1.0)
 
 
 def times(factor: Array) -> Callable[[Data], Data]:
@@ -584,7 +654,10 @@ def _additions(data: Data, names: Sequence[str]) -> Iterator[Change]:
 
 
 def _turned_zero(name: str, joint: int, angle: float) -> Change:
-    return Change(wrong_zero(name, angle), lambda data: replace(data, motion=shifted(data.motion, joint, angle)), numbers=1)
+    def mend(data: Data) -> Data:
+        return replace(data, motion=shifted(data.motion, joint, angle))
+
+    return Change(wrong_zero(name, angle), mend, (), (), (), 1, lambda x: _turned_zero(name, joint, x), angle, LEAST)
 
 
 def _gear(name: str, joint: int, n: int, factor: float) -> Change:
@@ -599,7 +672,14 @@ def _gear(name: str, joint: int, n: int, factor: float) -> Change:
 
 def lighter(share: float) -> Change:
     """Return the correction of efforts with a share of gravity."""
-    return Change(other_gravity(share), lambda data: replace(data, gravity=data.gravity * share), numbers=int(share > 0.0))
+    found = Change(other_gravity(share), lambda data: replace(data, gravity=data.gravity * share), numbers=int(share > 0.0))
+    if not share:
+        return found
+    return found._replace(family=_clock, size=float(np.log(share)), least=np.log(LEAST_GRAVITY))
+
+
+def _clock(size: float) -> Change:
+    return lighter(float(np.exp(size)))
 
 
 def other_gravity(share: float, bodies: float = 1.0) -> Finding:

@@ -13,6 +13,7 @@ Student's distribution at which one of M hypotheses is accepted by chance in `CH
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,16 +69,21 @@ class Flexible:
         Z = np.concatenate([W.transpose(0, 2, 1), h.transpose(1, 0, 2), effort.T[:, :, None]], axis=2)
         return cls(Z * used.T[:, :, None], used, scale, b, h.shape[2])
 
-    def errors(self, stretch: NDArray[np.int64]) -> Array:
-        """Return the squared errors (K, n) of left-out stretches; friction of a joint acts in its own rows only."""
+    def left_out(self, stretch: NDArray[np.int64]) -> tuple[Array, Array]:
+        """Return the solutions (K, n, b + m + 1) without each stretch, and the squared errors (K, n) of these stretches.
+
+        Friction of a joint acts in its own rows only.
+        """
         parts = [self.Z[:, stretch == k] for k in range(int(stretch.max()) + 1)]
         G = np.stack([part.transpose(0, 2, 1) @ part for part in parts])
         total = G.sum(axis=0)
-        weight, errors = self._solved(total)[1], np.empty(G.shape[:2])
-        for k, own in enumerate(G):
-            x = _solved(total - own, self.b, self.scale, weight)[0]
-            errors[k] = np.einsum("ni,nij,nj->n", x, own, x)
-        return np.maximum(errors, FLOOR * self.scale**2)
+        weight = self._solved(total)[1]
+        x = np.stack([_solved(total - own, self.b, self.scale, weight)[0] for own in G])
+        return x, np.maximum(np.einsum("kni,knij,knj->kn", x, G, x), FLOOR * self.scale**2)
+
+    def residual(self) -> Array:
+        """Return the residuals (S, n), zero for slow samples."""
+        return np.asarray(-np.einsum("nsi,ni->sn", self.Z, self._solved(self.Z.transpose(0, 2, 1) @ self.Z)[0]))
 
     def over_noise(self) -> Array:
         """Return the mean square residuals over those of the noise, (n,), from random differences of neighbouring samples.
@@ -85,7 +91,7 @@ class Flexible:
         Errors of another robot or motion are smooth over neighbouring samples. Second differences of the residuals have six
         times the variance of the noise, and little of smooth errors.
         """
-        residual = np.einsum("nsi,ni->sn", self.Z, self._solved(self.Z.transpose(0, 2, 1) @ self.Z)[0])
+        residual = self.residual()
         inside = self.used[2:] & self.used[1:-1] & self.used[:-2]
         rough = np.sum(inside * np.diff(residual, 2, axis=0) ** 2, axis=0) / np.maximum(6 * inside.sum(axis=0), 1)
         whole = np.sum(residual**2, axis=0) / np.maximum(self.used.sum(axis=0), 1)
@@ -98,7 +104,34 @@ class Flexible:
 
 def left_out_errors(W: Array, effort: Array, motion: Motion, friction: bool = True) -> Array:
     """Return the squared errors (K, n) of left-out stretches, with rows W (n, b, S) and efforts (S, n)."""
-    return Flexible.of(W, effort, motion, friction).errors(stretches(motion))
+    return Flexible.of(W, effort, motion, friction).left_out(stretches(motion))[1]
+
+
+def alone(W: Array, effort: Array, motion: Motion, columns: Sequence[Array]) -> list[tuple[float, float]]:
+    """Return the coefficient of each of some columns (S, n), added alone, and the mean g of all stretches together."""
+    b, q = W.shape[1], len(columns)
+    size = [max(float(np.linalg.norm(column)), 1e-300) for column in columns]
+    added = np.stack([column.T / s for column, s in zip(columns, size, strict=True)], axis=1)
+    flexible = Flexible.of(np.concatenate([W, added], axis=1), effort, motion)
+    G, found = flexible.Z.transpose(0, 2, 1) @ flexible.Z, list[tuple[float, float]]()
+    weight, errors = 1.0 / (flexible.scale**2 * len(effort)), list[Array]()
+    for j in range(-1, q):
+        own = np.r_[0 : b + (j >= 0), b + q : G.shape[1]]
+        own[b : b + (j >= 0)] += j
+        part = G[:, own][:, :, own]
+        x = _solved(part, b + (j >= 0), flexible.scale, weight)[0]
+        errors.append(np.maximum(np.einsum("ni,nij,nj->n", x, part, x), FLOOR * flexible.scale**2))
+        if j >= 0:
+            found.append((float(x[0, b]) / size[j], float(np.log(np.mean(errors[0] / errors[-1])))))
+    return found
+
+
+def estimated(W: Array, effort: Array, motion: Motion, column: Array) -> tuple[float, float]:
+    """Return the coefficient of an additional column (S, n), and its standard deviation by the jackknife over stretches."""
+    size = max(float(np.linalg.norm(column)), 1e-300)
+    flexible = Flexible.of(np.concatenate([W, column.T[:, None] / size], axis=1), effort, motion)
+    x = flexible.left_out(stretches(motion))[0][:, 0, W.shape[1]] / size
+    return float(x.mean()), float(np.sqrt((x.size - 1) * np.var(x)))
 
 
 def only_noise(W: Array, effort: Array, motion: Motion) -> bool:
@@ -158,12 +191,22 @@ def fall_of(n: int, least: float = FALL) -> float:
     return float(np.log1p(n * np.expm1(least)))
 
 
+def fall_of_one(n: int, least: float = FALL) -> float:
+    """Return the mean of g_k of n joints with a fall of `least` in one joint's error."""
+    return float(np.log1p(np.expm1(least) / n))
+
+
 def believed(before: Array, after: Array, hypotheses: int, least: float = FALL) -> bool:
     """Return whether left-out stretches of time accept a fault, one of `hypotheses`; their errors fall by at least `least`."""
     mean, error, count = falls(before, after)
     if count < FEWEST:
         return False
-    return mean > max(least, float(scipy.special.stdtrit(count - 1, 1.0 - CHANCE / hypotheses)) * error)
+    return mean > max(least, limit_of(count, hypotheses) * error)
+
+
+def limit_of(count: int, hypotheses: int) -> float:
+    """Return the limit of Student's t for one of `hypotheses` about `count` stretches."""
+    return float(scipy.special.stdtrit(count - 1, 1.0 - CHANCE / hypotheses))
 
 
 def judged(finding: Finding, before: Array, after: Array, hypotheses: int, supported: bool = True) -> list[Finding]:
