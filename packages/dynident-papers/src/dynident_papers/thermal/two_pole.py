@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import positive, step_length, time_axis
 from dynident_lab.checks import finite
-from dynident_lab.thermal import SecondOrder, ThermalModel, Warming
+from dynident_lab.thermal import ThermalModel, Warming
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,6 @@ class TwoPole(ThermalModel):
     def __post_init__(self) -> None:
         finite("TwoPole", alpha=self.alpha, beta=self.beta, reference=self.reference)
         positive("TwoPole", c1=self.c1, c2=self.c2, tau1=self.tau1, tau2=self.tau2)
-
-    @classmethod
-    def from_zones(cls, model: SecondOrder) -> TwoPole:
-        """Transfer form of a second-order model, from its friction power to the temperature of zone 1."""
-        slow, fast = -1.0 / model.time_constants(0.0)
-        zero = -(model.K1 + model.K2) / model.C2
-        c1, c2 = (slow - zero) / (slow - fast) / model.C1, (fast - zero) / (fast - slow) / model.C1
-        poles = {"c1": float(c1), "c2": float(c2), "tau1": float(-1.0 / slow), "tau2": float(-1.0 / fast)}
-        return cls(alpha=model.alpha, beta=model.beta, reference=model.reference, **poles)
 
     def recurrence(self, dt: float) -> Recurrence:
         """Recurrence that a controller runs at a fixed sampling time."""

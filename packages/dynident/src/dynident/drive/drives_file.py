@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -27,6 +27,7 @@ from dynident.files import read_toml
 from dynident.friction.law import Friction
 from dynident.friction.text import law_of
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.sidecar import check_keys
 
 _KEYS = ("actuator", "motor", "gear", "encoder", "friction")
 
@@ -57,7 +58,7 @@ def read_drives(path: str | os.PathLike[str], mechanism: Mechanism) -> tuple[Dri
     rest: dict[str, Any] | None = None
     for i, table in enumerate(entries, 1):
         where = f"drives '{path}': drive {i}"
-        _check(table, _KEYS, where)
+        check_keys(table, _KEYS, where)
         named = table.get("actuator")
         if named is None and rest is not None:
             raise DescriptionError(f"{where} is the second table without an actuator; give at most one")
@@ -103,7 +104,7 @@ def _drive(name: str, table: Mapping[str, Any], ratio: float) -> Drive:
 
 
 def _friction(table: Mapping[str, Any], where: str) -> Friction:
-    _check(table, ("law", "values"), where)
+    check_keys(table, ("law", "values"), where)
     if not isinstance(table.get("law"), str):
         raise DescriptionError(f'{where}: law is {table.get("law")!r}; give a text, such as "coulomb + viscous"')
     law, values = law_of(table["law"]), table.get("values")
@@ -114,7 +115,7 @@ def _friction(table: Mapping[str, Any], where: str) -> Friction:
 
 def _part(table: Mapping[str, Any], key: str, kind: type, where: str, *more: str) -> dict[str, Any]:
     part = _table(table.get(key, {}), f"{where}: {key}")
-    _check(part, (*(field.name for field in fields(kind)), *more), f"{where}: {key}")
+    check_keys(part, (*(field.name for field in fields(kind)), *more), f"{where}: {key}")
     return dict(part)
 
 
@@ -122,9 +123,3 @@ def _table(value: object, where: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise DescriptionError(f"{where} is {value!r}; give a table in braces, such as {{ ratio = 100.0 }}")
     return value
-
-
-def _check(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-    for key in table:
-        if key not in known:
-            raise DescriptionError(f"{where}: unknown key '{key}'; known keys are {', '.join(known)}")

@@ -391,7 +391,7 @@ def evaluate(
     e = np.where(counted, tau - hat, 0.0)
     kept = np.where(counted, tau - given, 0.0)
     spread = np.max(tau, axis=0, where=counted, initial=-np.inf) - np.min(tau, axis=0, where=counted, initial=np.inf)
-    with np.errstate(divide="ignore", invalid="ignore"):  # a channel that is zero throughout has no relative error
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # a channel that is zero has no relative error
         count = np.sum(counted, axis=0)
         rms = np.sqrt(np.sum(kept**2, axis=0) / count)
         rmse = np.sqrt(np.sum(e**2, axis=0) / count)

@@ -65,7 +65,7 @@ def apply_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], drives: tu
     tables = {} if closures else read_toml(path, "the sidecar", DescriptionError)
     with naming_file(path):
         tables = sidecar_of_closures(mechanism, path) if closures else tables
-        _known(tables, _TOP, "the sidecar")
+        check_keys(tables, _TOP, "the sidecar")
         loops = [_loop(table, i) for i, table in enumerate(_tables(tables, "loop"), 1)]
         couplings = [_coupling(table, i) for i, table in enumerate(_tables(tables, "coupling"), 1)]
         actuators = [_actuator(table, i) for i, table in enumerate(_tables(tables, "actuator"), 1)]
@@ -307,7 +307,8 @@ def rpy_of(rotation: Array) -> Array:
     return np.array([np.arctan2(R[2, 1], R[2, 2]), pitch, np.arctan2(R[1, 0], R[0, 0])])
 
 
-def _known(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+def check_keys(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    """Refuse unknown keys of a table."""
     for key in table:
         if key not in known:
             raise DescriptionError(f"{where}: unknown key '{key}'; known keys are {', '.join(known)}")
@@ -362,7 +363,7 @@ def _names(table: Mapping[str, Any], key: str, default: tuple[str, ...]) -> tupl
 
 def _loop(table: Mapping[str, Any], i: int) -> Loop:
     where = f"[[loop]] number {i}"
-    _known(table, _LOOP, where)
+    check_keys(table, _LOOP, where)
     zero = np.zeros(3)
     placements = [
         Placement.from_rpy(_vector(table, f"xyz_{side}", zero, where), _vector(table, f"rpy_{side}", zero, where))
@@ -375,13 +376,13 @@ def _loop(table: Mapping[str, Any], i: int) -> Loop:
 
 def _coupling(table: Mapping[str, Any], i: int) -> Coupling:
     where = f"[[coupling]] number {i}"
-    _known(table, _COUPLING, where)
+    check_keys(table, _COUPLING, where)
     return Coupling(_text(table, "joint", where), _ratios(table, "of", where), _number(table, "offset", 0.0, where))
 
 
 def _actuator(table: Mapping[str, Any], i: int) -> Actuator:
     where = f"[[actuator]] number {i}"
-    _known(table, _ACTUATOR, where)
+    check_keys(table, _ACTUATOR, where)
     gain = _number(table, "gain", 0.0, where) if "gain" in table else None
     return Actuator(
         _text(table, "name", where),
@@ -444,7 +445,7 @@ def force_table(force: Force) -> dict[str, Any]:
 def force_of(table: Mapping[str, Any], where: str) -> Force:
     """Return the force element of a table of a sidecar or a stored fit."""
     fields = ("name", "joint", "expression", "on", "energy", "value", "known", "unit", "held")
-    _known(table, fields, where)
+    check_keys(table, fields, where)
     for key in ("name", "joint", "expression", "energy", "unit"):
         if key in table and not isinstance(table[key], str):
             raise DescriptionError(f"{where}: {key} is {table[key]!r}; give a text in quotes")
@@ -478,7 +479,7 @@ def force_of(table: Mapping[str, Any], where: str) -> Force:
 
 def friction_of(table: Mapping[str, Any], where: str) -> Any:
     """Return the friction law of a table, with its numbers if given."""
-    _known(table, ("joint", "law", "values", "known"), where)
+    check_keys(table, ("joint", "law", "values", "known"), where)
     for key in ("joint", "law"):
         if not isinstance(table.get(key), str):
             raise DescriptionError(f"{where}: {key} is {table.get(key)!r}; give a text in quotes")

@@ -97,17 +97,13 @@ def is_copy(rows: list[Triple], snippets: list[Triple], rounding: Array, short: 
     slow = another_run([(there - p, here - p, p) for there, here, p in rows], 0.3, np.zeros(1))
     # Second differences keep the slow motion from leaking into the frequencies of the noise.
     rough = [(np.diff(there, 2, axis=0), np.diff(here, 2, axis=0), p) for there, here, p in snippets]
-    fast = another_run(rough, 0.75, rounding, _white(rough)) if snippets else NOTHING
+    units = [np.diff(np.eye(len(here)), 2, axis=0) for _, here, _ in snippets]  # all impulses have the power of white noise
+    white = np.sum([_cells([(unit, unit)], 1.0)[0].sum(axis=1, keepdims=True) for unit in units], axis=0)
+    fast = another_run(rough, 0.75, rounding, white) if snippets else NOTHING
     if short and fast is NOTHING:
         return False
     phi = slow[2] if fast is NOTHING else fast[2]
     return slow[0] + fast[0] < (-CERTAIN if short else -0.5 * (slow[1] + fast[1])) or phi < ALIKE
-
-
-def _white(rough: list[Triple]) -> Array:
-    """Return the power of second differences of unit white noise per group of frequencies: that of all unit impulses."""
-    units = [np.diff(np.eye(len(here) + 2), 2, axis=0) for _, here, _ in rough]
-    return np.asarray(sum(_cells([(unit, unit)], 1.0)[0].sum(axis=1, keepdims=True) for unit in units))
 
 
 def another_run(

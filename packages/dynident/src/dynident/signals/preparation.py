@@ -247,11 +247,10 @@ class Preparation:
         self._shortest_rest = math.ceil(REST * self.rate / chosen.frequency)
         self._look_at_noise(notes)
         self._look_at_rests(notes)
-        self.moving = None
+        self.slowest: Array | None = None
+        self.moving: NDArray[np.bool_] | None = None
         if options.standstill:
-            v = self._samples(self.kept)[1]
-            self.slowest = options.standstill * np.sqrt(np.mean(v**2, axis=0))  # speeds of samples that are used
-            self.moving = _moving(v, self.slowest, options.standstill, log.joints, notes)
+            self.slowest, self.moving = _moving(self._samples(self.kept)[1], options.standstill, log.joints, notes)
         if chosen.noise > BIASED:
             text = (
                 f"log '{log.name}': noise is {chosen.noise:.0%} of the accelerations below {chosen.band:.3g} Hz, so "
@@ -439,14 +438,15 @@ def common_cutoff(pieces: Sequence[Segment]) -> Cutoff:
     return choose_cutoff(rate, records)
 
 
-def _moving(v: Array, slowest: Array, standstill: float, joints: tuple[str, ...], notes: list[str]) -> NDArray[np.bool_]:
-    """Return where joints are fast enough to be used; a joint that never moves is kept, since its friction columns are zero."""
+def _moving(v: Array, standstill: float, joints: tuple[str, ...], notes: list[str]) -> tuple[Array, NDArray[np.bool_]]:
+    """Return the slowest used speeds, and where joints are used; one that never moves is: its friction columns are zero."""
+    slowest = standstill * np.sqrt(np.mean(v**2, axis=0))
     slow = np.abs(v) < slowest
     shares = ", ".join(f"{joint} {100 * share:.1f} %" for joint, share in zip(joints, slow.mean(axis=0), strict=True))
     notes.append(
         f"excluded because slower than {standstill:g} of the RMS speed, where friction is undetermined: {shares} of the time"
     )
-    return np.asarray(~slow)
+    return slowest, np.asarray(~slow)
 
 
 def _warn(quality: Quality) -> None:

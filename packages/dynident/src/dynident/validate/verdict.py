@@ -254,10 +254,6 @@ def _check(name: str, value: float, limit: float, sentence: str, least: bool = F
     return Check(name, bool(value >= limit if least else value <= limit), float(value), limit, sentence)
 
 
-def _rms(x: Array) -> float:
-    return float(np.sqrt(np.mean(x**2)))
-
-
 def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
     """Return the checks of held-out logs: total and per-joint error, coverage, comparison with description and free fit."""
     if not held_out:
@@ -287,7 +283,7 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
     judged = [rescaled(score, own) for score, own in zip(held_out, factors, strict=True)]
     # Held-out data have the training error and the error of uncertain parameters, which has a separate limit.
     # Noise and errors of friction do not shrink with the efforts, other errors do: the training error is that of either.
-    like = [max(trained, _rms(fit.sigma) / max(_rms(score.measured), 1e-300)) for score in judged]
+    like = [max(trained, float(np.mean(fit.sigma**2) / max(float(np.mean(s.measured**2)), 1e-300)) ** 0.5) for s in judged]
     gap = max(s.metrics.relative / np.hypot(own, np.nan_to_num(s.open_share)) for s, own in zip(judged, like, strict=True))
     least = f" (at least {100 * EXACT:g} %)" if trained > fit.training_relative else ""
     less = " without that factor" if any(factors) else ""

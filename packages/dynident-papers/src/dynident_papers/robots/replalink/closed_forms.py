@@ -25,7 +25,7 @@ from dynident_papers.robots.replalink.data import (
     THESIS_EQUATIONS,
     Geometry,
 )
-from dynident_papers.robots.shared import fourier, parameter_values, samples_of, system
+from dynident_papers.robots.shared import direction, fourier, parameter_values, samples_of, system
 
 
 def thesis_system() -> tuple[Array, Array]:
@@ -50,10 +50,6 @@ class Pose:
     D: Array  # Tool D [m]
 
 
-def _unit(angle: Array) -> Array:
-    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-
-
 def forward_kinematics(q: ArrayLike, assembly: str = "up", geometry: Geometry = RECOVERED) -> Pose:
     """Return the pose for motor angles, C by the intersection of two circles.
 
@@ -62,8 +58,8 @@ def forward_kinematics(q: ArrayLike, assembly: str = "up", geometry: Geometry = 
     """
     (drive,) = samples_of(2, q=q)
     g, side = geometry, 1.0 if choice("assembly", assembly, ASSEMBLY_MODES) == "up" else -1.0
-    A = g.a0a * _unit(drive[:, 0])
-    B = np.array([g.base, 0.0]) + g.b0b * _unit(drive[:, 1])
+    A = g.a0a * direction(drive[:, 0])
+    B = np.array([g.base, 0.0]) + g.b0b * direction(drive[:, 1])
     across = B - A
     span = np.hypot(across[:, 0], across[:, 1])
     far = (span > g.ac + g.bc) | (span < abs(g.ac - g.bc)) | (span == 0.0)
@@ -81,7 +77,7 @@ def forward_kinematics(q: ArrayLike, assembly: str = "up", geometry: Geometry = 
     alpha2 = np.arctan2(C[:, 1] - A[:, 1], C[:, 0] - A[:, 0])
     alpha3 = np.arctan2(C[:, 1] - B[:, 1], C[:, 0] - B[:, 0])
     angles = np.stack([drive[:, 0], alpha2, alpha3, drive[:, 1]], axis=1)
-    return Pose(angles, A, B, C, A + g.ad * _unit(alpha2))
+    return Pose(angles, A, B, C, A + g.ad * direction(alpha2))
 
 
 def inverse_kinematics(tool: ArrayLike, geometry: Geometry = RECOVERED) -> Array:
@@ -91,7 +87,7 @@ def inverse_kinematics(tool: ArrayLike, geometry: Geometry = RECOVERED) -> Array
     out = np.empty((len(place), 4, 2))
     for i, bend in enumerate((1.0, -1.0)):
         alpha1 = _two_link(place, g.a0a, g.ad, bend)
-        A = g.a0a * _unit(alpha1)
+        A = g.a0a * direction(alpha1)
         C = A + (g.ac / g.ad) * (place - A)
         for k, other in enumerate((1.0, -1.0)):
             out[:, 2 * i + k, 0] = alpha1
@@ -160,7 +156,7 @@ def body_jacobians(q: ArrayLike, v: ArrayLike, assembly: str = "up", geometry: G
     turn[:, 0, 0] = turn[:, 3, 1] = 1.0
     turn[:, 1:3], turn_dot[:, 1:3] = P, P_dot
     rate = np.einsum("sij,sj->si", turn, speed)
-    e = _unit(angles)
+    e = direction(angles)
     normal = np.stack([-e[..., 1], e[..., 0]], axis=-1)  # de/dangle
     J, J_dot = np.zeros((len(drive), 5, 3, 2)), np.zeros((len(drive), 5, 3, 2))
     # Each centre of mass is a sum of lengths along bars: (bar, length) pairs.

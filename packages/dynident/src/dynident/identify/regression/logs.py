@@ -241,7 +241,7 @@ def compressed_log(
     source = {**source_of(log, prepared), "motion": fingerprint(prepared)}
     if not robot.loops:
         source["resting"] = resting
-    if prepared.moving is not None:
+    if prepared.slowest is not None:
         source["slowest"] = prepared.slowest.tolist()
     return replace(
         found,
