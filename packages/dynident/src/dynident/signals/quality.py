@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, pairwise
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy  # its sub-packages load on first use, which keeps the start fast
@@ -145,10 +146,15 @@ def pieces_without_gaps(log: Log) -> list[tuple[int, int]]:
     return ranges
 
 
+#: Findings of logs in use: to examine a log takes as long as to fit it
+_found: WeakKeyDictionary[Log, Quality] = WeakKeyDictionary()
+
+
 class Segment:
     """The longest piece of a log without gaps and long holes, with cached results."""
 
     def __init__(self, log: Log) -> None:
+        self.log = log
         self.whole, self._outliers = without_outliers(log)
         self._missing = _missing(log)
         self.ranges = pieces_without_gaps(self.whole)
@@ -181,9 +187,14 @@ class Segment:
         """The automatic cut-off of the positions."""
         return automatic_cutoff(self.rate, self.filled[0].position)
 
-    @cached_property
+    @property
     def quality(self) -> Quality:
         """Findings about the log, from the clock to the single channels of this piece."""
+        if self.log not in _found:
+            _found[self.log] = self._examined()
+        return _found[self.log]
+
+    def _examined(self) -> Quality:
         log = self.whole
         findings = _clock(log) + self._missing + self._outliers
         if log.t.size < FEWEST or np.isfinite(log.position).mean() <= 0.5:
