@@ -21,7 +21,16 @@ from dynident.signals.quality import Finding, diagnose
 from dynident.validate.diagnosis import left_out
 from dynident.validate.diagnosis.faults import Data, errors_of, times
 from dynident.validate.diagnosis.inspection import FAULTS, findings_of, with_findings
-from dynident.validate.diagnosis.left_out import FALL, Flexible, fall_of, falls, judged, left_out_errors, only_noise
+from dynident.validate.diagnosis.left_out import (
+    FALL,
+    Flexible,
+    estimated,
+    fall_of,
+    falls,
+    judged,
+    left_out_errors,
+    only_noise,
+)
 from dynident.validate.diagnosis.sample import Sample, fault, has_masses
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
@@ -393,3 +402,29 @@ def test_the_first_weights_of_left_out_stretches_do_not_depend_on_the_length_of_
         return columns._solved(columns.Z.transpose(0, 2, 1) @ columns.Z)[0][:, 3:-1]  # of friction
 
     np.testing.assert_allclose(solved(2), solved(1), rtol=1e-9, atol=1e-12)
+
+
+def test_a_gain_is_sure_where_the_squared_error_of_all_joints_falls_little():
+    """The value and its deviation are those of the planted gain; left-out stretches alone accept no hypothesis here."""
+    case = list(population(5, 13, ("rrr", "elbow 4", "six axes")))[3]
+    subject = Subject("elbow", case.described, [case.train], [], case.true)
+    spoiled = KINDS["gain 1.3"].apply(subject, 2, np.random.default_rng(0))
+    first = di.inspect(spoiled.train[0], spoiled.robot, excitation=False).findings[0]
+    assert (first.kind, first.channel) == ("gain", "effort:joint_3")
+    assert first.value == pytest.approx(1.3, rel=0.1)
+
+
+def test_the_coefficient_of_a_column_has_the_deviation_of_its_estimates():
+    """Over many draws of white noise the estimates spread as the jackknife says of each."""
+    rng, count, found = np.random.default_rng(0), 400, list[tuple[float, float]]()
+    t = np.linspace(0.0, 20.0, count)
+    q = np.column_stack([np.sin(1.3 * t) + np.sin(2.9 * t + 1.0), np.cos(1.9 * t) + np.sin(3.7 * t)])
+    v = np.gradient(q, t, axis=0)
+    moved = di.Motion(t, q, v, np.gradient(v, t, axis=0))
+    W, column = rng.normal(size=(2, 3, count)), rng.normal(size=(count, 2))
+    exact = np.einsum("nbt,b->tn", W, [1.0, 2.0, 3.0]) + 0.5 * column
+    for _ in range(40):
+        found.append(estimated(W, exact + rng.normal(size=(count, 2)), moved, column))
+    values, deviations = np.array(found).T
+    assert abs(values.mean() - 0.5) < 4.0 * np.std(values) / np.sqrt(40.0)
+    assert np.mean(deviations) == pytest.approx(np.std(values, ddof=1), rel=0.4)

@@ -35,7 +35,6 @@ from dynident.validate.diagnosis.left_out import (
     CHANCE,
     FEWEST,
     Flexible,
-    alone,
     believed,
     estimated,
     fall_of,
@@ -70,8 +69,7 @@ FEW = 8  # joints whose positions are always doubted: more have too many pairs
 # Tried first; an optimum at the ends is not accepted.
 GAINS = (1e-3, 1e-2, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.18, 1.4, 2.0, 2.8, 5.0, 10.0, 30.0, 1e2, 1e3)
 REFINED = 1.2  # then refined about the best
-STEP, LARGEST_STEP = 1e-4, 0.2  # of the size of a fault
-SUSPECTS = 2  # gains and clocks that are tested although friction hides them
+STEP, LARGEST_STEP = 1e-4, 0.5  # of the size of a fault
 KNOWN_GAIN, GAIN_SURE = 0.1, 4.0  # deviation of the logarithm of a known gain; significant deviations from one
 GUESS = 1.0  # prior standard deviation of the logarithm of a gain
 WIDE = 2.0 * np.pi  # [rad], range of a revolute joint above which degrees are suspected
@@ -330,12 +328,11 @@ def find_faults(
         options = [(L + other, change) for L, change in _of_efforts(products, names, left)]
         doubted = doubted or any(lowest - limit > L for L, _ in options)
         options += _of_motion(found.data, names, angles, doubted)
-        suspects = _suspects(found.data, names)
-        best = _best(options, lowest, limit, found.data, suspects)
+        best = _best(options, lowest, limit, found.data)
         contradicted = best is not None or _contradiction(W, products, independent) > (SOME if found.poor() else CONTRADICTED)
         if geometry is not None and contradicted:
             options += [(found.data.misfit_with(change), change) for change in geometry(found.data)]
-            best = _best(options, lowest, limit, found.data, suspects)
+            best = _best(options, lowest, limit, found.data)
             geometry = None
         if best is None:
             break
@@ -365,19 +362,16 @@ def _with_offset(found: Faults, names: Sequence[str]) -> Faults:
     return replace(found, findings=(*found.findings, finding), data=mended, misfit=L)
 
 
-def _best(
-    options: list[tuple[float, Change]], lowest: float, limit: float, data: Data, suspects: Sequence[Change] = ()
-) -> Change | None:
+def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data: Data) -> Change | None:
     """Return the fault that best explains left-out stretches, None if not significant; the likeliest for too few stretches."""
     likely = sorted((option for option in options if lowest - LITTLE > option[0]), key=lambda option: option[0])
     simple = sorted(likely, key=lambda option: option[0] + FALL * option[1].numbers)
-    if not likely and not suspects:
-        return None
     before, sure = errors_of(data), list[tuple[float, float, Change]]()
     if len(before) < FEWEST:
         return simple[0][1] if simple and simple[0][0] + FALL * simple[0][1].numbers < lowest - limit else None
-    tried = {id(change): change for change in (*(change for _, change in (*likely[:CLOSER], *simple[:CLOSER])), *suspects)}
-    for each in tried.values():
+    tried = {id(change): change for _, change in (*likely[:CLOSER], *simple[:CLOSER])}
+    slow = [_clock(0.0)] if data.gravity == 1.0 else []  # friction of slow motions hides the clock unless it is flexible
+    for each in (*tried.values(), *slow):
         change = each
         order, mended = list(change.order) or list(range(before.shape[1])), change.mend(data)
         was, after, square = before[:, order], errors_of(mended), data.square[order]
@@ -409,33 +403,19 @@ def _best(
 
 
 def _known(change: Change, mended: Data, limit: float) -> Change | None:
-    """Return a fault with its best size, None unless it exceeds `limit` standard deviations and the smallest that counts."""
+    """Return a fault with its best size, None unless it exceeds `limit` standard deviations and the smallest that counts.
+
+    A further correction, of efforts without noise, changes the right sides less the model by its size times a column.
+    """
     if change.family is None:
         return None
-    (column,) = _columns(mended, [change.family])
-    x, deviation = estimated(mended.rows(), mended.right(), mended.motion, column)
+    W, right, motion = mended.rows(), mended.right(), mended.motion
+    smooth = replace(mended, effort=mended.effort - Flexible.of(W, right, motion).residual())
+    further = change.family(STEP).mend(smooth)
+    moved = np.einsum("nbt,b->tn", further.rows() - W, weighted(W, right)[0])
+    x, deviation = estimated(W, right, motion, (moved - further.right() + smooth.right()) / STEP)
     size = change.size + float(np.clip(x, -LARGEST_STEP, LARGEST_STEP))
     return change.family(size) if abs(size) > max(limit * deviation, change.least) else None
-
-
-def _columns(data: Data, families: Sequence[Callable[[float], Change]]) -> list[Array]:
-    """Return what a small correction of each family adds to the model (S, n), per size, with efforts free of noise."""
-    W, right = data.rows(), data.right()
-    x, smooth = weighted(W, right)[0], replace(data, effort=data.effort - Flexible.of(W, right, data.motion).residual())
-    further = [family(STEP).mend(smooth) for family in families]
-    return [(np.einsum("nbt,b->tn", each.rows() - W, x) - each.right() + smooth.right()) / STEP for each in further]
-
-
-def _suspects(data: Data, names: Sequence[str]) -> list[Change]:
-    """Return the gain and the clock that explain the data best with smooth friction, if they are worth a test."""
-    n, found = len(names), list[tuple[float, Change]]()
-    families = [partial(_gain, names, i) for i in range(n)] + ([_clock] if data.gravity == 1.0 else [])
-    columns = _columns(data, families)
-    for family, (x, fall) in zip(families, alone(data.rows(), data.right(), data.motion, columns), strict=True):
-        change = family(x)
-        if fall > fall_of_one(n) and abs(x) > change.least:
-            found.append((fall, change))
-    return [change for _, change in sorted(found, key=lambda each: -each[0])[:SUSPECTS]]
 
 
 def _simplest(sure: tuple[float, float, Change]) -> tuple[int, bool, float]:
@@ -675,7 +655,7 @@ def lighter(share: float) -> Change:
     found = Change(other_gravity(share), lambda data: replace(data, gravity=data.gravity * share), numbers=int(share > 0.0))
     if not share:
         return found
-    return found._replace(family=_clock, size=float(np.log(share)), least=np.log(LEAST_GRAVITY))
+    return found._replace(family=_clock, size=float(np.log(share)), least=np.log(SCALED))
 
 
 def _clock(size: float) -> Change:

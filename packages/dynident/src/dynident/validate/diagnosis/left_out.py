@@ -13,7 +13,6 @@ Student's distribution at which one of M hypotheses is accepted by chance in `CH
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -105,25 +104,6 @@ class Flexible:
 def left_out_errors(W: Array, effort: Array, motion: Motion, friction: bool = True) -> Array:
     """Return the squared errors (K, n) of left-out stretches, with rows W (n, b, S) and efforts (S, n)."""
     return Flexible.of(W, effort, motion, friction).left_out(stretches(motion))[1]
-
-
-def alone(W: Array, effort: Array, motion: Motion, columns: Sequence[Array]) -> list[tuple[float, float]]:
-    """Return the coefficient of each of some columns (S, n), added alone, and the mean g of all stretches together."""
-    b, q = W.shape[1], len(columns)
-    size = [max(float(np.linalg.norm(column)), 1e-300) for column in columns]
-    added = np.stack([column.T / s for column, s in zip(columns, size, strict=True)], axis=1)
-    flexible = Flexible.of(np.concatenate([W, added], axis=1), effort, motion)
-    G, found = flexible.Z.transpose(0, 2, 1) @ flexible.Z, list[tuple[float, float]]()
-    weight, errors = 1.0 / (flexible.scale**2 * len(effort)), list[Array]()
-    for j in range(-1, q):
-        own = np.r_[0 : b + (j >= 0), b + q : G.shape[1]]
-        own[b : b + (j >= 0)] += j
-        part = G[:, own][:, :, own]
-        x = _solved(part, b + (j >= 0), flexible.scale, weight)[0]
-        errors.append(np.maximum(np.einsum("ni,nij,nj->n", x, part, x), FLOOR * flexible.scale**2))
-        if j >= 0:
-            found.append((float(x[0, b]) / size[j], float(np.log(np.mean(errors[0] / errors[-1])))))
-    return found
 
 
 def estimated(W: Array, effort: Array, motion: Motion, column: Array) -> tuple[float, float]:
