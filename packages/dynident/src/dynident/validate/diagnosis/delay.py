@@ -12,7 +12,7 @@ reversal friction is not smooth (stiction, presliding, and the rounding of its j
 out while a channel is slower than `SLOW` of its RMS speed, half a period of the low-pass before and after, and in tree robots
 until it has moved by `SLIDING` of its RMS stroke. The controller feeds encoder noise back to the efforts, where it correlates
 with their slope. So positions and efforts are low-passed at `CUTOFF` times the band B of the motion, `BAND` times its RMS
-frequency, and the equations are summed over windows of 1 / (`PER_PERIOD` B).
+frequency, and the equations are summed over windows of 1 / (`PER_PERIOD` B), shorter ones in short logs.
 
 The delay d, up to half a period of B and `LONGEST`, minimises the weighted squared residuals. It is common to all channels, or
 of one channel if this explains left-out stretches of time better by more than a standard error; the search continues with
@@ -52,7 +52,8 @@ FRICTION = 0.3
 SLOW, SLIDING = 0.1, 0.1
 BUMPS = (0.2, 0.6)  # of the RMS speed: widths of friction that falls with speed
 BAND = 3.0
-CUTOFF, PER_PERIOD, PER_WINDOW, TAIL = 16.0, 8, 5, 16  # samples of a window for the cut-off; periods of it that a low-pass sees
+CUTOFF, PER_WINDOW, TAIL = 16.0, 5, 16  # samples of a window for the cut-off; periods of it that a low-pass sees
+PER_PERIOD = (8, 16)  # windows; more are tried if they are too few equations: one per period of the low-pass
 MOST, STRETCHES, FEWEST = 2000, 20, 8  # windows; stretches, and their least number
 ROWS = 1.5  # fewest rows per unknown
 GRID, STEPS, PASSES = 7, 8, 3  # delays tried per direction; Gauss-Newton steps; iterations of the weights
@@ -85,7 +86,10 @@ class Delay:
 
 def delays_of(rows: Rows, base: BaseParameters, prepared: Prepared, dead: Sequence[str]) -> tuple[Delay, ...]:
     """Return the significant delays of the efforts; `dead` are channels without usable efforts."""
-    windows = Windows(rows, base, prepared, dead)
+    for per_period in PER_PERIOD:  # shorter windows of a short log
+        windows = Windows(rows, base, prepared, dead, per_period)
+        if windows.candidates:
+            break
     shift, found, left = np.zeros(len(prepared.joints)), list[Delay](), list(windows.candidates)
     while left and (delay := windows.best(shift, left)) is not None:
         left = [own for own in left if tuple(own) != delay.channels]
@@ -107,7 +111,9 @@ class Windows:
 
     candidates: tuple[Channels, ...] = ()  # channels with a possible common delay; none if the log is too short
 
-    def __init__(self, rows: Rows, base: BaseParameters, prepared: Prepared, dead: Sequence[str]) -> None:
+    def __init__(
+        self, rows: Rows, base: BaseParameters, prepared: Prepared, dead: Sequence[str], per_period: int = PER_PERIOD[0]
+    ) -> None:
         self.rate, loops = prepared.rate, bool(rows.mechanism.loops)
         rms = np.sqrt(np.mean(prepared.motion.v**2, axis=0))
         moving = np.flatnonzero((rms > 0.0) & [name not in dead for name in prepared.joints])
@@ -115,7 +121,7 @@ class Windows:
             return
         band = band_of(prepared.motion.q[:, moving], prepared.motion.v[:, moving])
         cutoff, self.reach = min(CUTOFF * band, prepared.cutoff.frequency), min(0.5 / band, LONGEST)
-        margin, step = int(np.ceil(self.reach * self.rate)), max(1, round(self.rate / (PER_PERIOD * PER_WINDOW * band)))
+        margin, step = int(np.ceil(self.reach * self.rate)), max(1, round(self.rate / (per_period * PER_WINDOW * band)))
         first = slice(2 * margin + step * PER_WINDOW * MOST + int(TAIL * self.rate / cutoff))  # a long log has more than needed
         self._times = prepared.motion.t[first]
         motion = Motion(self._times, *butterworth(self.rate, prepared.motion.q[first], cutoff))
