@@ -21,10 +21,10 @@ shifted efforts. K left-out stretches, each predicted by the others, give
     s      standard deviation of d by the jackknife, which includes correlated residuals and errors of the model,
     g_k    logarithm of the squared error of a stretch as logged, over that with the efforts shifted.
 
-A delay is reported if |d| exceeds a sample and `SURE` s, and the mean of g_k exceeds `BETTER` of its standard errors and
-`FALL`: the shift predicts left-out stretches, and smooth friction does not. It is an error if it halves the squared error of
-the model of the fit, without h, otherwise a warning. Efforts are not shifted automatically: a model of shifted efforts predicts
-shifted efforts.
+A delay is reported if |d| exceeds a sample and `SURE` s, and the mean of g_k exceeds `FALL` and t of its standard errors, where
+Student's t is exceeded by chance with `CHANCE`: the shift predicts left-out stretches, and smooth friction does not. It is an
+error if it halves the squared error of the model of the fit, without h, otherwise a warning. Efforts are not shifted
+automatically: a model of shifted efforts predicts shifted efforts.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy  # its sub-packages load on first use
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
@@ -45,7 +46,7 @@ from dynident.signals.preparation import Prepared, period_of
 from dynident.signals.quality import Finding
 
 SURE = 4.0  # standard deviations
-BETTER = 2.7  # standard errors: 5 % by Student with 19 degrees of freedom, shared by the seven candidates of six joints
+CHANCE, CANDIDATES = 0.05, 7  # of a better prediction by chance, shared by the candidates of six joints
 FALL = 0.2  # a smaller fall has many explanations
 LONGEST = 0.2  # [s]: largest delay of drives, buses and filters
 FRICTION = 0.3
@@ -127,10 +128,10 @@ class Windows:
         motion = Motion(self._times, *butterworth(self.rate, prepared.motion.q[first], cutoff))
         self._effort, self._slope, _ = butterworth(self.rate, prepared.filtered[first], cutoff)
         self.count = min((len(motion) - 2 * margin) // (step * PER_WINDOW), MOST)
-        if self.count < 2 * FEWEST:
+        if self.count < per_period // 2 * FEWEST:
             return
         picked = slice(margin, margin + step * PER_WINDOW * self.count, step)
-        self._t, self._stretch = self._times[picked], _stretches(motion[picked], self.count)
+        self._t, self._stretch = self._times[picked], _stretches(motion[picked], self.count, per_period // 2)
         W, known, self._P = _equations(rows, base, prepared, motion[picked], picked)
         sliding = (0.0 if loops else SLIDING) * np.std(motion.q, axis=0)
         used = ~_reversing(motion.q, np.abs(motion.v) <= SLOW * rms, round(0.5 * self.rate / cutoff), sliding)[picked]
@@ -202,7 +203,9 @@ class Windows:
         x, after = self._left_out(np.concatenate([self._X, -self.slope(there, own)[:, :, None]], axis=2), then)
         deviation = float(np.sqrt((len(x) - 1) * np.var(x[:, -1])))
         gain, error = _gain(self._left_out(self._X, now)[1], after)
-        if not (max(SURE * deviation, 1.0 / self.rate) < abs(delay) < self.reach and gain > max(BETTER * error, FALL)):
+        if not (max(SURE * deviation, 1.0 / self.rate) < abs(delay) < self.reach and gain > FALL):
+            return None
+        if gain < scipy.special.stdtrit(len(x) - 1, 1.0 - CHANCE / CANDIDATES) * error:
             return None
         before, mended = (float(self._left_out(self._X[:, :, : self._b], y)[1].sum()) for y in (now, then))
         return Delay(tuple(own.tolist()), delay, deviation, mended < 0.5 * before)
@@ -293,10 +296,10 @@ def band_of(q: Array, v: Array) -> float:
     return float(BAND * np.sqrt(np.mean(np.var(v, axis=0) / np.var(q, axis=0))) / (2.0 * np.pi))
 
 
-def _stretches(part: Motion, count: int) -> NDArray[np.int64]:
-    """Return the stretch of each window; for a periodic motion its phase, common to all periods."""
+def _stretches(part: Motion, count: int, least: int) -> NDArray[np.int64]:
+    """Return the stretch of each window, at least half a period; for a periodic motion its phase, common to all periods."""
     period = min(period_of(part.q, part.v) / PER_WINDOW, count)
-    return np.asarray(np.arange(count) % period * min(STRETCHES, int(period) // 2) // period, dtype=np.int64)
+    return np.asarray(np.arange(count) % period * min(STRETCHES, int(period) // least) // period, dtype=np.int64)
 
 
 def _moved(shift: Array, own: Channels, delay: float) -> Array:
