@@ -208,9 +208,8 @@ def tracking_proof(
     law, frame = machine.controller, tool_of(machine.mechanism, tool)
     first = machine.reference(next(iter(named.values()))).sample([0.0])
     known = {CATALOGUE: Known(nominal), IDENTIFIED: Known(fit.model)}
-    known |= {
-        name: Known(identify_machine(machine, logs, projection=p, **how).model) for name, p in (projections or {}).items()
-    }
+    for name, more in (projections or {}).items():
+        known[name] = Known(identify_machine(machine, logs, projection=more, **how).model)
     known |= {name: m if isinstance(m, Known) else Known(m) for name, m in (others or {}).items()}
     laws: dict[str, tuple[Law, Known | None]] = {ALONE: (baseline or feedback_alone(law, nominal, first.q[0]), None)}
     laws |= {name: (with_model(law, *what), what) for name, what in known.items()}

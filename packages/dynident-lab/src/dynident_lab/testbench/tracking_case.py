@@ -38,14 +38,11 @@ class ProofCase:
     published: Mapping[str, Sequence[Sequence[float]]] | None = None  # Largest errors of the paper, in 1e-3 of the unit
     efforts: Mapping[str, Sequence[Sequence[float]]] | None = None  # Effort shares of the paper
     options: Mapping[str, Any] = field(default_factory=dict)  # Passed to `dynident_lab.testbench.tracking_proof`
-    second: tuple[str, str | Sequence[str]] | None = None
     friction: tuple[str, FrictionLaw] | None = None
 
     def run(self, seed: int = 0, **options: Any) -> TrackingProof:
         """Run the proof."""
         training, chosen = training_logs(self.machine, list(self.training), seed), {**self.options, **options}
-        if self.second is not None:
-            chosen["projections"] = dict([self.second])
         if self.friction is not None:
             name, law = self.friction
             known = identify_friction(self.machine, training, law, seed=seed)
