@@ -12,9 +12,9 @@ from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from dynident.arrays import lapack
 from dynident.checks import whole
 from dynident.errors import DynidentError
-from dynident.lapack import lapack
 
 SMALL = 4096  # samples below which starting threads costs more than it saves
 WINDOW = 64  # tasks in progress at once: enough to keep the workers of a cluster busy, few enough for the scheduler's memory

@@ -24,13 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.arrays import Array
+from dynident.arrays import Array, lapack
 from dynident.checks import number, numbers, whole
 from dynident.errors import DynidentError
 from dynident.excitation.limits import Box, Limit, State, all_excess, all_names, least_margins
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.objective import Objective
-from dynident.lapack import lapack
 from dynident.parallel import WINDOW, completed, cores, one_blas_thread
 from dynident.trajectory.curves import Family
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynident.arrays import Array
+from dynident.arrays import Array, pivoted
 from dynident.errors import DynidentError
-from dynident.lapack import pivoted
 from dynident.mechanics.functions import Motion, MotionLike, as_motion, cached, tree_rates
 from dynident.mechanism.mechanism import Mechanism
 
