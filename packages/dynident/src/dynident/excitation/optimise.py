@@ -666,7 +666,7 @@ def _go_on(problem: Problem, run: Run, level: int, limit: Budget) -> Run:
     """Return a run after one level of `LEVELS`."""
     generator = np.random.default_rng(run.seed)
     budget = replace(limit, steps=limit.steps - run.spent)
-    with one_blas_thread(with_scipy=True):
+    with one_blas_thread():
         if run.start is None:
             first = _promising(problem, generator, budget)
             run = replace(run, start=first, x=first, cost=problem.objective.cost(first))
