@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from dynident.simulate import VirtualRobot, standard_machine, with_noise
 from dynident.trajectory import random_motion
 from dynident_lab.testbench.tracking import identify_friction, tracking_proof, training_logs
 from dynident_lab.testbench.tracking_result import TrackingProof
-
-if TYPE_CHECKING:
-    from dynident.excitation import MotionLimits
 
 BOX = {"rad": 0.4, "m": 0.05}
 """Half-widths of the box of robots without a `BOX`."""
@@ -87,7 +84,7 @@ def own_case(
     return ProofCase(with_noise(machine, training[0]), training, motions, options=options)
 
 
-def _room(limits: MotionLimits, seed: int) -> tuple[Array, Array]:
+def _room(limits: excitation.MotionLimits, seed: int) -> tuple[Array, Array]:
     """Return a pose and half-widths around it in which random motions keep all limits."""
     from dynident.excitation.designs import check_motion  # noqa: PLC0415 - ready cases do not need it
 
