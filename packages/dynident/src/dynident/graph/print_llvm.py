@@ -506,12 +506,11 @@ class _FunctionPrinter:
 
     def _rows(self, out: Emitter, array: str, first: int, places: dict[tuple[str, int], str]) -> list[str]:
         """Return the addresses of an entry of W samples."""
-        last = f"%{array}.at"
+        rows = [f"%{array}.at"]
         for lane in range(1, self.width):
-            if (array, -lane) not in places:
-                places[array, -lane] = out.line(f"getelementptr double, ptr {last}, i64 %{array}.stride")
-            last = places[array, -lane]
-        rows = [f"%{array}.at", *(places[array, -lane] for lane in range(1, self.width))]
+            if (f"{array}.row", lane) not in places:
+                places[f"{array}.row", lane] = out.line(f"getelementptr double, ptr {rows[-1]}, i64 %{array}.stride")
+            rows.append(places[f"{array}.row", lane])
         return [out.line(f"getelementptr double, ptr {row}, i64 {first}") for row in rows] if first else rows
 
 
