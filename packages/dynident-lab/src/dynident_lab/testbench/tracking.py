@@ -19,7 +19,7 @@ from dynident.control.feedforward import actuator_motion
 from dynident.errors import DynidentError, require
 from dynident.friction import Friction, FrictionLaw
 from dynident.friction.terms import term_of
-from dynident.identify import OLS, WLS, BaseParameters, Fit, Regression
+from dynident.identify import OLS, WLS, Fit, Regression
 from dynident.identify.estimators.least_squares import fit_of
 from dynident.identify.regression.logs import same_band
 from dynident.identify.regression.rows import Projection
@@ -66,7 +66,6 @@ def identify_machine(
     training: Any,
     *,
     prior: Mechanism | None = None,
-    base: BaseParameters | None = None,
     projection: Projection | Sequence[str] = "gls",
     estimator: OLS | WLS | None = None,
     seed: int = 0,
@@ -75,7 +74,7 @@ def identify_machine(
     """Identify a virtual robot from its own noisy logs."""
     robot = prior or catalogue_model(machine.model)
     logs = training_logs(machine, training, seed)
-    evidence = Regression.from_logs(robot, logs, base, projection, **options)
+    evidence = Regression.from_logs(robot, logs, projection=projection, **options)
     return fit_of(WLS() if estimator is None else estimator, evidence)
 
 

@@ -372,7 +372,7 @@ def _turns(order: Sequence[Node], group: int) -> dict[int, Turn]:
     return found
 
 
-class _FunctionPrinter:
+class FunctionPrinter:
     """One function at one width."""
 
     def __init__(self, function: Function, width: int) -> None:
@@ -528,11 +528,6 @@ def _makes(step: Instruction) -> tuple[Node, ...]:
     return () if isinstance(step, Store) or step.op == "symbol" else (step,)
 
 
-def entry_text(function: Function, width: int) -> str:
-    """Return a function for batches of samples, ``entry`` of `_FunctionPrinter`."""
-    return _FunctionPrinter(function, width).entry()
-
-
 class _RoutinePrinter:
     """One routine."""
 
@@ -662,7 +657,7 @@ def module_text(routines: Sequence[Routine]) -> str:
     parts = []
     for what in called(routines):
         linkage = "" if what in routines else "internal "
-        parts.append(_FunctionPrinter(what, 1).text() if isinstance(what, Function) else _RoutinePrinter(what).text(linkage))
+        parts.append(FunctionPrinter(what, 1).text() if isinstance(what, Function) else _RoutinePrinter(what).text(linkage))
     body = "\n".join(parts)
     return declared("\n".join([library(body), body]))
 
