@@ -120,12 +120,11 @@ def _by_lanes(name: str, count: int, width: int) -> str:
     if width == 1:
         gives = ", ".join(f"double %x{i}" for i in range(count))
         return "\n".join([*lines, f"  %y = call double @{name}({gives})", "  ret double %y", "}"])
-    memory, at = f"[{width} x double]", "getelementptr double, ptr"
     for i in range(count):
-        lines += [f"  %m{i} = alloca {memory}, align {8 * width}", f"  store {T} %x{i}, ptr %m{i}"]
+        lines += [f"  %m{i} = alloca [{width} x double], align {8 * width}", f"  store {T} %x{i}, ptr %m{i}"]
     lines += ["  br label %loop", "loop:", "  %k = phi i64 [0, %0], [%next, %loop]"]
     for i in range(count):
-        lines += [f"  %p{i} = {at} %m{i}, i64 %k", f"  %a{i} = load double, ptr %p{i}"]
+        lines += [f"  %p{i} = getelementptr double, ptr %m{i}, i64 %k", f"  %a{i} = load double, ptr %p{i}"]
     gives = ", ".join(f"double %a{i}" for i in range(count))
     lines += [f"  %y = call double @{name}({gives})", "  store double %y, ptr %p0", "  %next = add i64 %k, 1"]
     lines += [f"  %done = icmp eq i64 %next, {width}", "  br i1 %done, label %end, label %loop", "end:"]
@@ -157,11 +156,8 @@ def library(text: str) -> str:
     wanted &= {(name, width) for name in (*_LIBRARY, *_NEEDS) for _, width in wanted}
     for name, width in list(wanted):
         wanted |= {(other, width) for other in _NEEDS.get(name, ())}
-    parts = [
-        f"declare double @{name}({', '.join(['double'] * _LIBRARY[name])})"
-        for name in _LIBRARY
-        if name in {n for n, _ in wanted}
-    ]
+    names = {name for name, _ in wanted}
+    parts = [f"declare double @{name}({', '.join(['double'] * n)})" for name, n in _LIBRARY.items() if name in names]
     for name, width in sorted(wanted):
         if name in _LIBRARY:
             parts.append(_by_lanes(name, _LIBRARY[name], width))
@@ -263,8 +259,8 @@ class Emitter:
             plus, minus = (self.line(f"uitofp {self.truth} {bit} to {T}") for bit in (up, down))
             name = self.line(f"fsub {T} {plus}, {minus}")
         elif node.op in _INTRINSIC:
-            kind = "f64" if self.width == 1 else f"v{self.width}f64"
-            name = self.line(f"call {T} @llvm.{_INTRINSIC[node.op]}.{kind}({T} {args[0]})")
+            lanes = "" if self.width == 1 else f"v{self.width}"
+            name = self.line(f"call {T} @llvm.{_INTRINSIC[node.op]}.{lanes}f64({T} {args[0]})")
         elif node.op in _CALLED:
             name = self.line(f"call {T} @{node.op}_{self.width}({', '.join(f'{T} {arg}' for arg in args)})")
         else:
