@@ -482,8 +482,7 @@ class FunctionPrinter:
     def _store(self, out: Emitter, store: Store, places: dict[tuple[str, int], str]) -> None:
         W, T, values = self.width, self.type, [out.operand(node) for node in store.values]
         if W == 1 or store.array in self.function.rows:
-            place = self._place(out, store.array, store.first)
-            out.lines.append(f"  store {T} {values[0]}, ptr {place}, align 8")
+            out.lines.append(f"  store {T} {values[0]}, ptr {self._place(out, store.array, store.first)}, align 8")
             return
         rows, count = self._rows(out, store.array, store.first, places), len(values)
         if count < W < 8:  # too few for fast masks
