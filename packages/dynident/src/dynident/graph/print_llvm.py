@@ -156,8 +156,7 @@ def library(text: str) -> str:
     wanted &= {(name, width) for name in (*_LIBRARY, *_NEEDS) for _, width in wanted}
     for name, width in list(wanted):
         wanted |= {(other, width) for other in _NEEDS.get(name, ())}
-    names = {name for name, _ in wanted}
-    parts = [f"declare double @{name}({', '.join(['double'] * n)})" for name, n in _LIBRARY.items() if name in names]
+    parts = [f"declare double @{name}({', '.join(['double'] * n)})" for name, n in _LIBRARY.items() if name in dict(wanted)]
     for name, width in sorted(wanted):
         if name in _LIBRARY:
             parts.append(_by_lanes(name, _LIBRARY[name], width))
