@@ -39,6 +39,7 @@ def main() -> None:
         if "--debug" in sys.argv:
             raise
         code = _tell(INTERNAL, f"internal error ({type(error).__name__}: {error}); please report it with the output of --debug")
+    gc.freeze()  # at exit nothing needs to be examined
     sys.exit(code)
 
 

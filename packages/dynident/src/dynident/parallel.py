@@ -12,9 +12,9 @@ from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from dynident.arrays import lapack
 from dynident.checks import whole
 from dynident.errors import DynidentError
-from dynident.lapack import lapack
 
 SMALL = 4096  # samples below which starting threads costs more than it saves
 WINDOW = 64  # tasks in progress at once: enough to keep the workers of a cluster busy, few enough for the scheduler's memory
@@ -113,12 +113,11 @@ def over_samples(samples: int, work: Callable[[int, int], object], multiple: int
 
 
 @cache
-def _blas(with_scipy: bool) -> Any:
-    """Return the controller of NumPy's BLAS library, or of SciPy's own as well, which must be loaded first."""
-    if with_scipy:
-        lapack()
+def _blas() -> Any:
+    """Return the controller of the BLAS libraries of NumPy and of SciPy, which must be loaded first."""
     from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - costs import time
 
+    lapack()
     return ThreadpoolController()
 
 
@@ -126,15 +125,14 @@ _limited = threading.local()
 
 
 @contextmanager
-def one_blas_thread(with_scipy: bool = False) -> Iterator[None]:
-    """Keep BLAS on one thread in a block, SciPy's too where it is used: for a few hundred rows more threads are slower."""
-    before, libraries = getattr(_limited, "libraries", 0), 2 if with_scipy else 1
-    if before >= libraries:  # setting the limit takes as long as a small factorisation
+def one_blas_thread() -> Iterator[None]:
+    """Keep BLAS on one thread in a block: for a few hundred rows more threads are slower."""
+    if getattr(_limited, "inside", False):  # setting the limit takes as long as a small factorisation
         yield
         return
-    with _blas(with_scipy).limit(limits=1):
-        _limited.libraries = libraries
+    with _blas().limit(limits=1):
+        _limited.inside = True
         try:
             yield
         finally:
-            _limited.libraries = before
+            _limited.inside = False

@@ -155,7 +155,6 @@ def track(
     """
     if output is not None:
         check_output(output, folder=True)
-    others: dict[str, di.Mechanism] = {}
     if seed < 0:
         raise DynidentError(f"--seed is {seed}; give a whole number, 0 or above")
     with progress(3, quiet) as step:
@@ -166,12 +165,12 @@ def track(
             if known.proof_case is None:
                 raise DynidentError(f"robot '{machine}' has no motions to track; give a description of the robot instead")
             case = known.proof_case(seed)
-            others = {} if fit is None else {f"model of {fit.name}": di.Fit.load(fit).model}
         else:
             catalogue = described.robot(Path(machine))
             true = catalogue if fit is None else di.Fit.load(fit, catalogue).model
             turned = None if drives is None else read_drives(drives, true)
             case = own_case(true, None if fit is None else catalogue, controller, bandwidth, seed, turned)
+        others = {} if known is None or fit is None else {f"model of {fit.name}": di.Fit.load(fit).model}
         step("identifying from its own log, then tracking")
         proof = case.run(seed, others=others)
         tests = [] if known is None or known.compare is None else known.compare()  # tests described in the source

@@ -19,7 +19,7 @@ from dynident.control.feedforward import actuator_motion
 from dynident.errors import DynidentError, require
 from dynident.friction import Friction, FrictionLaw
 from dynident.friction.terms import term_of
-from dynident.identify import OLS, WLS, Fit, Regression, base_parameters
+from dynident.identify import OLS, WLS, Fit, Regression
 from dynident.identify.estimators.least_squares import fit_of
 from dynident.identify.regression.logs import same_band
 from dynident.identify.regression.rows import Projection
@@ -73,9 +73,8 @@ def identify_machine(
 ) -> Fit:
     """Identify a virtual robot from its own noisy logs."""
     robot = prior or catalogue_model(machine.model)
-    base = base_parameters(robot)
     logs = training_logs(machine, training, seed)
-    evidence = Regression.from_logs(robot, logs, base, projection, **options)
+    evidence = Regression.from_logs(robot, logs, projection=projection, **options)
     return fit_of(WLS() if estimator is None else estimator, evidence)
 
 
@@ -204,13 +203,12 @@ def tracking_proof(
     prior = _believed(machine.model, nominal)
     logs, how = training_logs(machine, trained, seed), {"prior": prior, "estimator": estimator, **options}
     fit = identify_machine(machine, logs, projection=projection, **how)
-    how |= same_band(fit.data.sources, min(log.rate for log in logs))
+    how |= {"base": fit.data.base, **same_band(fit.data.sources, min(log.rate for log in logs))}
     law, frame = machine.controller, tool_of(machine.mechanism, tool)
     first = machine.reference(next(iter(named.values()))).sample([0.0])
     known = {CATALOGUE: Known(nominal), IDENTIFIED: Known(fit.model)}
-    known |= {
-        name: Known(identify_machine(machine, logs, projection=p, **how).model) for name, p in (projections or {}).items()
-    }
+    for name, more in (projections or {}).items():
+        known[name] = Known(identify_machine(machine, logs, projection=more, **how).model)
     known |= {name: m if isinstance(m, Known) else Known(m) for name, m in (others or {}).items()}
     laws: dict[str, tuple[Law, Known | None]] = {ALONE: (baseline or feedback_alone(law, nominal, first.q[0]), None)}
     laws |= {name: (with_model(law, *what), what) for name, what in known.items()}

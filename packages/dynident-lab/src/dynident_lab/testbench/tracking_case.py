@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from dynident.simulate import VirtualRobot, standard_machine, with_noise
 from dynident.trajectory import random_motion
 from dynident_lab.testbench.tracking import identify_friction, tracking_proof, training_logs
 from dynident_lab.testbench.tracking_result import TrackingProof
-
-if TYPE_CHECKING:
-    from dynident.excitation import MotionLimits
 
 BOX = {"rad": 0.4, "m": 0.05}
 """Half-widths of the box of robots without a `BOX`."""
@@ -38,14 +35,11 @@ class ProofCase:
     published: Mapping[str, Sequence[Sequence[float]]] | None = None  # Largest errors of the paper, in 1e-3 of the unit
     efforts: Mapping[str, Sequence[Sequence[float]]] | None = None  # Effort shares of the paper
     options: Mapping[str, Any] = field(default_factory=dict)  # Passed to `dynident_lab.testbench.tracking_proof`
-    second: tuple[str, str | Sequence[str]] | None = None
     friction: tuple[str, FrictionLaw] | None = None
 
     def run(self, seed: int = 0, **options: Any) -> TrackingProof:
         """Run the proof."""
         training, chosen = training_logs(self.machine, list(self.training), seed), {**self.options, **options}
-        if self.second is not None:
-            chosen["projections"] = dict([self.second])
         if self.friction is not None:
             name, law = self.friction
             known = identify_friction(self.machine, training, law, seed=seed)
@@ -90,7 +84,7 @@ def own_case(
     return ProofCase(with_noise(machine, training[0]), training, motions, options=options)
 
 
-def _room(limits: MotionLimits, seed: int) -> tuple[Array, Array]:
+def _room(limits: excitation.MotionLimits, seed: int) -> tuple[Array, Array]:
     """Return a pose and half-widths around it in which random motions keep all limits."""
     from dynident.excitation.designs import check_motion  # noqa: PLC0415 - ready cases do not need it
 

@@ -55,9 +55,9 @@ def _dualv(machine: VirtualRobot, seed: int) -> ProofCase:
     home = np.zeros(3)
     training = [random_motion(home, robots.dualv.BOX, seed + i, 1.0) for i in range(4)]
     motions = {f"trajectory {i}": random_motion(home, robots.dualv.BOX, seed + 100 + i, FASTEST, periods=2) for i in (1, 2)}
-    options = {"projection": "independent", "effort_unit": "N m", "tool": "platform", "shafts": True}
-    case_2 = ("identified, case 2", ("motor_1", "motor_2", "motor_3"))
-    return ProofCase(with_noise(machine, training[0], 0.1), training, motions, robots.dualv.TABLE_4, None, options, case_2)
+    case_2 = {"identified, case 2": ("motor_1", "motor_2", "motor_3")}
+    options = {"projection": "independent", "projections": case_2, "effort_unit": "N m", "tool": "platform", "shafts": True}
+    return ProofCase(with_noise(machine, training[0], 0.1), training, motions, robots.dualv.TABLE_4, None, options)
 
 
 def _rrr(machine: VirtualRobot, seed: int) -> ProofCase:

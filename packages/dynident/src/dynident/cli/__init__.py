@@ -176,7 +176,7 @@ def _execute(words: list[str]) -> int:
         return USAGE
     if not gc.isenabled():  # by `__main__`
         gc.freeze()
-        gc.set_threshold(50_000)  # graphs of expressions are many small objects
+        gc.set_threshold(200_000)  # graphs of expressions are many small objects
         gc.enable()
     code = int(command(*bound.args, **bound.kwargs) or 0)
     return USAGE if incomplete else code  # a list of commands was shown

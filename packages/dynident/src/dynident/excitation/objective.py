@@ -42,7 +42,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.arrays import Array
+from dynident.arrays import Array, lapack
 from dynident.checks import choice, number, numbers, shown, whole
 from dynident.errors import DynidentError
 from dynident.graph.algebra import absolute, dot
@@ -52,7 +52,6 @@ from dynident.identify.base import BaseParameters
 from dynident.identify.regression.factor import triangle
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import Projection, Rows, projected
-from dynident.lapack import lapack
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.equations import Equations as Expressions
 from dynident.mechanics.equations import opaque_columns

@@ -24,13 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.arrays import Array
+from dynident.arrays import Array, lapack
 from dynident.checks import number, numbers, whole
 from dynident.errors import DynidentError
 from dynident.excitation.limits import Box, Limit, State, all_excess, all_names, least_margins
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.objective import Objective
-from dynident.lapack import lapack
 from dynident.parallel import WINDOW, completed, cores, one_blas_thread
 from dynident.trajectory.curves import Family
 
@@ -667,7 +666,7 @@ def _go_on(problem: Problem, run: Run, level: int, limit: Budget) -> Run:
     """Return a run after one level of `LEVELS`."""
     generator = np.random.default_rng(run.seed)
     budget = replace(limit, steps=limit.steps - run.spent)
-    with one_blas_thread(with_scipy=True):
+    with one_blas_thread():
         if run.start is None:
             first = _promising(problem, generator, budget)
             run = replace(run, start=first, x=first, cost=problem.objective.cost(first))

@@ -23,7 +23,7 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.graph.expression import Function, Graph, evaluate_nodes
 from dynident.graph.machine import MachineCode, vector_width
-from dynident.graph.print_llvm import apart, entry_text
+from dynident.graph.print_llvm import FunctionPrinter, apart, declared
 from dynident.parallel import SMALL, over_samples
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)  # samples per step
@@ -42,7 +42,7 @@ class Compiled:
         self.width = vector_width() if width is None else width
         if not isinstance(self.width, int | np.integer) or self.width not in WIDTHS:
             raise DynidentError(f"width is {str(self.width)[:20]}; give the samples per step, one of {str(WIDTHS)[1:-1]}")
-        text, library = apart(entry_text(function, self.width))
+        text, library = apart(FunctionPrinter(function, self.width).entry())
         machine = MachineCode(text, function.name, library=library)
         self.call = machine.function("entry", [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p])
 
@@ -288,15 +288,11 @@ def _text(width: int) -> str:
     lines.append(f"  %out = mul i64 %b, {HIGH * WIDE}")
     for k, (i, j) in enumerate(pairs):
         lines += [f"  %q{k} = add i64 %out, {k}", f"  %g{k} = getelementptr double, ptr %sums, i64 %q{k}"]
-        last = f"%v{k}.0"
-        lines.append(f"  {last} = load double, ptr %g{k}")
-        for lane in range(width):
-            value = f"%m{i}.{j}"
-            if width > 1:
-                value = f"%e{k}.{lane}"
-                lines.append(f"  {value} = extractelement {V} %m{i}.{j}, i32 {lane}")
-            lines.append(f"  %v{k}.{lane + 1} = fadd double {last}, {value}")
-            last = f"%v{k}.{lane + 1}"
-        lines.append(f"  store double {last}, ptr %g{k}")
+        lines.append(f"  %v{k} = load double, ptr %g{k}")
+        added = f"call double @llvm.vector.reduce.fadd.v{width}f64(double" if width > 1 else "fadd double"
+        lines += [
+            f"  %w{k} = {added} %v{k}, {f'{V} ' * (width > 1)}%m{i}.{j}{')' * (width > 1)}",
+            f"  store double %w{k}, ptr %g{k}",
+        ]
     lines += ["  %b1 = add i64 %b, 1", "  %again = icmp slt i64 %b1, %blocks", "  br i1 %again, label %block, label %end"]
-    return "\n".join([*lines, "end:", "  ret void", "}", ""])
+    return declared("\n".join([*lines, "end:", "  ret void", "}", ""]))

@@ -59,7 +59,8 @@ class MachineCode:
     """
 
     def __init__(self, text: str, what: str = "functions", loops: bool = False, library: str = "") -> None:
-        binding = _llvm().binding
+        llvm = _llvm()
+        binding = llvm.binding
         with _lock:
             lines = text.count("\n")
             level = 0 if lines > HUGE else 2 if loops and lines <= LARGE else 1
@@ -71,22 +72,16 @@ class MachineCode:
             empty.triple = triple
             self._engine: Any = binding.create_mcjit_compiler(empty, machine)
             for part in filter(None, (library, text)):
-                body = self._object(machine, part, (level, loops), what)
+                versions = llvm.__version__, str(binding.llvm_version_info)
+                key = cache.key_of(part, triple, processor, features, str((level, loops)), *versions)
+                body = cache.read(key)
+                if body is None:
+                    if lines * PER_LINE > SLOW:
+                        log.info("compiling %s, about %.0f s; its code is then kept on disk", what, lines * PER_LINE)
+                    body = self._compiled(binding, machine, part, loops and level > 0, what)
+                    cache.write(key, body)
                 self._engine.add_object_file(binding.ObjectFileRef.from_data(body))
             self._engine.finalize_object()
-
-    @classmethod
-    def _object(cls, machine: Any, text: str, how: tuple[int, bool], what: str) -> bytes:
-        """Return the object of a module from the cache, or compile it."""
-        llvm, (level, loops), lines = _llvm(), how, text.count("\n")
-        key = cache.key_of(text, *target(), str(how), llvm.__version__, str(llvm.binding.llvm_version_info))
-        body = cache.read(key)
-        if body is None:
-            if lines * PER_LINE > SLOW:
-                log.info("compiling %s, about %.0f s; its code is then kept on disk", what, lines * PER_LINE)
-            body = cls._compiled(llvm.binding, machine, text, loops and level > 0, what)
-            cache.write(key, body)
-        return body
 
     @staticmethod
     def _compiled(binding: Any, machine: Any, text: str, passes: bool, what: str) -> bytes:

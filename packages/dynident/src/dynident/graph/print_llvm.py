@@ -120,12 +120,11 @@ def _by_lanes(name: str, count: int, width: int) -> str:
     if width == 1:
         gives = ", ".join(f"double %x{i}" for i in range(count))
         return "\n".join([*lines, f"  %y = call double @{name}({gives})", "  ret double %y", "}"])
-    memory, at = f"[{width} x double]", "getelementptr double, ptr"
     for i in range(count):
-        lines += [f"  %m{i} = alloca {memory}, align {8 * width}", f"  store {T} %x{i}, ptr %m{i}"]
+        lines += [f"  %m{i} = alloca [{width} x double], align {8 * width}", f"  store {T} %x{i}, ptr %m{i}"]
     lines += ["  br label %loop", "loop:", "  %k = phi i64 [0, %0], [%next, %loop]"]
     for i in range(count):
-        lines += [f"  %p{i} = {at} %m{i}, i64 %k", f"  %a{i} = load double, ptr %p{i}"]
+        lines += [f"  %p{i} = getelementptr double, ptr %m{i}, i64 %k", f"  %a{i} = load double, ptr %p{i}"]
     gives = ", ".join(f"double %a{i}" for i in range(count))
     lines += [f"  %y = call double @{name}({gives})", "  store double %y, ptr %p0", "  %next = add i64 %k, 1"]
     lines += [f"  %done = icmp eq i64 %next, {width}", "  br i1 %done, label %end, label %loop", "end:"]
@@ -135,30 +134,13 @@ def _by_lanes(name: str, count: int, width: int) -> str:
 _NEEDS = {**dict.fromkeys(("sine_cosine", "sinc", "dsinc"), ("sin", "cos")), "tanh": ()}
 
 
-def _intrinsic(name: str, width: int) -> str:
-    """Return type and name of an operation of LLVM."""
-    return f"{of_width('double', width)} @llvm.{name}.{'' if width == 1 else f'v{width}'}f64"
-
-
-def _masked(what: str, width: int) -> str:
-    """Return the start of a call that reads or writes some entries of a row: up to the address, or up to the values."""
-    T = of_width("double", width)
-    return f"{T} @llvm.masked.load.v{width}f64.p0(ptr" if what == "load" else f"void @llvm.masked.store.v{width}f64.p0({T}"
-
-
-def _mask(count: int, width: int) -> str:
-    """Return the end of that call: the alignment, and the mask of the first entries."""
-    return f"i32 8, <{width} x i1> <{', '.join(f'i1 {int(k < count)}' for k in range(width))}>"
-
-
 def declared(text: str) -> str:
-    """Return a module with declarations of the operations of LLVM that it calls."""
-    found = sorted(set(re.findall(rf"@llvm\.({'|'.join(_INTRINSIC.values())})\.(?:v(\d+))?f64\(", text)))
-    lines = [f"declare {_intrinsic(name, w)}({of_width('double', w)})" for name, w in ((n, int(w or 1)) for n, w in found)]
-    for what, w in sorted(set(re.findall(r"@llvm\.masked\.(load|store)\.v(\d+)f64", text))):
-        T, truths = of_width("double", int(w)), of_width("i1", int(w))
-        lines.append(f"declare {_masked(what, int(w))}, {f'i32, {truths}, {T}' if what == 'load' else f'ptr, i32, {truths}'})")
-    return "\n".join([*lines, text])
+    """Return a module with declarations of LLVM's own functions that it calls."""
+    found = {}
+    for kind, name, given in re.findall(r"call ([^@]+) @(llvm\.[\w.]+)\((.*)\)", text):
+        kinds = (word.rsplit(" ", 1)[0] for word in re.sub(r"<(?:double|i1) [^>]*>", "", given).split(", "))
+        found[name] = f"declare {kind} @{name}({', '.join(kinds)})"
+    return "\n".join([*found.values(), text])
 
 
 def apart(text: str) -> tuple[str, str]:
@@ -174,27 +156,18 @@ def library(text: str) -> str:
     wanted &= {(name, width) for name in (*_LIBRARY, *_NEEDS) for _, width in wanted}
     for name, width in list(wanted):
         wanted |= {(other, width) for other in _NEEDS.get(name, ())}
-    parts = [
-        f"declare double @{name}({', '.join(['double'] * _LIBRARY[name])})"
-        for name in _LIBRARY
-        if name in {n for n, _ in wanted}
-    ]
+    parts = [f"declare double @{name}({', '.join(['double'] * n)})" for name, n in _LIBRARY.items() if name in dict(wanted)]
     for name, width in sorted(wanted):
-        vector = of_width("double", width)
-        suffix = "f64" if width == 1 else f"v{width}f64"
         if name in _LIBRARY:
             parts.append(_by_lanes(name, _LIBRARY[name], width))
         elif name == "sine_cosine":
             body = _template(name).replace("COSINE", _polynomial("c", _COSINE)).replace("SINE", _polynomial("s", _SINE))
             for word, bits_of in (("ONE", 1), ("TWO", 2), ("SHIFT", 62)):
                 body = body.replace(word, whole(bits_of, width))
-            parts += [f"declare i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1>)", _filled(body, width)]
+            parts.append(_filled(body, width))
         elif name == "tanh":
             body = reduce(lambda text, part: text.replace(part[0], _polynomial(*part[1])), _TANH_PARTS.items(), _template(name))
-            parts += [
-                f"declare {vector} @llvm.copysign.{suffix}({vector}, {vector})",
-                _filled(body.replace("SHIFT", whole(52, width)), width),
-            ]
+            parts.append(_filled(body.replace("SHIFT", whole(52, width)), width))
         elif name == "sinc":
             parts.append(_filled(_sinc("sinc", SINC_SERIES, "%far = fdiv V %sin, %x"), width))
         else:
@@ -285,7 +258,8 @@ class Emitter:
             plus, minus = (self.line(f"uitofp {self.truth} {bit} to {T}") for bit in (up, down))
             name = self.line(f"fsub {T} {plus}, {minus}")
         elif node.op in _INTRINSIC:
-            name = self.line(f"call {_intrinsic(_INTRINSIC[node.op], self.width)}({T} {args[0]})")
+            lanes = "" if self.width == 1 else f"v{self.width}"
+            name = self.line(f"call {T} @llvm.{_INTRINSIC[node.op]}.{lanes}f64({T} {args[0]})")
         elif node.op in _CALLED:
             name = self.line(f"call {T} @{node.op}_{self.width}({', '.join(f'{T} {arg}' for arg in args)})")
         else:
@@ -312,14 +286,12 @@ class Emitter:
 
     def repeated(self, number: str) -> str:
         """Return a number of this run, repeated for every sample."""
-        return self.shuffled(
-            self.type, self.line(f"insertelement {self.type} poison, double {number}, i32 0"), [0] * self.width
-        )
+        one = self.line(f"insertelement {self.type} poison, double {number}, i32 0")
+        return self.line(f"shufflevector {self.type} {one}, {self.type} poison, <{self.width} x i32> zeroinitializer")
 
-    def shuffled(self, kind: str, value: str, places: Sequence[int]) -> str:
-        """Return some entries of a vector; -1 for any number."""
-        mask = ", ".join("i32 poison" if k < 0 else f"i32 {k}" for k in places)
-        return self.line(f"shufflevector {kind} {value}, {kind} poison, <{len(places)} x i32> <{mask}>")
+    def first(self, count: int) -> str:
+        """Return the alignment of a row and the mask of its first entries; LLVM recognises a mask of all entries."""
+        return f"i32 8, {self.truth} <{', '.join(f'i1 {int(k < count)}' for k in range(self.width))}>"
 
     def transposed(self, values: Sequence[str]) -> list[str]:
         """Return the rows of the W x W matrix whose columns are `values`.
@@ -395,7 +367,7 @@ def _turns(order: Sequence[Node], group: int) -> dict[int, Turn]:
     return found
 
 
-class _FunctionPrinter:
+class FunctionPrinter:
     """One function at one width."""
 
     def __init__(self, function: Function, width: int) -> None:
@@ -490,55 +462,49 @@ class _FunctionPrinter:
 
     def _read(self, out: Emitter, node: Node, places: dict[tuple[str, int], str]) -> str:
         """Print the reading of an input, or of a value of an earlier piece."""
-        T, W, function = self.type, self.width, self.function
+        T, W = self.type, self.width
         if node.op != "symbol":
             return out.line(f"load {T}, ptr {self._slot(out, node)}")
         array, place = node.name[:-1].split("[")
-        if array in function.rows:
-            return out.line(f"load {T}, ptr {self._row(out, array, int(place))}, align 8")
-        if array in function.shared:
-            number = out.line(f"load double, ptr {out.line(f'getelementptr double, ptr %{array}.at, i64 {place}')}")
-            return number if W == 1 else out.repeated(number)
+        if W > 1 and array in self.function.shared:
+            return out.repeated(out.line(f"load double, ptr {self._place(out, array, place)}"))
+        if W == 1 or array in self.function.rows:
+            return out.line(f"load {T}, ptr {self._place(out, array, place)}, align 8")
         if (array, int(place)) not in places:
             first = int(place) // W * W
-            count = min(W, function.inputs[array] - first)
-            start, end = (
-                (f"load {T}, ptr", "align 8")
-                if count == W
-                else (f"call {_masked('load', W)}", f"{_mask(count, W)}, {T} poison)")
-            )
-            columns = out.transposed([out.line(f"{start} {at}, {end}") for at in self._rows(out, array, first, places)])
-            places |= {(array, first + k): column for k, column in enumerate(columns[:count])}
+            count = min(W, self.function.inputs[array] - first)
+            call = f"call {T} @llvm.masked.load.v{W}f64.p0(ptr {{}}, {out.first(count)}, {T} poison)"
+            rows = [out.line(call.format(row)) for row in self._rows(out, array, first, places)]
+            places |= {(array, first + k): column for k, column in enumerate(out.transposed(rows)[:count])}
         return places[array, int(place)]
 
     def _store(self, out: Emitter, store: Store, places: dict[tuple[str, int], str]) -> None:
-        values, count = [out.operand(node) for node in store.values], len(store.values)
-        if store.array in self.function.rows:
-            out.lines.append(f"  store {self.type} {values[0]}, ptr {self._row(out, store.array, store.first)}, align 8")
+        W, T, values = self.width, self.type, [out.operand(node) for node in store.values]
+        if W == 1 or store.array in self.function.rows:
+            out.lines.append(f"  store {T} {values[0]}, ptr {self._place(out, store.array, store.first)}, align 8")
             return
-        W, T, rows = self.width, self.type, self._rows(out, store.array, store.first, places)
+        rows, count = self._rows(out, store.array, store.first, places), len(values)
         if count < W < 8:  # too few for fast masks
             for k, (value, (lane, row)) in enumerate(product(values, enumerate(rows))):
                 number = out.line(f"extractelement {T} {value}, i32 {lane}")
                 at = out.line(f"getelementptr double, ptr {row}, i64 {k // W}")
                 out.lines.append(f"  store double {number}, ptr {at}")
             return
-        start, end = (f"store {T}", "align 8") if count == W else (f"call {_masked('store', W)}", f"{_mask(count, W)})")
         for value, row in zip(out.transposed(values + ["poison"] * (W - count)), rows, strict=True):
-            out.lines.append(f"  {start} {value}, ptr {row}, {end}")
+            out.lines.append(f"  call void @llvm.masked.store.v{W}f64.p0({T} {value}, ptr {row}, {out.first(count)})")
 
-    def _row(self, out: Emitter, array: str, place: int) -> str:
-        """Return the address of an entry whose samples are next to each other."""
-        return out.line(f"getelementptr double, ptr %{array}.at, i64 {out.line(f'mul i64 %{array}.stride, {place}')}")
+    def _place(self, out: Emitter, array: str, place: int | str) -> str:
+        """Print the address of an entry of the first sample."""
+        step = out.line(f"mul i64 %{array}.stride, {place}") if array in self.function.rows else place
+        return out.line(f"getelementptr double, ptr %{array}.at, i64 {step}")
 
     def _rows(self, out: Emitter, array: str, first: int, places: dict[tuple[str, int], str]) -> list[str]:
         """Return the addresses of an entry of W samples."""
-        last = f"%{array}.at"
+        rows = [f"%{array}.at"]
         for lane in range(1, self.width):
-            if (array, -lane) not in places:
-                places[array, -lane] = out.line(f"getelementptr double, ptr {last}, i64 %{array}.stride")
-            last = places[array, -lane]
-        rows = [f"%{array}.at", *(places[array, -lane] for lane in range(1, self.width))]
+            if (f"{array}.row", lane) not in places:
+                places[f"{array}.row", lane] = out.line(f"getelementptr double, ptr {rows[-1]}, i64 %{array}.stride")
+            rows.append(places[f"{array}.row", lane])
         return [out.line(f"getelementptr double, ptr {row}, i64 {first}") for row in rows] if first else rows
 
 
@@ -554,11 +520,6 @@ def _makes(step: Instruction) -> tuple[Node, ...]:
     if isinstance(step, Turn):
         return step.results
     return () if isinstance(step, Store) or step.op == "symbol" else (step,)
-
-
-def entry_text(function: Function, width: int) -> str:
-    """Return a function for batches of samples, ``entry`` of `_FunctionPrinter`."""
-    return _FunctionPrinter(function, width).entry()
 
 
 class _RoutinePrinter:
@@ -690,7 +651,7 @@ def module_text(routines: Sequence[Routine]) -> str:
     parts = []
     for what in called(routines):
         linkage = "" if what in routines else "internal "
-        parts.append(_FunctionPrinter(what, 1).text() if isinstance(what, Function) else _RoutinePrinter(what).text(linkage))
+        parts.append(FunctionPrinter(what, 1).text() if isinstance(what, Function) else _RoutinePrinter(what).text(linkage))
     body = "\n".join(parts)
     return declared("\n".join([library(body), body]))
 

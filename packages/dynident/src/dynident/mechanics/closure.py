@@ -6,30 +6,17 @@ Phi(q_t) = 0,    v_t = G(q) nu,    a_t = G nu_dot + b(q, nu),    rho_dot = A nu,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynident.arrays import Array
+from dynident.arrays import Array, pivoted
 from dynident.errors import DynidentError
-from dynident.lapack import pivoted
-from dynident.mechanics.functions import Motion, MotionLike, as_motion, cached, tree_rates
+from dynident.mechanics.functions import ClosedMotion, Motion, MotionLike, as_motion, cached, tree_rates
 from dynident.mechanism.mechanism import Mechanism
 
 OPEN = 1e-8  # largest residual of a closed loop
 SINGULAR = 1e-7  # pivot ratio of the closure below which the independent coordinates no longer determine the others
-
-
-@dataclass(frozen=True, eq=False)
-class ClosedMotion:
-    """A motion of all tree coordinates, (N, n_tree) each, that keeps the loops closed."""
-
-    q: Array
-    v: Array
-    a: Array
-    G: Array  # (N, n_tree, n), v = G nu
-    pivot: Array  # (N,), smallest over largest pivot of the closure; near zero at a singularity of the chosen coordinates
 
 
 def close_positions(
@@ -98,14 +85,14 @@ def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLi
     if not (mechanism.loops or mechanism.couplings):
         raise DynidentError(f"robot '{mechanism.name}' has no loops; its coordinates are independent already")
     nu, nu_dot = (np.ascontiguousarray(y, dtype=np.float64) for y in (v, a))
-    out = tree_rates(mechanism, {"q": np.ascontiguousarray(positions), "v": nu, "a": nu_dot})
-    if len(positions) and not np.min(out["pivot"]) >= SINGULAR:
-        bad = int(np.argmin(out["pivot"]))
+    found = tree_rates(mechanism, {"q": np.ascontiguousarray(positions), "v": nu, "a": nu_dot})
+    if len(positions) and not np.min(found.pivot) >= SINGULAR:
+        bad = int(np.argmin(found.pivot))
         raise DynidentError(
             f"robot '{mechanism.name}' is singular at sample {bad}: {', '.join(mechanism.coordinate_names)} do not "
             "determine the other joints there; avoid it or choose other independent coordinates"
         )
-    return ClosedMotion(positions, out["vt"], out["at"], out["G"], out["pivot"])
+    return found._replace(q=positions)
 
 
 def projector(mechanism: Mechanism, positions: Array) -> Array:

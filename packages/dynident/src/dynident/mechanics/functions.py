@@ -426,17 +426,26 @@ class TreeMotion(NamedTuple):
     G: Array | None  # (N, n_tree, n), v = G nu; None for a plain tree
 
 
+class ClosedMotion(NamedTuple):
+    """A motion of all tree coordinates, (N, n_tree) each, that keeps the loops closed."""
+
+    q: Array
+    v: Array
+    a: Array
+    G: Array  # (N, n_tree, n), v = G nu
+    pivot: Array  # (N,), smallest over largest pivot of the closure; near zero at a singularity of the chosen coordinates
+
+
 def tree_motion(mechanism: Mechanism, motion: MotionLike) -> TreeMotion:
     """Return q, v, a of all tree coordinates, from couplings and loop closure where present."""
     arrays = entering(mechanism, as_motion(motion))
     if not mechanism.loops and not mechanism.couplings:
         return TreeMotion(arrays["q"], arrays["v"], arrays["a"], None)
-    out = tree_rates(mechanism, arrays)
-    return TreeMotion(out["qt"], out["vt"], out["at"], out["G"])
+    return TreeMotion(*tree_rates(mechanism, arrays)[:4])
 
 
-def tree_rates(mechanism: Mechanism, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """Return tree motion, projector and pivot ratio of a mechanism with couplings or loops, from the arrays of `entering`."""
+def tree_rates(mechanism: Mechanism, arrays: Mapping[str, Array]) -> ClosedMotion:
+    """Return the tree motion of a mechanism with couplings or loops, from the arrays of `entering`."""
 
     def make(x: Equations) -> Outputs:
         projector = [entry for row in x.G or [] for entry in row]
@@ -444,7 +453,7 @@ def tree_rates(mechanism: Mechanism, arrays: Mapping[str, Array]) -> dict[str, A
 
     wide = len(mechanism.tree.coordinates)
     shapes = {"qt": (wide,), "vt": (wide,), "at": (wide,), "G": (wide, mechanism.dof), "pivot": ()}
-    return run(function_of(mechanism, "tree_motion", make), arrays, None, shapes)
+    return ClosedMotion(*run(function_of(mechanism, "tree_motion", make), arrays, None, shapes).values())
 
 
 def project(G: Array | None, rows: Array) -> Array:

@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.arrays import Array
+from dynident.arrays import Array, pivoted
 from dynident.errors import DescriptionError
 from dynident.graph.algebra import Vector, cross, dot, plus, scale, snapped, times, vector
 from dynident.graph.expression import Function, Graph, Node, derivative_matrix
 from dynident.graph.printing import numpy_callable
-from dynident.lapack import pivoted
 from dynident.mechanism.elements import Loop, Placement, perpendicular
 from dynident.mechanism.tree import (
     FREE,

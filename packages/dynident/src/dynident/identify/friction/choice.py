@@ -249,7 +249,7 @@ class Belief:
 
     def __init__(self, evidence: Regression, known: Knowledge | None = None) -> None:
         self.evidence, self.prior = evidence, prior_of(evidence, known)
-        with one_blas_thread(with_scipy=True), warnings.catch_warnings():
+        with one_blas_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConditionWarning)  # the fit warns
             found = estimate(evidence, self.prior, WLS().fit(evidence).sigma_)
         self.spread = self.prior.unit * found.scale
@@ -317,7 +317,7 @@ def known_shape(law: Friction) -> Friction:
     return replace(law, known=law.known or law.law.shape)
 
 
-@one_blas_thread(with_scipy=True)
+@one_blas_thread()
 def choose_recorded(data: FrictionData, laws: Any) -> FrictionChoice:
     """Choose the law of every joint by blocks of time that were held out; bodies are fitted along with every law.
 

@@ -347,7 +347,7 @@ def _placed(u: Array, own: Sequence[int], values: Array) -> Array:
     return result
 
 
-@one_blas_thread(with_scipy=True)
+@one_blas_thread()
 def search(
     problem: Problem,
     bounds: Array,

@@ -734,7 +734,7 @@ def solve(regression: Regression, sigma: Array, active: NDArray[np.bool_], toler
     Q, R = np.linalg.qr(scaled)
     singular, rank, order = np.linalg.svd(R, compute_uv=False), candidates.size, np.arange(candidates.size)
     if len(R) < rank or singular[-1] <= tolerance:  # all pivots of these unit columns are at least the smallest singular value
-        with one_blas_thread(with_scipy=True):
+        with one_blas_thread():
             Q, R, order = scipy.linalg.qr(scaled, mode="economic", pivoting=True)
         diagonal = np.abs(np.diag(R))
         rank = int(np.count_nonzero(diagonal > tolerance * diagonal[0]))

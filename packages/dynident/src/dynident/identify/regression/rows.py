@@ -20,13 +20,12 @@ from functools import reduce
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.arrays import Array
+from dynident.arrays import Array, pivoted
 from dynident.checks import numbers
 from dynident.errors import IdentificationError, LogError
 from dynident.graph.algebra import NodeRows, absolute, gram_schmidt, maximum, minimum, solve_general
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Node, total
-from dynident.lapack import pivoted
 from dynident.mechanics.actuation import actuation, actuator_jacobian
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.dynamics import joint_loads
