@@ -193,13 +193,13 @@ def test_half_of_gravity_is_another_robot_only_if_no_other_torque_has_its_first_
 
 
 def test_a_share_of_gravity_that_description_and_data_doubt_is_named():
-    """Neither alone is sufficient: of twelve possible faults of the robot, left-out stretches prove none."""
+    """The share of gravity is sure by its own deviation; the description alone would not suffice."""
     case = list(population(2, 15, ("rrr",)))[1]
     subject = Subject("rrr", case.described, [case.train], [], case.true)
     compensated = KINDS["gravity half compensated"].apply(subject, 0, np.random.default_rng(0))
     first = di.inspect(compensated.train[0], case.described).findings[0]
-    assert (first.kind, first.severity) == ("clock", "warning")  # bodies of this description are too light for either
-    assert "efforts contain only 49% of the gravity torques" in first.sentence
+    assert (first.kind, first.severity) == ("clock", "error")  # bodies of this description are too light for either
+    assert "efforts contain only 53% of the gravity torques" in first.sentence
     assert di.inspect(case.train, case.described).usable
 
 
