@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, reduce
@@ -401,9 +401,14 @@ class _FunctionPrinter:
         lines += ["  br i1 %.done, label %.end, label %.loop"]
         return "\n".join([*parts, *lines, ".end:", "  ret void", "}"])
 
+    def separate(self) -> str:
+        """Return the pieces alone, for one sample of a routine."""
+        return "\n".join(self._piece(number, piece) for number, piece in enumerate(self.pieces))
+
     def _piece(self, number: int, piece: list[Instruction]) -> str:
         takes = ", ".join(f"ptr noalias %{a}.at, i64 %{a}.stride" for a in self.function.arrays)
-        head = f"define internal void @{self.name}.{number}(ptr noalias %.scratch, {takes}) noinline {self.align} {{"
+        apart = "noinline " if len(self.pieces) > 1 else ""
+        head = f"define internal void @{self.name}.{number}(ptr noalias %.scratch, {takes}) {apart}{self.align} {{"
         return "\n".join([head, *self._body(number, piece), "  ret void", "}"])
 
     def _body(self, number: int, piece: list[Instruction]) -> list[str]:
@@ -413,7 +418,7 @@ class _FunctionPrinter:
         for step in piece:
             for node in _needs(step):
                 if node.op != "const" and node.index not in out.known:
-                    self._bring(out, node, rows)
+                    self._bring(out, node, rows, isinstance(step, Turn))
             if isinstance(step, Store):
                 self._store(out, step, rows)
             elif isinstance(step, Turn):
@@ -429,8 +434,12 @@ class _FunctionPrinter:
     def _slot(self, out: Emitter, node: Node) -> str:
         return out.line(f"getelementptr {self.type}, ptr %.scratch, i64 {self.slots[node.index]}")
 
-    def _bring(self, out: Emitter, node: Node, rows: dict[tuple[str, int], str]) -> None:
-        """Print the reading of an input, or of a value of an earlier piece."""
+    def _bring(self, out: Emitter, node: Node, rows: dict[tuple[str, int], str], angle: bool) -> None:
+        """Print the reading of an input, or of a value of an earlier piece.
+
+        Angles of one sample are read one by one ("volatile"): a vector of numbers written just before waits for the memory.
+        """
+        load = "load volatile double" if angle and self.width == 1 else "load double"
         if node.op != "symbol":
             out.known[node.index] = out.line(f"load {self.type}, ptr {self._slot(out, node)}")
             return
@@ -450,7 +459,7 @@ class _FunctionPrinter:
             value = "poison"
             for lane in range(self.width):
                 at = out.line(f"getelementptr double, ptr {self._row(out, array, lane, rows)}, i64 {place}")
-                number = out.line(f"load double, ptr {at}")
+                number = out.line(f"{load}, ptr {at}")
                 value = (
                     number if self.width == 1 else out.line(f"insertelement {self.type} {value}, double {number}, i32 {lane}")
                 )
@@ -523,8 +532,8 @@ def entry_text(function: Function, width: int) -> str:
 class _RoutinePrinter:
     """One routine."""
 
-    def __init__(self, routine: Routine) -> None:
-        self.routine = routine
+    def __init__(self, routine: Routine, functions: Mapping[str, _FunctionPrinter]) -> None:
+        self.routine, self.functions = routine, functions
         self.out = Emitter(1)
         self.heads: list[str] = []  # local memory of the routine, allocated at its entry
         self.labels = 0
@@ -641,18 +650,24 @@ class _RoutinePrinter:
     def _call(self, call: Call) -> None:
         words = [self._where(*call.places[array]) for array in call.what.arrays]
         if isinstance(call.what, Function):
-            gives = ", ".join(f"ptr {word}, i64 0" for word in words)
-            self.out.lines.append(f"  call void @{call.what.name}_1(i64 1, {gives})")
+            function = self.functions[call.what.name]
+            scratch = f"  %{function.name}.scratch = alloca [{max(len(function.slots), 1)} x double], align 64"
+            if scratch not in self.heads:
+                self.heads.append(scratch)
+            gives = ", ".join([f"ptr %{function.name}.scratch", *(f"ptr {word}, i64 0" for word in words)])
+            self.out.lines += [f"  call void @{function.name}.{k}({gives})" for k in range(len(function.pieces))]
         else:
             self.out.lines.append(f"  call void @{call.what.name}({', '.join(f'ptr {word}' for word in words)})")
 
 
 def module_text(routines: Sequence[Routine]) -> str:
     """Return the module with some routines and everything they call, which LLVM may inline without keeping a copy."""
-    parts = []
-    for what in called(routines):
-        linkage = "" if what in routines else "internal "
-        parts.append(function_text(what, 1) if isinstance(what, Function) else _RoutinePrinter(what).text(linkage))
+    everything = called(routines)
+    functions = {what.name: _FunctionPrinter(what, 1) for what in everything if isinstance(what, Function)}
+    parts = [function.separate() for function in functions.values()]
+    for what in everything:
+        if isinstance(what, Routine):
+            parts.append(_RoutinePrinter(what, functions).text("" if what in routines else "internal "))
     body = "\n".join(parts)
     return "\n".join([library(body), body])
 
