@@ -354,8 +354,8 @@ def _turns(order: Sequence[Node], group: int) -> dict[int, Turn]:
 class _FunctionPrinter:
     """One function at one width."""
 
-    def __init__(self, function: Function, width: int) -> None:
-        self.function, self.width = function, width
+    def __init__(self, function: Function, width: int, routine: bool = False) -> None:
+        self.function, self.width, self.routine = function, width, routine
         self.name = f"{function.name}_{width}"
         self.align = f"alignstack({max(16, 8 * width)})"
         self.type, work = of_width("double", width), instructions(function, width)
@@ -437,9 +437,9 @@ class _FunctionPrinter:
     def _bring(self, out: Emitter, node: Node, rows: dict[tuple[str, int], str], angle: bool) -> None:
         """Print the reading of an input, or of a value of an earlier piece.
 
-        Angles of one sample are read one by one ("volatile"): a vector of numbers written just before waits for the memory.
+        Angles in a routine are read one by one ("volatile"): a vector of numbers written just before waits for the memory.
         """
-        load = "load volatile double" if angle and self.width == 1 else "load double"
+        load = "load volatile double" if angle and self.routine else "load double"
         if node.op != "symbol":
             out.known[node.index] = out.line(f"load {self.type}, ptr {self._slot(out, node)}")
             return
@@ -663,7 +663,7 @@ class _RoutinePrinter:
 def module_text(routines: Sequence[Routine]) -> str:
     """Return the module with some routines and everything they call, which LLVM may inline without keeping a copy."""
     everything = called(routines)
-    functions = {what.name: _FunctionPrinter(what, 1) for what in everything if isinstance(what, Function)}
+    functions = {what.name: _FunctionPrinter(what, 1, True) for what in everything if isinstance(what, Function)}
     parts = [function.separate() for function in functions.values()]
     for what in everything:
         if isinstance(what, Routine):
