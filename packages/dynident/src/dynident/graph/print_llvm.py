@@ -376,11 +376,20 @@ class _FunctionPrinter:
         return slots
 
     def text(self) -> str:
-        many = len(self.pieces) > 1
+        """Return ``entry``: it takes the first sample, the number of steps of W samples and a table of the arrays.
+
+        A row of the table is the address of an array, its stride in numbers, and the bytes from one sample to the next: a call
+        has three arguments for any number of arrays, whose addresses are determined once.
+        """
+        many, arrays = len(self.pieces) > 1, self.function.arrays
         parts = [self._piece(number, piece) for number, piece in enumerate(self.pieces)] if many else []
-        arrays = self.function.arrays
-        takes = ", ".join(f"ptr %{a}, i64 %{a}.stride" for a in arrays)
-        lines = [f"define internal void @{self.name}(i64 %.blocks, {takes}) {self.align} {{", ".entry:"]
+        lines = [f"define void @entry(i64 %.start, i64 %.blocks, ptr %.table) {self.align} {{", ".entry:"]
+        for k, a in enumerate(arrays):
+            for i, (name, kind) in enumerate((("base", "ptr"), ("stride", "i64"), ("bytes", "i64"))):
+                lines.append(f"  %{a}.{name}.place = getelementptr i64, ptr %.table, i64 {3 * k + i}")
+                lines.append(f"  %{a}.{name} = load {kind}, ptr %{a}.{name}.place")
+            lines.append(f"  %{a}.begin = mul i64 %{a}.bytes, %.start")
+            lines.append(f"  %{a} = getelementptr i8, ptr %{a}.base, i64 %{a}.begin")
         if many:
             lines.append(f"  %.scratch = alloca [{max(len(self.slots), 1)} x {self.type}], align {8 * self.width}")
         lines += ["  %.none = icmp eq i64 %.blocks, 0", "  br i1 %.none, label %.end, label %.loop", ".loop:"]
@@ -407,8 +416,8 @@ class _FunctionPrinter:
 
     def _piece(self, number: int, piece: list[Instruction]) -> str:
         takes = ", ".join(f"ptr noalias %{a}.at, i64 %{a}.stride" for a in self.function.arrays)
-        apart = "noinline " if len(self.pieces) > 1 else ""
-        head = f"define internal void @{self.name}.{number}(ptr noalias %.scratch, {takes}) {apart}{self.align} {{"
+        how = "noinline " * (len(self.pieces) > 1) + self.align
+        head = f"define internal void @{self.name}.{number}(ptr noalias %.scratch, {takes}) {how} {{"
         return "\n".join([head, *self._body(number, piece), "  ret void", "}"])
 
     def _body(self, number: int, piece: list[Instruction]) -> list[str]:
@@ -509,24 +518,9 @@ def _makes(step: Instruction) -> tuple[Node, ...]:
 
 
 def function_text(function: Function, width: int) -> str:
-    """Return ``<name>_<W>(steps, address and row distance of each of `Function.arrays`)``, which takes W samples per step."""
-    return _FunctionPrinter(function, width).text()
-
-
-def entry_text(function: Function, width: int) -> str:
-    """Return the definition of ``entry``: it takes the first sample, the number of steps and a table of the arrays.
-
-    A row of the table is the address of an array, its stride in numbers, and the bytes from one sample to the next: a call
-    has three arguments for any number of arrays, whose addresses are determined once.
-    """
-    lines, given = ["define void @entry(i64 %first, i64 %blocks, ptr %table) {"], ["i64 %blocks"]
-    for k in range(len(function.arrays)):
-        for i, kind in enumerate(("ptr", "i64", "i64")):
-            lines.append(f"  %p{k}.{i} = getelementptr i64, ptr %table, i64 {3 * k + i}")
-            lines.append(f"  %v{k}.{i} = load {kind}, ptr %p{k}.{i}")
-        lines += [f"  %o{k} = mul i64 %v{k}.2, %first", f"  %a{k} = getelementptr i8, ptr %v{k}.0, i64 %o{k}"]
-        given += [f"ptr %a{k}", f"i64 %v{k}.1"]
-    return "\n".join([*lines, f"  call void @{function.name}_{width}({', '.join(given)})", "  ret void", "}", ""])
+    """Return a function as ``entry`` with W samples per step, see `_FunctionPrinter.text`."""
+    body = _FunctionPrinter(function, width).text()
+    return "\n".join([library(body), body])
 
 
 class _RoutinePrinter:
@@ -566,11 +560,11 @@ class _RoutinePrinter:
     def _where(self, array: str, index: Index) -> str:
         if isinstance(index, Node) and index.op == "const":
             index = int(index.value)
+        place = str(index)
         if isinstance(index, Node):
             self._compute([index])
             place = self.out.line(f"fptosi double {self.out.operand(index)} to i64")
-            return self.out.line(f"getelementptr double, ptr %{array}, i64 {place}")
-        return self.out.line(f"getelementptr double, ptr %{array}, i64 {index}")
+        return self.out.line(f"getelementptr double, ptr %{array}, i64 {place}")
 
     def _jump(self, label: str) -> None:
         self.out.lines.append(f"  br label %{label}")

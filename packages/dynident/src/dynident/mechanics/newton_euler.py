@@ -287,22 +287,20 @@ class MovingTree:
         free, bound = [int(i) for i in closure.independent], [int(i) for i in closure.dependent]
         loops = self.loops(closure.selected)
         J = loops.jacobian
-        driven = [[-row[i] for i in free] for row in J]
+        block, driven = [[row[i] for i in bound] for row in J], [[-row[i] for i in free] for row in J]
         right = [[*row, dot(row, self.v), -phi] for row, phi in zip(driven, loops.residuals, strict=True)]
-        projector, pivot, branch = eliminate([[row[i] for i in bound] for row in J], right)
+        projector, pivot, branch = eliminate(block, right)
         G: NodeRows = [[graph.zero] * len(free) for _ in self.x]
-        gap, rates = [graph.zero] * len(self.x), [graph.zero] * len(self.x)
+        gap, rates, b = ([graph.zero] * len(self.x) for _ in range(3))
         for k, i in enumerate(free):
             G[i][k], rates[i] = graph.one, self.v[k]
         for i, (*row, rate, step) in zip(bound, projector, strict=True):
             G[i], rates[i], gap[i] = row, rate, step
         # The bias needs velocities that satisfy the closure; the same elimination is repeated with the bias on the right.
         moving = self._tree_state(self.x, rates, [graph.zero] * len(self.x), self.geometry.gravity)
-        biases = LoopEquations(moving, closure.selected).biases
-        both, _, _ = eliminate([[row[i] for i in bound] for row in J], [[*r, b] for r, b in zip(right, biases, strict=True)])
-        b = [graph.zero] * len(self.x)
-        for i, row in zip(bound, both, strict=True):
-            b[i] = row[-1]
+        biases = [[x] for x in LoopEquations(moving, closure.selected).biases]
+        for i, (bias,) in zip(bound, eliminate(block, biases)[0], strict=True):
+            b[i] = bias
         return G, b, pivot, branch, gap, rates
 
     def loops(self, equations: LoopArrays) -> LoopEquations:

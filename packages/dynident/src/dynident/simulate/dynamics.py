@@ -76,11 +76,8 @@ class Dynamics(Drives):
 
     def _turned(self, row: Sequence[float]) -> Node:
         """Return the computed acceleration along a row of tree coordinates."""
-        return dot(self.eq.times_G(row), self.acceleration) + self._bend(row)
-
-    def _bend(self, row: Sequence[float]) -> Node:
-        """Return the velocity-dependent part of the acceleration along a row."""
-        return self.graph.zero if self.eq.G is None else along(row, self.eq.bias)
+        turned = dot(self.eq.times_G(row), self.acceleration)
+        return turned if self.eq.G is None else turned + along(row, self.eq.bias)
 
     @cached_property
     def motors(self) -> NodeRows:
