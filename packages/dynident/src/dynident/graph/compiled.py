@@ -23,7 +23,7 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.graph.expression import Function, Graph, evaluate_nodes
 from dynident.graph.machine import MachineCode, vector_width
-from dynident.graph.print_llvm import function_text
+from dynident.graph.print_llvm import FunctionPrinter
 from dynident.parallel import SMALL, over_samples
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)  # samples per step
@@ -42,7 +42,7 @@ class Compiled:
         self.width = vector_width() if width is None else width
         if not isinstance(self.width, int | np.integer) or self.width not in WIDTHS:
             raise DynidentError(f"width is {str(self.width)[:20]}; give the samples per step, one of {str(WIDTHS)[1:-1]}")
-        machine = MachineCode(function_text(function, self.width), function.name)
+        machine = MachineCode(FunctionPrinter(function, self.width).text(), function.name)
         self.call = machine.function("entry", [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p])
 
     def __call__(self, samples: int, arrays: Mapping[str, Array], threads: bool = True) -> None:

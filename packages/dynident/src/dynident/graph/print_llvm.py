@@ -351,7 +351,7 @@ def _turns(order: Sequence[Node], group: int) -> dict[int, Turn]:
     return found
 
 
-class _FunctionPrinter:
+class FunctionPrinter:
     """One function at one width."""
 
     def __init__(self, function: Function, width: int, routine: bool = False) -> None:
@@ -408,7 +408,8 @@ class _FunctionPrinter:
             lines += self._body(0, self.pieces[0])
         lines += ["  %.next = add i64 %.b, 1", "  %.done = icmp eq i64 %.next, %.blocks"]
         lines += ["  br i1 %.done, label %.end, label %.loop"]
-        return "\n".join([*parts, *lines, ".end:", "  ret void", "}"])
+        body = "\n".join([*parts, *lines, ".end:", "  ret void", "}", ""])
+        return "\n".join([library(body), body])
 
     def separate(self) -> str:
         """Return the pieces alone, for one sample of a routine."""
@@ -444,10 +445,8 @@ class _FunctionPrinter:
         return out.line(f"getelementptr {self.type}, ptr %.scratch, i64 {self.slots[node.index]}")
 
     def _bring(self, out: Emitter, node: Node, rows: dict[tuple[str, int], str], angle: bool) -> None:
-        """Print the reading of an input, or of a value of an earlier piece.
-
-        Angles in a routine are read one by one ("volatile"): a vector of numbers written just before waits for the memory.
-        """
+        """Print the reading of an input, or of a value of an earlier piece."""
+        # Angles in a routine are read one by one: a vector of numbers that were written just before waits for the memory.
         load = "load volatile double" if angle and self.routine else "load double"
         if node.op != "symbol":
             out.known[node.index] = out.line(f"load {self.type}, ptr {self._slot(out, node)}")
@@ -517,16 +516,10 @@ def _makes(step: Instruction) -> tuple[Node, ...]:
     return () if isinstance(step, Store) or step.op == "symbol" else (step,)
 
 
-def function_text(function: Function, width: int) -> str:
-    """Return a function as ``entry`` with W samples per step, see `_FunctionPrinter.text`."""
-    body = _FunctionPrinter(function, width).text()
-    return "\n".join([library(body), body])
-
-
 class _RoutinePrinter:
     """One routine."""
 
-    def __init__(self, routine: Routine, functions: Mapping[str, _FunctionPrinter]) -> None:
+    def __init__(self, routine: Routine, functions: Mapping[str, FunctionPrinter]) -> None:
         self.routine, self.functions = routine, functions
         self.out = Emitter(1)
         self.heads: list[str] = []  # local memory of the routine, allocated at its entry
@@ -657,11 +650,10 @@ class _RoutinePrinter:
 def module_text(routines: Sequence[Routine]) -> str:
     """Return the module with some routines and everything they call, which LLVM may inline without keeping a copy."""
     everything = called(routines)
-    functions = {what.name: _FunctionPrinter(what, 1, True) for what in everything if isinstance(what, Function)}
+    functions = {what.name: FunctionPrinter(what, 1, True) for what in everything if isinstance(what, Function)}
     parts = [function.separate() for function in functions.values()]
-    for what in everything:
-        if isinstance(what, Routine):
-            parts.append(_RoutinePrinter(what, functions).text("" if what in routines else "internal "))
+    own = [what for what in everything if isinstance(what, Routine)]
+    parts += [_RoutinePrinter(routine, functions).text("" if routine in routines else "internal ") for routine in own]
     body = "\n".join(parts)
     return "\n".join([library(body), body])
 

@@ -30,10 +30,7 @@ from dynident.mechanism.mechanism import Mechanism
 
 CLOSE = 1e-7  # size of a Newton step after which the next one would be of order 1e-14
 STEPS = 20  # iterations of a solution within reach
-FAR_STEP, FAR_STEPS = (
-    0.1,
-    200,
-)  # from far away: largest step [rad or m], as short ones keep the branch; number of steps
+FAR_STEP, FAR_STEPS = 0.1, 200  # from far away: largest step [rad or m], as short ones keep the branch; number of steps
 APART = 48  # samples between two stations, at most
 WAY = 0.05  # [rad or m] largest path of the independent coordinates between two stations
 

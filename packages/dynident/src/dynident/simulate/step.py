@@ -57,12 +57,8 @@ class Sticking:
     @cached_property
     def _whole(self) -> Function:
         """Responses of mechanism and drives together, also if a stage joins them iteratively."""
-        m = self.layout.motion
-        return (
-            self._made("whole_replies", m.whole_factors, m.whole_inverses, self.dynamics.mass)
-            if self.layout.loop
-            else self._replies
-        )
+        m, mass = self.layout.motion, self.dynamics.mass
+        return self._made("whole_replies", m.whole_factors, m.whole_inverses, mass) if self.layout.loop else self._replies
 
     def _made(self, name: str, factors: Field, inverses: Field, mass: NodeRows) -> Function:
         """Return M^-1 c^T of every owner that moves with the mechanism, W, and their accelerations c nu_dot."""
