@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 
 import dynident as di
+import dynident_papers
 from benchmarks.cases import Result
 from benchmarks.processes import ROOT, command
 
@@ -34,6 +35,7 @@ ROWS = (
     ),
     ("track dualv", ["track", "dualv", "-q"], 0.5),
 )
+LOOP = "DualV closed loop, computed torque 1 kHz, RK4 8 kHz, 10 s"
 
 
 @contextmanager
@@ -70,12 +72,14 @@ def commands(repeats: int) -> list[Result]:
             sources = {"then": before, "now": Path(di.__file__).parents[1]}
             for source in sources.values():
                 compileall.compile_dir(source / "dynident", quiet=2)  # as an installation does
-            return [_row(label, words, goal, sources, Path(folder), repeats) for label, words, goal in ROWS]
+            rows = [_row(label, words, goal, sources, Path(folder), repeats) for label, words, goal in ROWS]
+            return [*rows, _closed_loop(before, repeats)]
     except FileNotFoundError:
         reason = "git is not installed"
     except (subprocess.CalledProcessError, RuntimeError) as error:  # no clone, a shallow clone, or a missing dependency
         reason = f"commit {COMMIT} cannot be run here: {getattr(error, 'stderr', b'').decode() or error}"
-    return [Result(f"{label}, over commit {COMMIT}", None, "of", goal, reason) for label, _, goal in ROWS]
+    goals = [*((label, goal) for label, _, goal in ROWS), (LOOP, 0.5)]
+    return [Result(f"{label}, over commit {COMMIT}", None, "of", goal, reason) for label, goal in goals]
 
 
 def _row(label: str, words: list[str], goal: float, sources: dict[str, Path], folder: Path, repeats: int) -> Result:
@@ -89,6 +93,21 @@ def _row(label: str, words: list[str], goal: float, sources: dict[str, Path], fo
     then, now = (median(times[which]) for which in ("then", "now"))
     detail = f"processor time on one core {now:.3f} s, {then:.3f} s then; caches warm"
     return Result(f"{label}, over commit {COMMIT}", now / then, "of", goal, detail)
+
+
+def _closed_loop(before: Path, repeats: int) -> Result:
+    """Simulate with both versions in turn, in processes of their own."""
+    packages = [str(Path(str(package.__file__)).parents[1]) for package in (di, dynident_papers)]
+    versions = {"then": (str(before), "dynident"), "now": (os.pathsep.join(packages), "dynident_papers")}
+    times: dict[str, list[float]] = {which: [] for which in versions}
+    for _ in range(max(3, repeats)):
+        for which, (path, package) in versions.items():
+            line = [sys.executable, str(Path(__file__).with_name("closed_loop.py")), package, "5"]
+            done = subprocess.run(line, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=True)
+            times[which].append(float(done.stdout))
+    then, now = (min(times[which]) for which in ("then", "now"))
+    detail = f"processor time {1e3 * now:.1f} ms, {1e3 * then:.1f} ms then"
+    return Result(f"{LOOP}, over commit {COMMIT}", now / then, "of", 0.5, detail)
 
 
 def main() -> None:

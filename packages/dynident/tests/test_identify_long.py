@@ -179,3 +179,14 @@ def test_identify_reads_a_long_file_in_pieces_and_holds_some_out(ending, tmp_pat
     verdict = json.loads((tmp_path / "pieces" / "verdict.json").read_text())
     assert {check["name"] for check in verdict["checks"] if not check["ok"]} == {"new_motion"}  # it repeats itself
     assert len(verdict["scores"]) == 2
+
+
+def test_a_file_is_long_by_its_numbers_and_not_by_its_packed_bytes(tmp_path, monkeypatch) -> None:
+    path, rows = tmp_path / "run.parquet", 20_000
+    pq.write_table(pa.table({name: np.zeros(rows) for name in ("time", "q_a", "tau_a")}), path, row_group_size=7000)
+    assert path.stat().st_size < rows
+    monkeypatch.setattr(stream, "LONG", 3 * 8 * rows)
+    assert not stream.is_long(path)
+    monkeypatch.setattr(stream, "LONG", 3 * 8 * rows - 1)
+    assert stream.is_long(path)
+    assert di.Log.stream(path, "joint_torque", samples=1000).pieces == 3  # about twenty numbers per sample are usual

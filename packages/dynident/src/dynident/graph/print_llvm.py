@@ -370,8 +370,8 @@ def _turns(order: Sequence[Node], group: int) -> dict[int, Turn]:
 class FunctionPrinter:
     """One function at one width."""
 
-    def __init__(self, function: Function, width: int) -> None:
-        self.function, self.width = function, width
+    def __init__(self, function: Function, width: int, routine: bool = False) -> None:
+        self.function, self.width, self.routine = function, width, routine
         self.name = f"{function.name}_{width}"
         self.align = f"alignstack({max(16, 8 * width)})"
         self.type, work = of_width("double", width), instructions(function, width)
@@ -444,7 +444,7 @@ class FunctionPrinter:
         for step in piece:
             for node in _needs(step):
                 if node.op != "const" and node.index not in out.known:
-                    out.known[node.index] = self._read(out, node, places)
+                    out.known[node.index] = self._read(out, node, places, isinstance(step, Turn))
             if isinstance(step, Store):
                 self._store(out, step, places)
             elif isinstance(step, Turn):
@@ -460,7 +460,7 @@ class FunctionPrinter:
     def _slot(self, out: Emitter, node: Node) -> str:
         return out.line(f"getelementptr {self.type}, ptr %.scratch, i64 {self.slots[node.index]}")
 
-    def _read(self, out: Emitter, node: Node, places: dict[tuple[str, int], str]) -> str:
+    def _read(self, out: Emitter, node: Node, places: dict[tuple[str, int], str], angle: bool) -> str:
         """Print the reading of an input, or of a value of an earlier piece."""
         T, W = self.type, self.width
         if node.op != "symbol":
@@ -469,7 +469,9 @@ class FunctionPrinter:
         if W > 1 and array in self.function.shared:
             return out.repeated(out.line(f"load double, ptr {self._place(out, array, place)}"))
         if W == 1 or array in self.function.rows:
-            return out.line(f"load {T}, ptr {self._place(out, array, place)}, align 8")
+            # Angles in a routine are read one by one: a vector of numbers that were written just before waits for the memory.
+            load = "load volatile" if angle and self.routine else "load"
+            return out.line(f"{load} {T}, ptr {self._place(out, array, place)}, align 8")
         if (array, int(place)) not in places:
             first = int(place) // W * W
             count = min(W, self.function.inputs[array] - first)
@@ -651,7 +653,9 @@ def module_text(routines: Sequence[Routine]) -> str:
     parts = []
     for what in called(routines):
         linkage = "" if what in routines else "internal "
-        parts.append(FunctionPrinter(what, 1).text() if isinstance(what, Function) else _RoutinePrinter(what).text(linkage))
+        parts.append(
+            FunctionPrinter(what, 1, True).text() if isinstance(what, Function) else _RoutinePrinter(what).text(linkage)
+        )
     body = "\n".join(parts)
     return declared("\n".join([library(body), body]))
 

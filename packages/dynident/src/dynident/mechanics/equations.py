@@ -260,9 +260,9 @@ class Equations(MovingTree):
                 M = [[x + ia * (row[i] * row[j]) for j, x in enumerate(line)] for i, line in enumerate(M)]
         return M
 
-    def mass_matrix(self) -> NodeRows:
-        """Return M(q); entries below the diagonal are copied by symmetry, which halves the operations."""
-        M, n = self.sandwich(self.tree_mass()), range(self.mechanism.dof)
+    def mass_matrix(self, tree: NodeRows | None = None) -> NodeRows:
+        """Return M(q) of the tree's; entries below the diagonal are copied by symmetry, which halves the operations."""
+        M, n = self.sandwich(tree or self.tree_mass()), range(self.mechanism.dof)
         return [[M[min(i, j)][max(i, j)] for j in n] for i in n]
 
     def coriolis_matrix(self) -> NodeRows:

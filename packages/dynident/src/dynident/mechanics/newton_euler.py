@@ -281,29 +281,27 @@ class MovingTree:
         return self._closed[4]
 
     @cached_property
-    def _closed(self) -> tuple[NodeRows, list[Node], Node, Node, list[Node]]:
-        """G, b, pivot ratio, branch and correction of a robot with loops."""
+    def _closed(self) -> tuple[NodeRows, list[Node], Node, Node, list[Node], list[Node]]:
+        """G, b, pivot ratio, branch, correction and G nu of a robot with loops."""
         graph, closure = self.graph, self.mechanism.closure
         free, bound = [int(i) for i in closure.independent], [int(i) for i in closure.dependent]
         loops = self.loops(closure.selected)
         J = loops.jacobian
-        right = [[*(-row[i] for i in free), -phi] for row, phi in zip(J, loops.residuals, strict=True)]
-        projector, pivot, branch = eliminate([[row[i] for i in bound] for row in J], right)
+        block, driven = [[row[i] for i in bound] for row in J], [[-row[i] for i in free] for row in J]
+        right = [[*row, dot(row, self.v), -phi] for row, phi in zip(driven, loops.residuals, strict=True)]
+        projector, pivot, branch = eliminate(block, right)
         G: NodeRows = [[graph.zero] * len(free) for _ in self.x]
+        gap, rates, b = ([graph.zero] * len(self.x) for _ in range(3))
         for k, i in enumerate(free):
-            G[i][k] = graph.one
-        gap = [graph.zero] * len(self.x)
-        for i, row in zip(bound, projector, strict=True):
-            G[i], gap[i] = row[:-1], row[-1]
+            G[i][k], rates[i] = graph.one, self.v[k]
+        for i, (*row, rate, step) in zip(bound, projector, strict=True):
+            G[i], rates[i], gap[i] = row, rate, step
         # The bias needs velocities that satisfy the closure; the same elimination is repeated with the bias on the right.
-        rates = [dot(row, self.v) for row in G]
         moving = self._tree_state(self.x, rates, [graph.zero] * len(self.x), self.geometry.gravity)
-        biases = LoopEquations(moving, closure.selected).biases
-        both, _, _ = eliminate([[row[i] for i in bound] for row in J], [[*r, b] for r, b in zip(right, biases, strict=True)])
-        b = [graph.zero] * len(self.x)
-        for i, row in zip(bound, both, strict=True):
-            b[i] = row[-1]
-        return G, b, pivot, branch, gap
+        biases = [[x] for x in LoopEquations(moving, closure.selected).biases]
+        for i, (bias,) in zip(bound, eliminate(block, biases)[0], strict=True):
+            b[i] = bias
+        return G, b, pivot, branch, gap, rates
 
     def loops(self, equations: LoopArrays) -> LoopEquations:
         """Return closure equations at the positions alone, velocities zero."""
@@ -313,6 +311,8 @@ class MovingTree:
     @cached_property
     def tree_v(self) -> list[Node]:
         """Velocities of all tree coordinates."""
+        if self.mechanism.loops:
+            return self._closed[5]
         return self.v if self.G is None else [dot(row, self.v) for row in self.G]
 
     @cached_property

@@ -29,6 +29,7 @@ from dynident.mechanism.elements import Loop, Placement, perpendicular
 from dynident.mechanism.tree import (
     FREE,
     NODE_DOF,
+    REVOLUTE,
     SNAP,
     SPHERICAL,
     Pose,
@@ -204,7 +205,7 @@ class LoopEquations:
             w, turned = plus(wa, scale(wb, -1.0)), dot(plus(la, scale(lb, -1.0)), cross(u, e))
             return dot(w, e) * dot(wb, u) - dot(w, u) * dot(wa, e) + dot(w, w) * dot(u, e) - turned
         xa, xb = self._point(a, cuts.point_a[i]), self._point(b, cuts.point_b[i])
-        (va, aa), (vb, ab) = self._moving(a, cuts.point_a[i]), self._moving(b, cuts.point_b[i])
+        (va, aa), (vb, ab) = (self._moving(n, self._constant(x)) for n, x in ((a, cuts.point_a[i]), (b, cuts.point_b[i])))
         if kind == POINT:
             return -dot(self._constant(cuts.vector_b[i], True), plus(aa, scale(ab, -1.0)))
         u = self._turned(a, cuts.vector_a[i])  # SLIDE
@@ -228,11 +229,13 @@ class LoopEquations:
         (R, _), (w, al, _) = self._worlds[node], self.state.motions[node]
         return times(R, w), times(R, al)
 
-    def _moving(self, node: int, values: Sequence[float]) -> tuple[Vector, Vector]:
+    def _moving(self, node: int, x: Vector) -> tuple[Vector, Vector]:
         """Return velocity and acceleration less gravity of a point fixed in a node, in base axes."""
         if node < 0:
             return self.state.zero, scale(self.state.gravity, -1.0)
-        (R, _), (w, al, ac), x = self._worlds[node], self.state.motions[node], self._constant(values)
+        if int(self.state.tree.kind[node]) in (REVOLUTE, SPHERICAL) and all(entry.is_const(0.0) for entry in x):
+            return self._moving(int(self.state.tree.parent[node]), self.state.poses[node][1])  # a joint turns about its origin
+        (R, _), (w, al, ac) = self._worlds[node], self.state.motions[node]
         v = plus(self.state.velocities[node][1], cross(w, x))
         return times(R, v), times(R, plus(ac, times(spin(w, al), x)))
 

@@ -19,12 +19,18 @@ from dynident.signals.tables import Table, table_of
 
 FEWEST = 100
 TYPICAL = 20  # numbers per sample for six joints
-LONG = 256 << 20  # bytes of a file from which on the command identify reads it piece by piece
+LONG = 256 << 20  # bytes of a recording in memory from which on the command identify reads it piece by piece
 
 
 def is_long(path: Path) -> bool:
     """Whether a file is long enough to be read piece by piece, and of a format that allows it."""
-    return has_pieces(path) and path.stat().st_size > LONG
+    return has_pieces(path) and _size(path) > LONG
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a recording in memory, approximately."""
+    with naming(path):
+        return arrow().unpacked_size(path) if path.suffix.lower() == ".parquet" else path.stat().st_size
 
 
 @dataclass(frozen=True)
@@ -42,8 +48,8 @@ class LogStream:
 
     @property
     def pieces(self) -> int:
-        """Approximate number of pieces, from the file size."""
-        return max(1, Path(self.path).stat().st_size // (8 * TYPICAL * self.samples))
+        """Approximate number of pieces, from the size of the recording."""
+        return max(1, _size(Path(self.path)) // (8 * TYPICAL * self.samples))
 
     @cached_property
     def _sha256(self) -> str:

@@ -53,12 +53,19 @@ class Dynamics(Drives):
     # ---- equation of motion -----------------------------------------------------------------------------------------
 
     @cached_property
-    def mass(self) -> NodeRows:
-        """Inertia of mechanism and drives (n, n), with the effect of the losses of rigid gears."""
-        M = [list(row) for row in self.eq.mass_matrix()]
-        for a in range(self.k):
-            self._add(M, self.A[a], self.p.reflected[a] + self._lossy_inertia(a))
+    def tree_mass(self) -> NodeRows:
+        """Inertia of mechanism and drives on all tree coordinates, with the effect of the losses of rigid gears."""
+        M = self.eq.tree_mass()
+        for a, row in enumerate(self.layout.rows.tolist()):
+            inertia = self.p.reflected[a] + self._lossy_inertia(a)
+            for i, j in ((i, j) for i, x in enumerate(row) if x for j, y in enumerate(row) if y):
+                M[i][j] = M[i][j] + inertia * (row[i] * row[j])
         return M
+
+    @cached_property
+    def mass(self) -> NodeRows:
+        """Inertia of mechanism and drives (n, n)."""
+        return self.eq.mass_matrix(self.tree_mass)
 
     def _lossy_inertia(self, a: int) -> Node:
         """Return (e - 1) ratio^2 J: the share e transmitted by a rigid gear applies to the inertia in front of it too."""
@@ -69,24 +76,15 @@ class Dynamics(Drives):
 
     def _turned(self, row: Sequence[float]) -> Node:
         """Return the computed acceleration along a row of tree coordinates."""
-        return dot(self.eq.times_G(row), self.acceleration) + self._bend(row)
-
-    def _bend(self, row: Sequence[float]) -> Node:
-        """Return the velocity-dependent part of the acceleration along a row."""
-        return self.graph.zero if self.eq.G is None else along(row, self.eq.bias)
-
-    @staticmethod
-    def _add(M: NodeRows, row: Sequence[Node], inertia: Node) -> None:
-        for i in range(len(row)):
-            for j in range(len(row)):
-                M[i][j] = M[i][j] + inertia * (row[i] * row[j])
+        turned = dot(self.eq.times_G(row), self.acceleration)
+        return turned if self.eq.G is None else turned + along(row, self.eq.bias)
 
     @cached_property
     def motors(self) -> NodeRows:
         """Inertia of the actuators alone, for iterative coupling with the mechanism."""
         M = [[self.graph.zero] * self.n for _ in range(self.n)]
-        for a in range(self.k):
-            self._add(M, self.A[a], self.p.joined[a])
+        for inertia, row in zip(self.p.joined, self.A, strict=True):
+            M = [[m + inertia * (x * y) for m, y in zip(line, row, strict=True)] for line, x in zip(M, row, strict=True)]
         return M
 
     @cached_property
@@ -95,18 +93,16 @@ class Dynamics(Drives):
         graph, eq = self.graph, self.eq
         tree = inertial_torques(eq)
         if eq.G is not None:  # torques of velocity-dependent accelerations
-            tree = [x + dot(row, eq.bias) for x, row in zip(tree, eq.tree_mass(), strict=True)]
+            tree = [x + dot(row, eq.bias) for x, row in zip(tree, self.tree_mass, strict=True)]
         for i, owner in enumerate(self.layout.owners):
             if owner.motor < 0:
                 opposing = self.slid(i, self.forces[i])
                 tree = [x + opposing * c if c else x for x, c in zip(tree, owner.form, strict=True)]
-        out = [-x for x in eq.project(tree)]
         push = [graph.symbol(f"e[{i}]") for i in range(self.layout.work.push.count)]
-        for a, drive in enumerate(self.drives):
-            torque = drive.torque - (self.p.reflected[a] + self._lossy_inertia(a)) * self._bend(self.layout.rows[a])
-            if self.layout.pushed:
-                torque = torque + push[a]
-            out = [x + torque * c for x, c in zip(out, self.A[a], strict=True)]
+        for a, (drive, row) in enumerate(zip(self.drives, self.layout.rows.tolist(), strict=True)):
+            torque = drive.torque + push[a] if self.layout.pushed else drive.torque
+            tree = [x - torque * c if c else x for x, c in zip(tree, row, strict=True)]
+        out = [-x for x in eq.project(tree)]
         for e, link in enumerate(self.layout.links):
             J = eq.jacobian(link)
             wrench = push[self.k + 6 * e : self.k + 6 * e + 6]

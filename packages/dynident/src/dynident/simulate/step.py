@@ -57,12 +57,8 @@ class Sticking:
     @cached_property
     def _whole(self) -> Function:
         """Responses of mechanism and drives together, also if a stage joins them iteratively."""
-        m = self.layout.motion
-        return (
-            self._made("whole_replies", m.whole_factors, m.whole_inverses, self.dynamics.mass)
-            if self.layout.loop
-            else self._replies
-        )
+        m, mass = self.layout.motion, self.dynamics.mass
+        return self._made("whole_replies", m.whole_factors, m.whole_inverses, mass) if self.layout.loop else self._replies
 
     def _made(self, name: str, factors: Field, inverses: Field, mass: NodeRows) -> Function:
         """Return M^-1 c^T of every owner that moves with the mechanism, W, and their accelerations c nu_dot."""
@@ -152,14 +148,11 @@ class Sticking:
 
     # ---- at the end of a step -----------------------------------------------------------------------------------------
 
-    def _measure(self, r: MachineRoutine) -> None:
-        r.call(self.dynamics.speeds, y="s", u=r.at(r.w.speed))
-
     def settle(self) -> MachineRoutine:
         """Return the routine of stops, reversals, sticking and slip at the end of a step; it also updates the speeds."""
         r = MachineRoutine(self.layout, self.graph, "settle", self.arrays)
         J = self.J
-        self._measure(r)
+        r.call(self.dynamics.speeds, y="s", u=r.at(r.w.speed))
         v, side, begin = r.get_all(r.w.speed, J), r.get_all(r.s.side), r.get_all(r.s.begin)
         tail = [
             where(side[o] * v[o] < 0.0, where(begin[o] * side[o] > 0.0, v[o] / (v[o] - begin[o]), 1.0), 0.0) for o in range(J)
@@ -191,7 +184,7 @@ class Sticking:
         if B:
             with r.when(reduce(either, [tail[o] > 0.0 for o in range(B)])):
                 r.call(self._stop())
-        self._measure(r)
+        r.call(self.dynamics.speeds, y="s", u=r.at(r.w.speed))
         v, impulse = r.get_all(r.w.speed, J), r.get_all(r.w.impulse)
         r.put_all(r.s.begin, v)
         for o in range(J):
