@@ -24,10 +24,10 @@ from dynident.errors import DynidentError
 from dynident.figures import BLUE, MUTED, finish, new_figure
 from dynident.mechanics.dynamics import end_frame, forward_kinematics, frame_motion, jacobian
 from dynident.mechanics.functions import Motion
-from dynident.mechanics.inverse_kinematics_closed import choose_posture
 from dynident.mechanics.inverse_kinematics_damped import inverse_kinematics_numeric, pose_targets, robot_size
 from dynident.mechanism.mechanism import Mechanism
 from dynident.trajectory.profiles import Profile, Quintic
+from dynident_lab.postures import choose_posture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

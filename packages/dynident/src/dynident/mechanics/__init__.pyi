@@ -17,7 +17,6 @@ from .functions import MotionLike as MotionLike
 from .functions import energy_regressor as energy_regressor
 from .functions import regressor as regressor
 from .inverse_kinematics_closed import arm_structure as arm_structure
-from .inverse_kinematics_closed import choose_posture as choose_posture
 from .inverse_kinematics_closed import inverse_kinematics as inverse_kinematics
 from .inverse_kinematics_closed import reach as reach
 from .inverse_kinematics_closed import singularities as singularities
