@@ -68,3 +68,13 @@ def test_one_late_joint_is_named(name):
     ((channel, value),) = found
     assert channel == f"effort:{joints[1]}"
     assert value == pytest.approx(0.048, rel=WITHIN)
+
+
+def test_a_delay_is_found_in_one_second():
+    """DualV's own plan takes one second: fewer windows of the usual length than a delay and smooth friction need."""
+    robot, log = run("dualv", 1)
+    short = log.rows(0, round(log.rate))
+    late = replace(short, effort=np.stack([np.interp(short.t - 0.005, short.t, x) for x in short.effort.T], axis=1))
+    assert not di.inspect(short, robot).of("delay")
+    (found,) = di.inspect(late, robot).of("delay")
+    assert found.value == pytest.approx(0.005, rel=WITHIN)
