@@ -267,8 +267,8 @@ class MovingTree:
 
     @cached_property
     def pivot(self) -> Node:
-        """Ratio of the smallest to the largest pivot of the closure; near zero at a singularity of the chosen coordinates."""
-        return self._closed[2]
+        """Ratio of the smallest to the largest pivot of the closure, 1 without loops; near zero at a singularity."""
+        return self._closed[2] if self.mechanism.loops else self.graph.one
 
     @property
     def branch(self) -> Node:
