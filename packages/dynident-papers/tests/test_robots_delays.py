@@ -1,4 +1,4 @@
-"""Delays of efforts in logs of virtual robots whose friction the model lacks: found with their size, never invented."""
+"""Delays and gains of efforts in logs of virtual robots whose friction the model lacks: found with their size, never invented."""
 
 from __future__ import annotations
 
@@ -78,3 +78,15 @@ def test_a_delay_is_found_in_one_second():
     assert not di.inspect(short, robot).of("delay")
     (found,) = di.inspect(late, robot).of("delay")
     assert found.value == pytest.approx(0.005, rel=WITHIN)
+
+
+@pytest.mark.parametrize("gain", [0.5, 2.0])
+def test_one_gain_is_named_in_one_second(gain):
+    """Smooth friction alone would leave only noise in these efforts; the gain still predicts left-out stretches better."""
+    robot, log = run("dualv", 1)
+    short = log.rows(0, round(log.rate))
+    spoiled = replace(short, effort=short.effort * np.where(np.arange(4) == 2, gain, 1.0))
+    assert not di.inspect(short, robot).of("gain")
+    first = di.inspect(spoiled, robot).findings[0]
+    assert (first.kind, first.channel) == ("gain", f"effort:{log.joints[2]}")
+    assert first.value == pytest.approx(gain, rel=0.1)

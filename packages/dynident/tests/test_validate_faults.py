@@ -339,9 +339,9 @@ def data_of(subject: Subject) -> Data:
 
 @pytest.mark.parametrize("name", ["gain 1.2", "effort turned", "clock 10 % slow", "zero off by pi", "gravity half compensated"])
 def test_the_search_ends_at_the_noise_but_not_with_a_fault(name):
-    """No fault can lower the errors of left-out stretches below the noise, the second differences of neighbouring windows."""
+    """The model leaves only noise, the second differences of neighbouring windows; then no fault can lower the errors."""
     robot = healthy().robot
-    noisy = Subject("arm", robot, [simulated_log(robot, 15.0, 0, noise=0.2)], [], robot)
+    noisy = Subject("arm", robot, [simulated_log(robot, 15.0, 0, noise=0.4)], [], robot)
     well = data_of(noisy)
     assert well.sample.adjacent
     assert only_noise(well.rows(), well.right(), well.motion)
@@ -428,3 +428,12 @@ def test_the_coefficient_of_a_column_has_the_deviation_of_its_estimates():
     values, deviations = np.array(found).T
     assert abs(values.mean() - 0.5) < 4.0 * np.std(values) / np.sqrt(40.0)
     assert np.mean(deviations) == pytest.approx(np.std(values, ddof=1), rel=0.4)
+
+
+def test_deviations_are_finite_where_possible_bodies_limit_the_fit():
+    """Near these limits the stated covariance may be smaller than that of the noise; their difference was negative."""
+    case = list(population(5, 14, ("rrr", "elbow 4", "six axes")))[1]
+    subject = Subject("rrr", case.described, [case.train], [case.like], case.true)
+    spoiled = KINDS["gain 2"].apply(subject, 1, np.random.default_rng(0))
+    fit = di.MAP().fit(di.Regression.from_logs(spoiled.robot, spoiled.train)).result_
+    assert np.all(np.isfinite(fit.std))

@@ -602,7 +602,7 @@ def parameter_covariance(regression: Regression, found: MapEstimate) -> Array:
         return phi
     C = K @ phi @ K.T
     W = weighted_rows(regression.groups, 1.0 / (found.sigma * np.sqrt(found.inflation)), len(K))[:, :-1]
-    D = np.sum((W @ C) ** 2, axis=0)
+    D = np.minimum(np.sum((W @ C) ** 2, axis=0), np.diag(C))  # near the limits of possible bodies C may be the smaller one
     changes = np.zeros((P, len(K)))
     np.add.at(changes, phases, found.left_out - found.left_out.mean(axis=0))
     J = (P - 1) / P * np.sum(changes**2, axis=0)

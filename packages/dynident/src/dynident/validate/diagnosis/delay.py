@@ -23,8 +23,8 @@ shifted efforts. K left-out stretches, each predicted by the others, give
 
 A delay is reported if |d| exceeds a sample and `SURE` s, and the mean of g_k exceeds `FALL` and t of its standard errors, where
 Student's t is exceeded by chance with `CHANCE`: the shift predicts left-out stretches, and smooth friction does not. It is an
-error if it halves the squared error of the model of the fit, without h, otherwise a warning. Efforts are not shifted
-automatically: a model of shifted efforts predicts shifted efforts.
+error if it halves the squared error of the model of the fit, without h, otherwise a warning; shorter windows average less
+encoder noise and give no warnings. Efforts are not shifted automatically: a model of shifted efforts predicts shifted efforts.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Windows:
     def __init__(
         self, rows: Rows, base: BaseParameters, prepared: Prepared, dead: Sequence[str], per_period: int = PER_PERIOD[0]
     ) -> None:
-        self.rate, loops = prepared.rate, bool(rows.mechanism.loops)
+        self.rate, loops, self._short = prepared.rate, bool(rows.mechanism.loops), per_period > PER_PERIOD[0]
         rms = np.sqrt(np.mean(prepared.motion.v**2, axis=0))
         moving = np.flatnonzero((rms > 0.0) & [name not in dead for name in prepared.joints])
         if not moving.size or (loops and dead):
@@ -208,7 +208,8 @@ class Windows:
         if gain < scipy.special.stdtrit(len(x) - 1, 1.0 - CHANCE / CANDIDATES) * error:
             return None
         before, mended = (float(self._left_out(self._X[:, :, : self._b], y)[1].sum()) for y in (now, then))
-        return Delay(tuple(own.tolist()), delay, deviation, mended < 0.5 * before)
+        halves = mended < 0.5 * before
+        return Delay(tuple(own.tolist()), delay, deviation, halves) if halves or not self._short else None
 
     def _refined(self, shift: Array, own: Channels, delay: float) -> float:
         """Return the delay of least cost near another."""

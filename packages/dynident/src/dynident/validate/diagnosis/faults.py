@@ -622,10 +622,7 @@ def _additions(data: Data, names: Sequence[str]) -> Iterator[Change]:
 
 
 def _turned_zero(name: str, joint: int, angle: float) -> Change:
-    def mend(data: Data) -> Data:
-        return replace(data, motion=shifted(data.motion, joint, angle))
-
-    return Change(wrong_zero(name, angle), mend, (), (), (), 1, lambda x: _turned_zero(name, joint, x), angle, LEAST)
+    return Change(wrong_zero(name, angle), lambda data: replace(data, motion=shifted(data.motion, joint, angle)), numbers=1)
 
 
 def _gear(name: str, joint: int, n: int, factor: float) -> Change:

@@ -115,8 +115,8 @@ def estimated(W: Array, effort: Array, motion: Motion, column: Array) -> tuple[f
 
 
 def only_noise(W: Array, effort: Array, motion: Motion) -> bool:
-    """Return whether smooth friction leaves so little besides noise that no correction could be believed."""
-    over = Flexible.of(W, effort, motion).over_noise()
+    """Return whether the model itself leaves so little besides noise that no correction could be believed."""
+    over = Flexible.of(W, effort, motion, friction=False).over_noise()
     return bool(np.sum(np.log(over)) < fall_of(over.size)) and int(stretches(motion).max()) >= FEWEST - 1
 
 
