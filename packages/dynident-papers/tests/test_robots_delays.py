@@ -1,4 +1,4 @@
-"""Delays and gains of efforts in logs of virtual robots whose friction the model lacks: found with their size, never invented."""
+"""Delays and gains of efforts in logs of virtual robots whose friction the model lacks: found with their size or not at all."""
 
 from __future__ import annotations
 

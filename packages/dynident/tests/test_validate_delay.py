@@ -74,5 +74,5 @@ def test_delays_are_searched_up_to_half_a_period_of_the_band_and_a_fifth_of_a_se
     t = np.arange(6000) / 200.0
     position = 0.5 * np.sin(2.0 * np.pi * frequency * t[:, None] + np.arange(robot.dof))
     log = di.Log(t, robot.coordinate_names, position, np.cos(position), effort_kind="joint_torque")
-    windows = Windows(Rows(robot), base_parameters(robot), prepare(log), ())
+    windows = Windows(Rows(robot), base_parameters(robot), prepare(log), (), False)
     assert windows.reach == pytest.approx(longest, rel=0.02)

@@ -9,7 +9,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from dynident.cli.consoles import note, out, print_json, save_figures
-from dynident.cli.machines import Controller, DrivesFile, Machine, Results, any_machine
+from dynident.cli.machines import Controller, DrivesFile
 from dynident.cli.options import AS_WRITTEN, AsJson, Quiet, RobotOptions, check_output
 from dynident.cli.progress import progress
 from dynident.cli.robots import PublishedResponse, find_robot, is_known
@@ -19,6 +19,7 @@ from dynident.mechanics.actuation import actuator_jacobian
 from dynident.mechanism.describe import effort_units
 from dynident.outputs import output_set
 from dynident.simulate.robot import home_of
+from dynident_lab.cli.machines import Machine, Results, any_machine
 from dynident_lab.servo import SineResponse, actuators_alone
 from dynident_lab.servo import bandwidth as measure
 

@@ -18,7 +18,7 @@ from rich.table import Table
 import dynident as di
 from dynident.cli.consoles import note, notes, out, print_json, print_next
 from dynident.cli.groups import RARE
-from dynident.cli.machines import DrivesFile, Machine, any_machine
+from dynident.cli.machines import DrivesFile
 from dynident.cli.options import AS_WRITTEN, AsJson, OptionalFolder, Quiet, RobotOptions, check_output
 from dynident.cli.progress import for_programs, print_progress
 from dynident.cli.robots import find_robot, is_known, known_robots
@@ -31,6 +31,7 @@ from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic
 from dynident.results import stored
 from dynident.signals.writers import check_log_file
 from dynident_lab import link
+from dynident_lab.cli.machines import Machine, any_machine
 from dynident_lab.link.schedule import clock_text, seconds
 
 if TYPE_CHECKING:

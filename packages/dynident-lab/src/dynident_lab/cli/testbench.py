@@ -10,7 +10,7 @@ import numpy as np
 
 import dynident as di
 from dynident.cli.consoles import out, print_json, save_figures
-from dynident.cli.machines import Bandwidth, Controller, DrivesFile, Machine, Results, Seed, no_drives
+from dynident.cli.machines import Bandwidth, Controller, DrivesFile, Seed, no_drives
 from dynident.cli.options import AS_LOGGED, AS_WRITTEN, AsJson, Folder, LogOptions, Quiet, Robot, RobotOptions, check_output
 from dynident.cli.progress import progress
 from dynident.cli.robots import find_robot, is_known
@@ -19,6 +19,7 @@ from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
 from dynident.outputs import output_set
 from dynident_lab import campaigns, testbench  # their names load on first use
+from dynident_lab.cli.machines import Machine, Results
 from dynident_lab.testbench.tracking_case import own_case
 
 

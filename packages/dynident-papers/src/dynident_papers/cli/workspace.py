@@ -10,12 +10,12 @@ from cyclopts import Parameter
 
 import dynident as di
 from dynident.cli.consoles import out, print_json, save_figures
-from dynident.cli.machines import Results
 from dynident.cli.options import AS_WRITTEN, AsJson, Robot, RobotOptions, check_output
 from dynident.cli.robots import is_known
 from dynident.errors import DynidentError
 from dynident.mechanics.dynamics import end_frame
 from dynident.outputs import output_set
+from dynident_lab.cli.machines import Results
 from dynident_papers.workspace.workspace import workspace_map
 
 #: Default map of robots whose first two coordinates are unsuitable or have no limits: two coordinates and ranges [m, rad].

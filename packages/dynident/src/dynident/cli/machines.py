@@ -13,7 +13,7 @@ from cyclopts import Parameter
 import dynident as di
 from dynident.arrays import Array
 from dynident.cli.consoles import note
-from dynident.cli.groups import OUTPUT, RARE
+from dynident.cli.groups import RARE
 from dynident.cli.options import RobotOptions
 from dynident.cli.robots import find_robot, is_known, known_robots, ready_machine
 from dynident.drive.drives_file import read_drives
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from dynident.simulate.robot import VirtualRobot
 
 
-Machine = Annotated[str, Parameter(help="Description of your robot, or a known machine such as mast or dualv.")]
 DrivesFile = Annotated[
     Path | None,
     Parameter(
@@ -38,24 +37,6 @@ CONTROLLERS = ("computed_torque", "feedforward", "pd", "p", "cascade")
 Controller = Annotated[str, Parameter(help="Controller of a robot without drives of its own.", choices=CONTROLLERS)]
 Bandwidth = Annotated[float, Parameter(help="Bandwidth of that controller [Hz].")]
 Seed = Annotated[int, Parameter(help="Seed of all noise.", group=RARE)]
-Results = Annotated[
-    Path | None,
-    Parameter(
-        name=("--output", "--figures"), alias="-o", help="Folder for the numbers (JSON) and figures (PNG).", group=OUTPUT
-    ),
-]
-
-
-def any_machine(
-    name: str, controller: str, bandwidth: float, described: RobotOptions, drives: Path | None = None
-) -> VirtualRobot:
-    """Return a known machine by name, or the standard machine of a description, and note the assumptions."""
-    if is_known(name):
-        no_drives(name, drives)
-        return ready_machine(name)
-    mechanism = described.robot(Path(name))
-    own = drives_of(drives, mechanism, name, controller, bandwidth)
-    return standard_machine(mechanism, drives=own, controller=controller, bandwidth=bandwidth)
 
 
 def no_drives(name: str, drives: Path | None) -> None:

@@ -87,8 +87,8 @@ class Delay:
 
 def delays_of(rows: Rows, base: BaseParameters, prepared: Prepared, dead: Sequence[str]) -> tuple[Delay, ...]:
     """Return the significant delays of the efforts; `dead` are channels without usable efforts."""
-    for per_period in PER_PERIOD:  # shorter windows of a short log
-        windows = Windows(rows, base, prepared, dead, per_period)
+    for short in (False, True):  # shorter windows of a short log
+        windows = Windows(rows, base, prepared, dead, short)
         if windows.candidates:
             break
     shift, found, left = np.zeros(len(prepared.joints)), list[Delay](), list(windows.candidates)
@@ -112,10 +112,8 @@ class Windows:
 
     candidates: tuple[Channels, ...] = ()  # channels with a possible common delay; none if the log is too short
 
-    def __init__(
-        self, rows: Rows, base: BaseParameters, prepared: Prepared, dead: Sequence[str], per_period: int = PER_PERIOD[0]
-    ) -> None:
-        self.rate, loops, self._short = prepared.rate, bool(rows.mechanism.loops), per_period > PER_PERIOD[0]
+    def __init__(self, rows: Rows, base: BaseParameters, prepared: Prepared, dead: Sequence[str], short: bool) -> None:
+        self.rate, loops, self._short, per_period = prepared.rate, bool(rows.mechanism.loops), short, PER_PERIOD[short]
         rms = np.sqrt(np.mean(prepared.motion.v**2, axis=0))
         moving = np.flatnonzero((rms > 0.0) & [name not in dead for name in prepared.joints])
         if not moving.size or (loops and dead):

@@ -20,8 +20,11 @@ from dynident.validate.diagnosis.faults import (
     Data,
     errors_of,
     lighter,
+    likely_gain,
     nearest,
     other_gravity,
+    rows_left,
+    times,
 )
 from dynident.validate.diagnosis.left_out import CHANCE, judged
 from dynident.validate.diagnosis.sample import bare, channels_of, fault, has_masses, holding, of_channels, torques
@@ -30,7 +33,9 @@ SURE = 0.7  # correlation above which a described torque counts as seen
 GAIN = 1.5  # common ratio of measured to described torques that wrong masses do not explain ...
 ALONE = 3.0  # ... and of a single joint, relative to the others if several are known
 SEVERAL = 3  # joints
-KNOWN = 0.1  # largest relative deviation of a known ratio
+KNOWN = 0.1  # largest relative deviation of a known ratio, ...
+ROUGHLY = 0.2  # ... and of a ratio that can support a gain found from the data alone, ...
+LEAST = 0.2  # ... if its logarithm differs this much from that of the others, and it is this gain up to wrong masses
 ALIKE = 1.25  # ratios that are equal up to wrong masses
 TINY = 1e-6  # smallest plausible relative variance
 # Gravity
@@ -133,8 +138,38 @@ def odd_gains(
     return found
 
 
-def _alike(a: float, b: float) -> bool:
-    return b > 0.0 and 1.0 / ALIKE < a / b < ALIKE
+def doubted_gain(data: Data, names: tuple[str, ...], independent: float, ratios: Explained) -> list[Finding]:
+    """Return the joint whose gain is doubted by both the other joints and the description, neither being sufficient.
+
+    Descriptions are wrong by tens of per cent, and the likelihood assumes a correct model: either alone would give false
+    alarms. It is an error if the corrected efforts reduce the errors of left-out stretches.
+    """
+    known = ratios.deviation < ROUGHLY * ratios.gain
+    ratio = np.log(np.where(known, ratios.gain, 1.0))
+    others = {int(i): known & ratios.needed & (np.arange(len(names)) != i) for i in np.flatnonzero(known)}
+    beside = {i: float(ratio[i] - np.median(ratio[own])) for i, own in others.items() if own.any()}
+    beside = {i: x for i, x in beside.items() if abs(x) > LEAST}
+    left = rows_left(data.rows(), independent) if beside else 0.0
+    if not left:
+        return []
+    products, found = data.products(), list[tuple[float, Finding]]()
+    for i, x in beside.items():
+        gain = likely_gain(products, i, left)
+        if not 1.0 / GAIN < gain < GAIN and _alike(np.exp(x), gain, ALONE):
+            said = (
+                f"the efforts of {names[i]} look about {gain:.2g} times what the other joints need, and "
+                f"{np.exp(x):.2g} times what the description needs beside them; check gain, unit and gear"
+            )
+            mended = times(np.where(np.arange(len(names)) == i, 1.0 / gain, 1.0))(data)
+            finding = fault("gain", f"effort:{names[i]}", said, gain)
+            told = judged(finding, errors_of(data), errors_of(mended), len(beside))
+            found += [(abs(ratio[i] - np.log(gain)), finding) for finding in told]
+    # If two joints contradict each other, the described one stays.
+    return [min(found, key=lambda pair: pair[0])[1]] if found else []
+
+
+def _alike(a: float, b: float, limit: float = ALIKE) -> bool:
+    return b > 0.0 and 1.0 / limit < a / b < limit
 
 
 # ---- gravity ---------------------------------------------------------------------------------------------------------------

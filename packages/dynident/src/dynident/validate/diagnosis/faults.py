@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ from dynident.errors import DynidentError
 from dynident.mechanics.functions import Motion
 from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.left_out import (
+    CHANCE,
     FEWEST,
     Flexible,
     believed,
@@ -498,6 +500,16 @@ def _changes(data: Data, W: Array, products: Products, names: Sequence[str], ind
     )
     severity = "error" if believed(others[0], after, 2 * ROBOT, np.log(2.0)) else "warning"
     return (Finding("changes", "effort", severity, said, float(growth[np.argmax(np.abs(growth))])),)
+
+
+def likely_gain(products: Products, i: int, left: float) -> float:
+    """Return the gain of joint i's efforts relative to the other joints if significant, otherwise 1.
+
+    Twice the log-likelihood changes by more than the limit in `CHANCE` of all healthy logs.
+    """
+    best, factor = products.scaled(i)
+    limit = NormalDist().inv_cdf(1.0 - 0.5 * CHANCE / len(products.Y)) ** 2
+    return 1.0 / factor if left * (products.misfit() - best) > limit else 1.0
 
 
 def exchanged(one: str, other: str, what: str = "efforts") -> Finding:

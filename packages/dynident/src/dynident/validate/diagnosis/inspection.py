@@ -38,6 +38,7 @@ from dynident.validate.diagnosis.description import (
     KNOWN,
     SURE,
     Explained,
+    doubted_gain,
     doubted_gravity,
     explain,
     long_links,
@@ -434,7 +435,7 @@ def _compare(
         known = absent | (explained.needed & (explained.deviation < KNOWN * explained.gain))
         told = odd_gains(robot, names, explained.gain, seen | absent, known) or too_strong(robot, sample.effort)
         if not faults.findings and all(finding.severity == "info" for finding in told):
-            told = doubted_gravity(faults.data) or told
+            told = doubted_gain(faults.data, names, independent, explained) or doubted_gravity(faults.data) or told
         told = _turned(names, turned, seen) + told
         if doubtful or told:
             zero = _wrong_zero(sample, measured, faults, angles)
