@@ -38,7 +38,6 @@ from dynident.validate.diagnosis.left_out import (
     believed,
     estimated,
     fall_of,
-    fall_of_one,
     falls,
     left_out_errors,
     limit_of,
@@ -383,7 +382,7 @@ def _best(options: list[tuple[float, Change]], lowest: float, limit: float, data
                 continue
             change, mended = better, better.mend(data)
             after = errors_of(mended)
-            if falls(was, after)[0] < fall_of_one(before.shape[1]):
+            if falls(was, after)[0] < fall_of(1.0 / before.shape[1]):
                 continue
         worse = np.sum(after @ square) > (1.0 + WORSE) * np.sum(was @ square)  # errors of small efforts must not decide alone
         # An improvement by the richer rows of one joint alone is no exchange.

@@ -115,9 +115,11 @@ def estimated(W: Array, effort: Array, motion: Motion, column: Array) -> tuple[f
 
 
 def only_noise(W: Array, effort: Array, motion: Motion) -> bool:
-    """Return whether the model itself leaves so little besides noise that no correction could be believed."""
-    over = Flexible.of(W, effort, motion, friction=False).over_noise()
-    return bool(np.sum(np.log(over)) < fall_of(over.size)) and int(stretches(motion).max()) >= FEWEST - 1
+    """Return whether the model leaves white noise at every joint: no correction could then be believed."""
+    model = Flexible.of(W, effort, motion, friction=False)
+    deviation = np.sqrt(35.0 / 9.0 / np.maximum(model.used.sum(axis=0), 1))  # of a variance by second differences
+    white = np.abs(np.log(model.over_noise())) < 2.0 * deviation
+    return bool(white.all()) and int(stretches(motion).max()) >= FEWEST - 1
 
 
 def weighted(W: Array, effort: Array) -> tuple[Array, Array]:
@@ -166,14 +168,12 @@ def falls(before: Array, after: Array) -> tuple[float, float, int]:
     return float(fall.mean()), float(fall.std(ddof=1) / np.sqrt(fall.size)), fall.size
 
 
-def fall_of(n: int, least: float = FALL) -> float:
-    """Return the decrease of L of n joints for a mean of g_k of `least`, all of it in one joint's error."""
+def fall_of(n: float, least: float = FALL) -> float:
+    """Return the decrease of L of n joints for a mean of g_k of `least`, all of it in one joint's error.
+
+    With 1 / n: the mean of g_k of n joints if one of them decreases by `least`.
+    """
     return float(np.log1p(n * np.expm1(least)))
-
-
-def fall_of_one(n: int, least: float = FALL) -> float:
-    """Return the mean of g_k of n joints with a fall of `least` in one joint's error."""
-    return float(np.log1p(np.expm1(least) / n))
 
 
 def believed(before: Array, after: Array, hypotheses: int, least: float = FALL) -> bool:
