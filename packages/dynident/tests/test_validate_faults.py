@@ -339,7 +339,7 @@ def data_of(subject: Subject) -> Data:
 
 @pytest.mark.parametrize("name", ["gain 1.2", "effort turned", "clock 10 % slow", "zero off by pi", "gravity half compensated"])
 def test_the_search_ends_at_the_noise_but_not_with_a_fault(name):
-    """The model leaves only noise, the second differences of neighbouring windows; then no fault can lower the errors."""
+    """No fault can lower the errors of left-out stretches below the noise, the second differences of neighbouring windows."""
     robot = healthy().robot
     noisy = Subject("arm", robot, [simulated_log(robot, 15.0, 0, noise=0.4)], [], robot)
     well = data_of(noisy)

@@ -126,10 +126,10 @@ class Windows:
         motion = Motion(self._times, *butterworth(self.rate, prepared.motion.q[first], cutoff))
         self._effort, self._slope, _ = butterworth(self.rate, prepared.filtered[first], cutoff)
         self.count = min((len(motion) - 2 * margin) // (step * PER_WINDOW), MOST)
-        if self.count < per_period // 2 * FEWEST:
+        if self.count < per_period // 4 * FEWEST:
             return
         picked = slice(margin, margin + step * PER_WINDOW * self.count, step)
-        self._t, self._stretch = self._times[picked], _stretches(motion[picked], self.count, per_period // 2)
+        self._t, self._stretch = self._times[picked], _stretches(motion[picked], self.count, per_period // 4)
         W, known, self._P = _equations(rows, base, prepared, motion[picked], picked)
         sliding = (0.0 if loops else SLIDING) * np.std(motion.q, axis=0)
         used = ~_reversing(motion.q, np.abs(motion.v) <= SLOW * rms, round(0.5 * self.rate / cutoff), sliding)[picked]
@@ -296,7 +296,7 @@ def band_of(q: Array, v: Array) -> float:
 
 
 def _stretches(part: Motion, count: int, least: int) -> NDArray[np.int64]:
-    """Return the stretch of each window, at least half a period; for a periodic motion its phase, common to all periods."""
+    """Return the stretch of each window, `least` windows or more; for a periodic motion its phase, common to all periods."""
     period = min(period_of(part.q, part.v) / PER_WINDOW, count)
     return np.asarray(np.arange(count) % period * min(STRETCHES, int(period) // least) // period, dtype=np.int64)
 

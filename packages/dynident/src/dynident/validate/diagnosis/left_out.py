@@ -115,11 +115,9 @@ def estimated(W: Array, effort: Array, motion: Motion, column: Array) -> tuple[f
 
 
 def only_noise(W: Array, effort: Array, motion: Motion) -> bool:
-    """Return whether the model leaves white noise at every joint: no correction could then be believed."""
-    model = Flexible.of(W, effort, motion, friction=False)
-    deviation = np.sqrt(35.0 / 9.0 / np.maximum(model.used.sum(axis=0), 1))  # of a variance by second differences
-    white = np.abs(np.log(model.over_noise())) < 2.0 * deviation
-    return bool(white.all()) and int(stretches(motion).max()) >= FEWEST - 1
+    """Return whether the model itself leaves so little besides noise that no correction could be believed."""
+    over = Flexible.of(W, effort, motion, friction=False).over_noise()
+    return bool(np.sum(np.log(over)) < fall_of(over.size)) and int(stretches(motion).max()) >= FEWEST - 1
 
 
 def weighted(W: Array, effort: Array) -> tuple[Array, Array]:
